@@ -101,24 +101,11 @@ def log_wealth(
 def log_wealth_of_studies(
     values: FloatArray, null: float | FloatArray, *, level: float = 0.95, cap: float = STAKE_CAP
 ) -> FloatArray:
-    """Return `log_wealth` of many studies at once, each with a null of its own or all with the same.
+    """Compute `log_wealth` of many studies at once, each with its own null or all with the same one.
 
-    Parameters
-    ----------
-    values : ndarray of float, shape (studies, n)
-        Values in 0..1 in the order in which they are revealed, none missing.
-    null : float or ndarray of float, shape (studies,)
-        Means under the null hypothesis, in 0..1.
-    level, cap : float
-        As in `log_wealth`.
+    `values` (studies, n) are in 0..1, in the order in which they are revealed, with none missing. The result has the
+    same shape.
 
-    Returns
-    -------
-    ndarray of float, shape (studies, n)
-        The logarithm.
-
-    Examples
-    --------
     >>> both = log_wealth_of_studies(np.array([[0.6, 0.7], [0.5, 0.9]]), 0.5)
     >>> bool(np.allclose(both[1], log_wealth([0.5, 0.9], 0.5)))
     True
@@ -127,24 +114,11 @@ def log_wealth_of_studies(
 
 
 def betting_pvalue(values: npt.ArrayLike, null: float, *, rng: np.random.Generator | None = None) -> float:
-    """P-value for "the mean is `null`" that is valid at any n: 1 / the largest wealth, at most 1.
+    """Compute a p-value for "the mean is `null`" that is valid at any n: 1 / the largest wealth, at most 1.
 
-    Parameters
-    ----------
-    values : array_like, shape (n,)
-        One value in 0..1 per unit; NaN is missing.
-    null : float
-        Mean under the null hypothesis.
-    rng : numpy.random.Generator, optional
-        Source of the order in which the values enter; a fixed seed if None.
+    `values` has one value in 0..1 per unit, with NaN for missing. The p-value is 1 without values. The values enter in
+    a random order, drawn by `rng`, or with a fixed seed if it is None.
 
-    Returns
-    -------
-    float
-        The p-value; 1 without values.
-
-    Examples
-    --------
     >>> betting_pvalue([0.5, 0.5, 0.5], 0.5)
     1.0
     """
@@ -155,34 +129,14 @@ def betting_pvalue(values: npt.ArrayLike, null: float, *, rng: np.random.Generat
 
 
 def betting_confidence_sequence(values: npt.ArrayLike, *, level: float = 0.95, grid: int = GRID) -> ConfidenceSequence:
-    """Confidence sequence for the mean of values in 0..1, for any distribution.
+    """Compute a confidence sequence for the mean of values in 0..1, for any distribution.
 
-    Parameters
-    ----------
-    values : array_like, shape (n,)
-        One value per unit, in the order in which units enter. Given the values before it, each must have the same mean.
-    level : float, default 0.95
-        Probability that all intervals together contain the mean.
-    grid : int, default GRID
-        Number of equally spaced means that are tested.
+    `values` are in the order in which units enter. Given the values before it, each must have the same mean. `level` is
+    the probability that all intervals together contain the mean. The interval after each value is the range of the
+    means that the wealth has not refuted, among `grid` equally spaced means; it is one step wider on each side, within
+    0..1 (Waudby-Smith and Ramdas 2024, the hedged capital confidence sequence). A missing value, a value outside 0..1
+    or a grid of fewer than three points raises ValueError.
 
-    Returns
-    -------
-    ConfidenceSequence
-        The interval after each value: the range of the means that the wealth has not refuted. It is one step wider on
-        each side, within 0..1.
-
-    Raises
-    ------
-    ValueError
-        For a missing value, a value outside 0..1, or fewer than three points of the grid.
-
-    References
-    ----------
-    Waudby-Smith and Ramdas 2024, the hedged capital confidence sequence.
-
-    Examples
-    --------
     >>> sequence = betting_confidence_sequence(np.ones(20))
     >>> np.round(sequence.low[[0, 9, 19]], 3).tolist()
     [0.0, 0.528, 0.711]
@@ -268,36 +222,15 @@ def betting_ratio_interval(
     rng: np.random.Generator | None = None,
     grid: int = GRID,
 ) -> Interval | None:
-    """Return `betting_interval` for sum(sums) / sum(counts), a mean to which some units gave more answers than others.
+    """Compute `betting_interval` for sum(sums) / sum(counts), a mean to which some units gave more answers than others.
 
-    Parameters
-    ----------
-    sums, counts : array_like, shape (n_units,)
-        Each unit's sum of answers (weighted or not), and its number of answers or weight. A unit without weight is left
-        out.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    bounds : tuple[float, float], default (0.0, 1.0)
-        Ends of the scale of the answers.
-    rng : numpy.random.Generator, optional
-        Source of the permutation of the sorted units; a fixed seed if None.
-    grid : int, default GRID
-        Number of equally spaced means that are tested.
+    `sums` and `counts` (n_units,) are each unit's sum of answers (weighted or not), and its number of answers or
+    weight. A unit without weight is left out, and the result is None without units. Against "the ratio is m" the bet is
+    on m + (sum - m count) / largest count, which is in 0..1 and has mean m. If all units count the same, the interval
+    is that of their means; otherwise the mean of the means is another estimand. `bounds` are the ends of the scale of
+    the answers, and `rng` permutes the sorted units, with a fixed seed if it is None. Missing values, negative counts
+    and means outside the bounds raise ValueError.
 
-    Returns
-    -------
-    Interval or None
-        The interval; None without units. If all units count the same, it is the interval of their means. Otherwise the
-        mean of the means is another estimand. Against "the ratio is m" the bet is on m + (sum - m count) / largest
-        count, which is in 0..1 and has mean m.
-
-    Raises
-    ------
-    ValueError
-        For missing values, negative counts, or means outside the bounds.
-
-    Examples
-    --------
     >>> interval = betting_ratio_interval([30.0, *[0.0] * 15], [30.0, *[1.0] * 15])
     >>> interval.low < 30 / 45 < interval.high
     True

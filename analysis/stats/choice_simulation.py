@@ -19,22 +19,11 @@ SPREADS = ("variance", "sd")
 
 
 def final_answer_probabilities(probabilities: FloatArray, strategy: Strategy) -> RequestProbabilities:
-    """Probabilities of a strategy's answer on each request, if its annotators vote independently.
+    """Compute the probabilities of a strategy's answer on each request, if its annotators vote independently.
 
-    Parameters
-    ----------
-    probabilities : ndarray of float, any shape
-        Probability that one annotator chooses A, for each request.
-    strategy : choice.Strategy
-        Labelling strategy.
+    `probabilities` has, in any shape, the probability that one annotator chooses A on each request. The results have
+    the same shape.
 
-    Returns
-    -------
-    choice.RequestProbabilities
-        The probabilities, with the same shape.
-
-    Examples
-    --------
     >>> final_answer_probabilities(np.array([0.5, 0.75, 1.0]), Strategy("majority", 3)).a_at_once.round(4).tolist()
     [0.5, 0.8438, 1.0]
     """
@@ -63,44 +52,14 @@ def simulate_effort_of_new_agents(
     runs: int = 1000,
     rng: np.random.Generator,
 ) -> Effort:
-    """Effort of a strategy in future studies: annotators and requests are new in every run.
+    """Simulate the effort of a strategy in future studies: annotators and requests are new in every run.
 
-    Parameters
-    ----------
-    mean_difficulty : float
-        Mean difficulty of the requests, in -1..1.
-    n_requests : int
-        Largest number of requests.
-    strategy : choice.Strategy
-        Labelling strategy.
-    rule : Boundaries
-        Stopping rule for `n_requests`.
-    spread : float, default 0.1
-        Spread of the difficulties.
-    spread_kind : {"variance", "sd"}, default 'variance'
-        Meaning of `spread`. The paper does not say which; its code and Table 3 agree with the variance.
-    capability : tuple[float, float], default (0.8, 1.0)
-        Range of the annotators' capabilities, within 0..1. Annotators come from an infinite pool, so their number does
-        not matter.
-    reading : {"first", "stays"}, default 'first'
-        As in `sequential.find_boundary_crossings`.
-    runs : int, default 1000
-        Number of runs.
-    rng : numpy.random.Generator
-        Source of the random draws.
+    `mean_difficulty` is in -1..1, and `n_requests` is the largest number of requests. A `rule` for another number of
+    requests raises ValueError. `spread_kind` says whether `spread` is a variance or a standard deviation: the paper
+    does not say which, but its code and Table 3 agree with the variance. `capability` is the range of the annotators'
+    capabilities, within 0..1. Annotators come from an infinite pool, so their number does not matter. `reading` is as
+    in `sequential.find_boundary_crossings`.
 
-    Returns
-    -------
-    choice.Effort
-        The effort in each run.
-
-    Raises
-    ------
-    ValueError
-        If `rule` is for another number of requests, or an argument is outside its range.
-
-    Examples
-    --------
     >>> from analysis.stats.sequential import hoeffding_boundaries
     >>> rule = hoeffding_boundaries(2000, delta=0.001)
     >>> effort = simulate_effort_of_new_agents(0.25, 2000, Strategy("one"), rule=rule, runs=50, rng=np.random.default_rng(0))

@@ -118,26 +118,13 @@ class Claim(Record):
 def claim_of_estimate(estimate: Estimate) -> Claim:
     """Return what may be claimed from an estimate that was adjusted in its family and has its verdict.
 
-    Parameters
-    ----------
-    estimate : Estimate
-        An estimate of `equivalence.adjust_and_add_verdicts` or of a stopping rule. `settings["contrast"]` is its comparison,
-        `settings["claim"]` its claim by a margin (see `margins.margin_test`), if any, and `detail["is_gate"]` says that another
-        family waits for its own.
+    The estimate comes from `equivalence.adjust_and_add_verdicts` or from a stopping rule. `settings["contrast"]` is its
+    comparison, `settings["claim"]` its claim by a margin (see `margins.margin_test`), if any, and `detail["is_gate"]`
+    says that another family waits for its own. The verdict decides what is claimed. The interval decides how far a
+    claim by a margin goes: if it is wholly beyond the limit, "worse" means worse by more than the margin. In a family
+    that another one waits for, the interval decides nothing, because the level that such a statement would use goes to
+    the next family.
 
-    Returns
-    -------
-    Claim
-        The claim.
-
-    Notes
-    -----
-    The verdict decides what is claimed. The interval decides how far a claim by a margin goes: wholly beyond the limit,
-    "worse" means worse by more than the margin. In a family that another one waits for, it decides nothing, because the level
-    that such a statement would use goes to the next family.
-
-    Examples
-    --------
     >>> from analysis.stats.basic import one_sample_t_test
     >>> from analysis.stats.equivalence import adjust_and_add_verdicts
     >>> from analysis.stats.multiplicity import Family

@@ -58,41 +58,15 @@ def regress_overall_on_criteria(
     analysis: str = "spa.drivers",
     unit: str = "annotator",
 ) -> Drivers:
-    """Regression of overall answers on answers about criteria, clustered by annotator (CV3).
+    """Estimate the regression of overall answers on answers about criteria, clustered by annotator (CV3).
 
-    Parameters
-    ----------
-    overall : array_like, shape (n_rows,)
-        Combined answers in 0..1 (`spa.combine_orders`), a row per annotator and pair.
-    criteria : array_like, shape (n_rows, K)
-        Combined answers on the criteria. A row with a missing value is left out.
-    annotators : array_like, shape (n_rows,)
-        Label of each row's annotator.
-    names : sequence[str]
-        Names of the criteria.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    analysis, unit : str, optional
-        Labels that are copied to the record.
+    A row is an annotator and a pair, with combined answers in 0..1 (`spa.combine_orders`), overall and on each of the K
+    criteria. A row with a missing value is left out. All values are centred at .5, so a coefficient of .6 means that
+    answers ten points higher on this criterion go with six points more overall. The coefficients have intervals and no
+    tests. The regression describes and does not explain: annotators who like a text tend to like everything about it.
+    Linearly dependent criteria give the status `not_identified`, and there is the warning `collinear` if the others
+    explain more than nine tenths of a criterion's variance.
 
-    Returns
-    -------
-    Drivers
-        Coefficients with intervals, without tests. Linearly dependent criteria: `not_identified`. Warning `collinear`
-        if the others explain nine tenths of a criterion's variance.
-
-    Raises
-    ------
-    ValueError
-        If the lengths do not fit or a name is repeated.
-
-    Notes
-    -----
-    All values are centred at .5. A coefficient of .6: answers ten points higher on this criterion go with six points
-    more overall. It describes and does not explain: annotators who like a text tend to like everything about it.
-
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> criteria = rng.uniform(0.2, 0.8, (60, 2))
     >>> overall = 0.5 + 0.7 * (criteria[:, 0] - 0.5) + rng.normal(0, 0.02, 60)

@@ -70,28 +70,12 @@ def noncentrality_interval(statistic: float, df: float, level: float = 0.95) -> 
 
 
 def cohen_dz(values: npt.ArrayLike, *, null: float, level: float = 0.95) -> Effect | None:
-    """Cohen's d_z, the standardised distance of a mean from its null, with Hedges' g.
+    """Compute Cohen's d_z, the standardised distance of a mean from its null, with Hedges' g.
 
-    Parameters
-    ----------
-    values : array_like, shape (n,)
-        One value per unit; for a paired comparison its difference.
-    null : float
-        Value of the null hypothesis.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
+    There is one value per unit; for a paired comparison it is the unit's difference. d_z = (mean - null) / s and g = J
+    d_z, and the interval inverts the noncentral t: d = nc / sqrt(n). The result is None with fewer than two values or
+    without variance.
 
-    Returns
-    -------
-    Effect or None
-        d_z = (mean - null) / s and g = J d_z. None with fewer than two values or without variance.
-
-    Notes
-    -----
-    The interval inverts the noncentral t: d = nc / sqrt(n).
-
-    Examples
-    --------
     >>> effect = cohen_dz([0.6, 0.7, 0.5, 0.9, 0.4, 0.8, 0.75, 0.65, 0.55, 0.7], null=0.5)
     >>> round(effect.value, 4), round(effect.hedges_g, 4)
     (1.047, 0.9573)
@@ -107,22 +91,8 @@ def cohen_dz(values: npt.ArrayLike, *, null: float, level: float = 0.95) -> Effe
 
 
 def cohen_dz_from_t(statistic: float, n: int, *, level: float = 0.95) -> Effect:
-    """`cohen_dz` from a one-sample or paired t statistic: d_z = t / sqrt(n).
+    """Compute `cohen_dz` from a one-sample or paired t statistic of n units: d_z = t / sqrt(n).
 
-    Parameters
-    ----------
-    statistic, n : float
-        The t statistic and the number of units.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-
-    Returns
-    -------
-    Effect
-        The effect size.
-
-    Examples
-    --------
     >>> round(cohen_dz_from_t(2.0, 16).value, 3)
     0.5
     """

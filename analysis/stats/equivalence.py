@@ -31,40 +31,14 @@ def equivalence_test(
     unit: str = "annotator",
     mode_label: str = "recommended",
 ) -> Estimate:
-    """Two one-sided t tests (TOST) of the hypothesis that the mean is at least `margin` away from `null`.
+    """Test the hypothesis that the mean is at least `margin` away from `null`, by two one-sided t tests (TOST).
 
-    Parameters
-    ----------
-    values : array_like, shape (n,)
-        One value per unit; NaN is missing.
-    null : float
-        Value of the null hypothesis.
-    margin : float
-        Equivalence margin on the scale of the estimate.
-    significance : float, default 0.05
-        Significance level; the interval has level 1 - 2 `significance`.
-    bounds : tuple[float, float], optional
-        Ends of the scale. The interval is clipped to them.
-    analysis, estimand, unit, mode_label : str, optional
-        Labels that are copied to the record.
+    `values` has one value per unit, with NaN for missing, and `margin` is on the scale of the estimate. The estimate is
+    the mean, with the larger of the two one-sided p-values and an interval of level 1 - 2 `significance`, clipped to
+    `bounds`, the ends of the scale. p <= `significance` exactly if the interval is within null -/+ margin (Schuirmann
+    1987). `detail["is_equivalent"]` uses the unadjusted p-value. Adjust it within a family of equivalence tests,
+    separate from the tests of difference.
 
-    Returns
-    -------
-    Estimate
-        The mean, with the larger of the two one-sided p-values. `detail["is_equivalent"]` uses the unadjusted
-        p-value.
-
-    Notes
-    -----
-    p <= `significance` exactly if the interval is within null -/+ margin. Adjust it within a family of equivalence
-    tests, separate from the tests of difference.
-
-    References
-    ----------
-    Schuirmann 1987.
-
-    Examples
-    --------
     >>> values = [0.5, 0.55, 0.45, 0.6, 0.4, 0.5, 0.5, 0.52, 0.48, 0.5, 0.47, 0.53]
     >>> result = equivalence_test(values, null=0.5, margin=0.1)
     >>> round(result.pvalue, 8), round(result.interval.low, 4), result.detail["is_equivalent"]

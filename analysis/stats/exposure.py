@@ -59,41 +59,17 @@ def preference_by_n_outputs_seen(
     analysis: str = "spa.exposure",
     unit: str = "annotator",
 ) -> ExposureStudy:
-    """One comparison at several exposures m, from the annotators who answered at each.
+    """Estimate the preference of one comparison at several exposures m, from the annotators who answered at each.
 
-    Parameters
-    ----------
-    xy_percent, yx_percent : array_like, shape (n_annotators, n_levels)
-        Answers on 0..100; NaN if not asked or answered. Row i is one annotator at all m.
-    levels : sequence[int], default LEVELS
-        Exposure m of each column, ascending.
-    annotators : array_like, shape (n_annotators,), optional
-        Labels of the rows, to check that they differ.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    analysis, unit : str, optional
-        Labels that are copied to the record.
+    A row is one annotator at all m, and a column is an exposure of `levels`, in ascending order and at least two.
+    Answers are on 0..100, with NaN if not asked or answered. `annotators` serves only to check that the rows differ.
+    `by_level` is the mean c(m) = (p_xy + 1 - p_yx) / 2 with its test of .5, Holm over levels, and has the paper's
+    one-order means as sensitivities. `contrasts` are paired t tests of c(next m) - c(m), Holm over them; `slope` is the
+    mean of the annotators' slopes on log2 m; `diminishing_returns` is the last step minus the step before;
+    `overconfidence` is c(first m) - c(second m). `detail["conviction"]` = |mean - .5| is biased upwards by noise and
+    has no test. Levels answered by different annotators are not compared: the status is `not_identified`, with the
+    warning `levels_not_paired`. If some annotators lack one of two levels, there is the warning `incomplete_pairs`.
 
-    Returns
-    -------
-    ExposureStudy
-        `by_level`: mean c(m) = (p_xy + 1 - p_yx) / 2 with its test of .5, Holm over levels. `contrasts`: paired t
-        tests of c(next m) - c(m), Holm over them. `slope`: mean of the annotators' slopes on log2 m.
-        `diminishing_returns`: last step minus the step before. `overconfidence`: c(first m) - c(second m).
-
-    Raises
-    ------
-    ValueError
-        If annotators repeat, levels do not ascend or are fewer than two, or an answer is outside 0..100.
-
-    Notes
-    -----
-    The sensitivities of `by_level` are the paper's one-order means. `detail["conviction"]` = |mean - .5| is biased
-    upwards by noise and has no test. Levels answered by different annotators are not compared: `not_identified`
-    (warning `levels_not_paired`). If some annotators lack one of two levels: warning `incomplete_pairs`.
-
-    Examples
-    --------
     >>> xy = [[80, 60, 70, 75], [70, 55, 65, 70], [90, 70, 80, 80], [60, 60, 70, 90]]
     >>> study = preference_by_n_outputs_seen(xy, [[100 - p for p in row] for row in xy])
     >>> [round(estimate.estimate, 4) for estimate in study.contrasts]
@@ -126,21 +102,11 @@ def preference_by_n_outputs_seen(
 
 
 def distance_of_mean_from_half(values: npt.ArrayLike) -> float | None:
-    """Conviction |mean - .5| of answers.
+    """Compute the conviction |mean - .5| of answers in 0..1.
 
-    Parameters
-    ----------
-    values : array_like, shape (n,)
-        Answers in 0..1; NaN is missing.
+    NaN is missing, and the result is None without an answer. Noise alone makes the conviction positive: without any
+    preference its mean is sd sqrt(2 / (pi n)), not 0.
 
-    Returns
-    -------
-    float or None
-        The conviction; None without an answer. Noise alone makes it positive: without any preference its mean is
-        sd sqrt(2 / (pi n)), not 0.
-
-    Examples
-    --------
     >>> round(distance_of_mean_from_half([0.4, 0.3]), 4)
     0.15
     """

@@ -90,25 +90,11 @@ def group_sequential_design(
 
 
 def first_crossing_probabilities(fractions: npt.ArrayLike, z: npt.ArrayLike) -> FloatArray:
-    """Probability of first crossing |Z_k| >= z_k at each look, under the null.
+    """Compute the probability of first crossing |Z_k| >= z_k at each look, under the null.
 
-    Parameters
-    ----------
-    fractions, z : array_like, shape (K,)
-        Fraction of the information, and boundary, at each look.
+    `fractions` and `z` are the fraction of the information and the boundary at each look. The sum of the probabilities
+    is the error of all looks together.
 
-    Returns
-    -------
-    ndarray of float, shape (K,)
-        The probabilities; their sum is the error of all looks together.
-
-    Raises
-    ------
-    ValueError
-        If the lengths differ.
-
-    Examples
-    --------
     >>> first_crossing_probabilities([0.5, 1.0], [2.797, 1.977]).sum().round(4)
     np.float64(0.05)
     """

@@ -156,37 +156,18 @@ def _no_claim(estimate: Estimate, reason: str) -> Estimate:
 def margin_verdict(estimate: Estimate, claim: MarginHypothesis, *, significance: float = 0.05) -> str:
     """Return what an estimate shows about a claim by a margin, after adjustment in its family.
 
-    Parameters
-    ----------
-    estimate : Estimate
-        An estimate from `margin_test`, adjusted by `multiplicity.adjust_pvalues_and_intervals_of_family`.
-    claim : MarginHypothesis
-        The claim of `margin_test`.
-    significance : float, default 0.05
-        Significance level of the two-sided test.
+    The estimate comes from `margin_test` and is adjusted by `multiplicity.adjust_pvalues_and_intervals_of_family`;
+    `significance` is that of the two-sided test. `noninferior` and `superior_by_margin` mean that the claim is shown,
+    `noninferior_but_worse` that x is worse, but by less than the margin, `better` that x is better than y (for
+    non-inferiority, this includes the claim; for superiority by a margin, the claim is not shown), `worse` that x is
+    worse than y and the claim is not shown, and `inconclusive` that nothing is shown. The adjusted p-value decides the
+    claim. `better` and `worse` need the interval that agrees with it: all such intervals of a family contain their true
+    values jointly, so every statement about where an interval lies holds without a further adjustment. For one
+    comparison this is the closed test of "not worse" and then "better" (Morikawa and Yoshida 1995, A useful testing
+    strategy in phase III trials). Without such an interval (several comparisons and a method other than Bonferroni's),
+    in a family that another one waits for, and where the p-value of the family before is too large, only the claim can
+    be shown.
 
-    Returns
-    -------
-    str
-        `noninferior` or `superior_by_margin`: the claim is shown. `noninferior_but_worse`: x is worse, but by less than
-        the margin. `better`: x is better than y (for non-inferiority, this includes the claim; for superiority by a
-        margin, the claim is not shown). `worse`: x is worse than y, and the claim is not shown. `inconclusive`:
-        nothing is shown.
-
-    Notes
-    -----
-    The adjusted p-value decides the claim. `better` and `worse` need the interval that agrees with it: all such intervals of
-    a family contain their true values jointly, so every statement about where an interval lies holds without a further
-    adjustment. For one comparison this is the closed test of "not worse" and then "better". Without such an interval
-    (several comparisons and a method other than Bonferroni's), in a family that another one waits for, and where the p-value of
-    the family before is too large, only the claim can be shown.
-
-    References
-    ----------
-    Morikawa and Yoshida 1995, A useful testing strategy in phase III trials.
-
-    Examples
-    --------
     >>> from analysis.stats.basic import one_sample_t_test
     >>> from analysis.stats.multiplicity import Family, adjust_pvalues_and_intervals_of_family
     >>> claim = MarginHypothesis("noninferiority", null=0.5, margin=0.1)

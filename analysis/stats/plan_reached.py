@@ -15,29 +15,13 @@ def components_of_variances(
 ) -> Components | None:
     """Return the variances of one answer over people, over prompts, and the rest, from the variances of a reported mean.
 
-    Parameters
-    ----------
-    mean : float
-        The reported mean.
-    over_people, over_prompts, combined : float
-        The jackknife variances of the mean (`clusters.TwoWayVariance`): over annotators, over prompts, and combined.
-    people, prompts, answers : int
-        How many there are.
+    `over_people`, `over_prompts` and `combined` are the jackknife variances of the mean (`clusters.TwoWayVariance`).
+    With a people, b prompts and n answers in a balanced layout, their expected values are V_a = v_people / a + (v_rest
+    + v_prompts (1 - n / (a b))) / n, likewise V_b, and that of independent answers is V_a + V_b - combined = (v_people
+    (1 - 1 / a) + v_prompts (1 - 1 / b) + v_rest) / n. The three equations are solved, and a variance with a negative
+    solution is 0. The result is None if people answer about too few prompts, or too few people about each, to tell them
+    apart.
 
-    Returns
-    -------
-    Components or None
-        The variances; 0 where the answers show less than none. None if people answer about too few prompts, or too few
-        people about each, to tell them apart.
-
-    Notes
-    -----
-    With a people, b prompts and n answers in a balanced layout, the expected jackknife variances are
-    V_a = v_people / a + (v_rest + v_prompts (1 - n / (a b))) / n, likewise V_b, and that of independent answers is
-    V_a + V_b - combined = (v_people (1 - 1 / a) + v_prompts (1 - 1 / b) + v_rest) / n. The three equations are solved.
-
-    Examples
-    --------
     >>> found = components_of_variances(0.6, 0.0022, 0.0030, 0.0044, people=36, prompts=60, answers=720)
     >>> round(found.people, 3), round(found.prompts, 3), round(found.rest, 3)
     (0.055, 0.145, 0.379)

@@ -17,24 +17,9 @@ _NORMAL = NormalDist()
 def bets_power(mean: float, variance: float, people: int, null: float, level: float) -> float:
     """Return the chance that bets refute the null after some person.
 
-    Parameters
-    ----------
-    mean, variance : float
-        Of one person's mean, in 0..1.
-    people : int
-        The largest number of people.
-    null : float
-        The value that is refuted, between 0 and 1.
-    level : float
-        Significance level of all checks together.
+    `mean` and `variance` are those of one person's mean, in 0..1, `people` is the largest number of people, and `level`
+    is the significance level of all checks together.
 
-    Returns
-    -------
-    float
-        The chance.
-
-    Examples
-    --------
     >>> [round(bets_power(0.67, 0.03, n, 0.5, 0.05), 1) for n in (12, 24, 48)]
     [0.0, 0.4, 1.0]
     """

@@ -15,25 +15,11 @@ _NORMAL = NormalDist()
 def components_of_difference(x: "Components", y: "Components", kind: str) -> "Components":
     """Return the expected difference of two conditions, and the variances of one answer, averaged over both.
 
-    Parameters
-    ----------
-    x, y : Components
-        The share of right answers under each condition, and the variances of one answer.
-    kind : {"accuracy", "sensitivity"}
-        Whether the difference is that of the shares, or of d'.
+    `x` and `y` have the share of right answers under each condition and the variances of one answer; the result is on
+    the scale of the difference, which is that of the shares for `kind` "accuracy" and that of d' for "sensitivity".
+    With as many human as machine texts and no leaning, d' is 2 Phi^-1(share of right answers), and its variances follow
+    by the derivative.
 
-    Returns
-    -------
-    Components
-        On the scale of the difference.
-
-    Notes
-    -----
-    With as many human as machine texts and no leaning, d' is 2 Phi^-1(share of right answers). Its variances follow by the
-    derivative.
-
-    Examples
-    --------
     >>> from analysis.stats.quick_power import Components
     >>> x, y = (Components(mean=p, people=0.01, prompts=0.03, rest=0.2) for p in (0.6, 0.5))
     >>> round(components_of_difference(x, y, "accuracy").mean, 3), round(components_of_difference(x, y, "sensitivity").mean, 3)
@@ -55,26 +41,12 @@ def components_of_difference(x: "Components", y: "Components", kind: str) -> "Co
 def variances_of_difference(parts: "Components", size: StudySize) -> tuple[float, float, float]:
     """Return the variance of the difference of two conditions, that which the report finds, and its degrees of freedom.
 
-    Parameters
-    ----------
-    parts : Components
-        From `components_of_difference`.
-    size : StudySize
-        The size of the study.
+    `parts` are from `components_of_difference`; the second value is the expected value of the reported variance, to
+    which the degrees of freedom belong. Both conditions show the same prompts, so the differences between prompts
+    cancel, except for prompts that one condition shows once more than others. The report (`groups.cell_contrast`) takes
+    the largest of the variances over people, over prompts, and of both combined; that over people still has the
+    differences between the prompts that each person saw.
 
-    Returns
-    -------
-    tuple[float, float, float]
-        The variance, the expected value of the reported one, and the degrees of freedom of the latter.
-
-    Notes
-    -----
-    Both conditions show the same prompts, so how prompts differ leaves the difference, but for prompts that one condition
-    shows once more than others. The report (`groups.cell_contrast`) takes the largest of the variances over people, over
-    prompts, and of both combined. That over people still has the differences between the prompts that each person saw.
-
-    Examples
-    --------
     >>> from analysis.stats.quick_power import Components
     >>> size = StudySize(protocol="accuracy_between_conditions", people=80, prompts=40, prompts_each=10, conditions=2)
     >>> true, reported, df = variances_of_difference(Components(mean=0.1, people=0.01, prompts=0.03, rest=0.2), size)

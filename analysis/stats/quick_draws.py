@@ -7,29 +7,12 @@ from analysis.stats.plan_inputs import StudySize, Variation
 
 
 def spread_draws(size: StudySize, draws: Sequence[Variation], most: int) -> tuple[Variation, ...]:
-    """Return at most this many draws that stand for all of them: in the order of the power that they leave, evenly spaced.
+    """Return at most `most` draws that represent all of them, evenly spaced in the order of the power that they leave.
 
-    Parameters
-    ----------
-    size : StudySize
-        The design whose power is averaged.
-    draws : sequence[Variation]
-        What the variation may be.
-    most : int
-        Number of draws that are wanted.
+    They are the middle draw of each of `most` equal parts, or all draws if there are no more. The order is that of the
+    standard error of the perceived difference, relative to its standard deviation. Power falls with it, so the mean
+    over the middles is nearly the mean over all draws (a systematic sample).
 
-    Returns
-    -------
-    tuple[Variation, ...]
-        The middle draw of each of `most` equal parts; all draws if there are no more.
-
-    Notes
-    -----
-    The order is that of the standard error of the perceived difference, relative to its standard deviation. Power falls
-    with it, so the mean over the middles is nearly the mean over all draws (a systematic sample).
-
-    Examples
-    --------
     >>> size = StudySize(protocol="two_choice", people=36, prompts=60, prompts_each=20)
     >>> drawn = [Variation(sd_prompts=sd / 10) for sd in (9, 1, 5, 3, 7, 2)]
     >>> [one.sd_prompts for one in spread_draws(size, drawn, 3)]

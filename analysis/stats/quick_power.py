@@ -263,30 +263,11 @@ def _half_width(mean: float, reach: float, df: float, size: StudySize) -> float:
 def quick_assurance(size: StudySize, target: Target, draws: Sequence[Variation]) -> Assurance:
     """Return the approximate power, averaged over what a pilot leaves open.
 
-    Parameters
-    ----------
-    size, target : StudySize, Target
-        The design, and what it is to find.
-    draws : sequence[Variation]
-        What the variation may be, see `planning.estimate_pilot`.
+    `draws` are what the variation may be, see `planning.estimate_pilot`; the result is the mean power, and the range of
+    it over the middle 80 % of the draws. Assurance is the power averaged over the uncertainty of what it depends on
+    (O'Hagan, Stevens and Campbell 2005). The difference of the target is not averaged: it is the smallest one that
+    matters, whatever a pilot observed.
 
-    Returns
-    -------
-    Assurance
-        The mean power, and the range of it over the middle 80 % of the draws.
-
-    Raises
-    ------
-    ValueError
-        Without a draw.
-
-    Notes
-    -----
-    Assurance is the power averaged over the uncertainty of what it depends on (O'Hagan, Stevens and Campbell 2005). The
-    difference of the target is not averaged: it is the smallest one that matters, whatever a pilot observed.
-
-    Examples
-    --------
     >>> size = StudySize(protocol="two_choice", people=36, prompts=60, prompts_each=20)
     >>> found = quick_assurance(size, Target(), [Variation(sd_prompts=sd) for sd in (0.3, 0.7, 1.4)])
     >>> round(found.power, 2), round(found.low, 2), round(found.high, 2)

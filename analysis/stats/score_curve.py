@@ -100,22 +100,10 @@ def score_se(
 def score_limits_of_runs(
     estimate: FloatArray, reach: FloatArray, df: FloatArray, bounds: tuple[float, float]
 ) -> tuple[FloatArray, FloatArray]:
-    """Return `quick_score.score_limits` of each of many studies.
+    """Return the lower and the upper ends of `quick_score.score_limits` for each of many studies.
 
-    Parameters
-    ----------
-    estimate, reach, df : ndarray
-        As there, one for each study.
-    bounds : tuple[float, float]
-        Ends of the scale.
+    `estimate`, `reach` and `df` are as there, one for each study.
 
-    Returns
-    -------
-    tuple
-        The lower and the upper ends.
-
-    Examples
-    --------
     >>> low, high = score_limits_of_runs(np.array([0.9]), np.array([1.96 * 0.03]), np.array([99.0]), (0.0, 1.0))
     >>> low.round(3), high.round(3)
     (array([0.824]), array([0.946]))

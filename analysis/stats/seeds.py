@@ -59,20 +59,8 @@ def seed_hex(*parts: object) -> str:
 
 
 def seed_sequence(*parts: object) -> np.random.SeedSequence:
-    """Return the numpy seed of the parts.
+    """Return the numpy seed of the parts, with their `seed_hex` as its entropy.
 
-    Parameters
-    ----------
-    *parts : object
-        As in `seed_hex`.
-
-    Returns
-    -------
-    numpy.random.SeedSequence
-        The seed with `seed_hex` as its entropy.
-
-    Examples
-    --------
     >>> seed_sequence("study").entropy == int(seed_hex("study"), 16)
     True
     """

@@ -17,37 +17,17 @@ def kendall_w(
     unit: str = "annotator",
     mode_label: str = "recommended",
 ) -> Estimate:
-    """Kendall's W: agreement of n rankings of K systems, with Friedman's test.
+    """Estimate Kendall's W, the agreement of n rankings of K systems, and test it with Friedman's test.
 
-    Parameters
-    ----------
-    scores : array_like, shape (n, K)
-        Each annotator's scores or ranks of all systems. Only the order within a row counts; ties get mid-ranks. A row
-        with a missing value is left out (`detail["n_incomplete"]`).
-    analysis, unit, mode_label : str, optional
-        Labels that are copied to the record.
+    A row of `scores` (n, K) has one annotator's scores or ranks of all systems. Only the order within a row counts,
+    ties get mid-ranks, and a row with a missing value is left out (`detail["n_incomplete"]`). With R_j the sum of ranks
+    of system j and t the sizes of the ties, W = 12 sum_j (R_j - n (K + 1) / 2)^2 / (n^2 (K^3 - K) - n sum (t^3 - t)),
+    from 0 (equal mean ranks) to 1 (identical rankings), without an interval (Kendall and Babington Smith 1939, The
+    problem of m rankings). `detail["mean_rank_correlation"]` = (n W - 1) / (n - 1) is the mean of Spearman's
+    correlations over pairs of rows (exact without ties). The hypothesis of the test (Friedman 1937) is that every order
+    is equally likely within each row, with independent rows: chi2 = n (K - 1) W on K - 1 degrees of freedom. It says
+    nothing about a pair. Without any agreement W is 1 / n on average, so it is too high with few rows.
 
-    Returns
-    -------
-    Estimate
-        W, from 0 (equal mean ranks) to 1 (identical rankings), without an interval. `detail["mean_rank_correlation"]`
-        = (n W - 1) / (n - 1) is the mean of Spearman's correlations over pairs of rows (exact without ties).
-
-    Notes
-    -----
-    With R_j the sum of ranks of system j and t the sizes of the ties: W = 12 sum_j (R_j - n (K + 1) / 2)^2 / (n^2
-    (K^3 - K) - n sum (t^3 - t)).
-
-    The test's hypothesis is that every order is equally likely within each row: chi2 = n (K - 1) W on K - 1 degrees
-    of freedom, rows independent. It says nothing about a pair. Without any agreement W is 1 / n on average, so it is
-    too high with few rows.
-
-    References
-    ----------
-    Kendall and Babington Smith 1939, The problem of m rankings; Friedman 1937.
-
-    Examples
-    --------
     >>> result = kendall_w([[1, 2, 3], [1, 2, 3], [2, 1, 3], [1, 3, 2]])
     >>> round(result.estimate, 4), round(result.test.statistic, 2), result.test.df
     (0.5625, 4.5, 2.0)

@@ -49,46 +49,14 @@ def agreement_by_position_and_by_system(
     unit: str = "item",
     mode_label: str = "recommended",
 ) -> PositionSystemAgreement:
-    """Agreement on choices between two systems, coded by place on the screen and by system.
+    """Estimate kappa, AC1 and agreement of choices between two systems, coded by place on the screen and by system.
 
-    Parameters
-    ----------
-    items, annotators : array_like, shape (n_rows,)
-        Item (the pair of outputs shown) and annotator of each choice.
-    chosen_positions : sequence[Any] or ndarray, shape (n_rows,)
-        The chosen place ("A", "B", or a tie), None without a choice.
-    chosen_systems : sequence[Any] or ndarray, shape (n_rows,)
-        The system in that place, None without a choice.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    resamples : int, default 999
-        Number of resamples.
-    rng : numpy.random.Generator
-        Source of the random draws.
-    unit, mode_label : str, optional
-        Labels that are copied to the record.
+    Each row is one annotator's choice about an item, the pair of outputs shown: the chosen place (A, B, or a tie) and
+    the system in that place, both None without a choice. It is an error if an annotator judged an item twice, or if a
+    choice is coded in one way only. Use the function for one pair of systems at a time, because chance agreement over
+    systems that were not compared has no meaning. Thorleiksdottir et al. 2021 print the kappa by place, .69; by system
+    it is .28 at the same agreement of .84, so both are needed to interpret either.
 
-    Returns
-    -------
-    PositionSystemAgreement
-        Kappa, AC1, agreement and prevalences in both codings.
-
-    Raises
-    ------
-    ValueError
-        If an annotator judged an item twice, a choice is coded in one way only, or the lengths differ.
-
-    Notes
-    -----
-    Use it for one pair of systems at a time: chance agreement over systems that were not compared has no meaning.
-
-    References
-    ----------
-    Thorleiksdottir et al. 2021 print kappa by place: .69, but .28 by system, at the same agreement of .84. Both are
-    needed to interpret either.
-
-    Examples
-    --------
     >>> record = agreement_by_position_and_by_system([1, 1, 2, 2], list("abab"), list("AABB"), list("xxxx"),
     ...                              rng=np.random.default_rng(0))
     >>> record.kappa_position.estimate, record.kappa_system.status, record.ac1_system.detail["percent_agreement"]

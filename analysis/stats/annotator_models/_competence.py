@@ -26,35 +26,14 @@ def competence_model(
 ) -> AnnotatorModel:
     """Estimate by EM how often each annotator gives the true answer on purpose, and not as a guess.
 
-    With probability θ_k annotator k gives the true answer of the item. Otherwise they guess: answer a with probability
-    ξ_ka, whatever the item. Each true answer is equally probable beforehand. θ_k is the competence, and 1 - θ_k the
-    probability that an answer is a guess. EM begins with each item's shares of answers and with θ = ½.
+    Each row is one answer; items of one annotator alone are left out. With probability θ_k, the competence, annotator k
+    gives the true answer of the item. Otherwise they guess: they give answer a with probability ξ_ka, whatever the
+    item. Each true answer is equally probable beforehand, and `pseudo_count` is added to the counts of intended
+    answers, of guesses, and of each guessed answer. The model is MACE (Hovy, Berg-Kirkpatrick, Vaswani and Hovy 2013,
+    NAACL), but with EM from one start, each item's shares of answers and θ = ½, instead of variational inference from
+    many. The `competence` and `error_rate` of each annotator are in 0..1, and the status is `not_identified` without an
+    item that has three answers.
 
-    Parameters
-    ----------
-    items, annotators, answers : sequence, shape (n,)
-        One answer each. Items of one annotator alone are left out.
-    pseudo_count : float
-        Added to the counts of intended answers, of guesses, and of each guessed answer.
-
-    Returns
-    -------
-    AnnotatorModel
-        With `competence` and `error_rate` (both 0..1) of each annotator. Status `not_identified` without an item that has
-        three answers.
-
-    Raises
-    ------
-    ValueError
-        For different lengths or a negative pseudo-count.
-
-    References
-    ----------
-    Hovy, Berg-Kirkpatrick, Vaswani and Hovy 2013, NAACL (MACE), with EM from one start instead of variational inference
-    from many.
-
-    Examples
-    --------
     >>> items = [i for i in range(8) for _ in "abc"]
     >>> who = ["a", "b", "c"] * 8
     >>> said = [x for i in range(8) for x in (i % 2, i % 2, 1)]

@@ -26,35 +26,15 @@ def dawid_skene(
 ) -> AnnotatorModel:
     """Estimate each annotator's errors and the true answers of all items by EM.
 
-    The true answer of item i is j with probability p_j. Annotator k then answers a with probability π_kja,
+    Each row is one answer; an annotator may answer an item several times, and items of one annotator alone are left
+    out. The true answer of item i is j with probability p_j, and annotator k then answers a with probability π_kja,
     independently of all other answers. EM alternates between the probabilities of the true answers and the maximum
-    likelihood of p and π, and begins with each item's shares of answers. So the most frequent answers name the classes.
+    likelihood of p and π (Dawid and Skene 1979, Applied Statistics 28(1), equations 2.3 to 2.5), and begins with each
+    item's shares of answers, so the most frequent answers name the classes. `pseudo_count` is added to every count of
+    an annotator's answers: 0 is maximum likelihood, and a positive number keeps annotators with few answers from errors
+    of exactly 0 or 1. Each annotator has an `error_rate` (0..1) and a `confusion`, and the status is `not_identified`
+    without an item that has three answers, because the errors of two annotators cannot be separated.
 
-    Parameters
-    ----------
-    items, annotators, answers : sequence, shape (n,)
-        One answer each. An annotator may answer an item several times. Items of one annotator alone are left out.
-    pseudo_count : float
-        Added to every count of an annotator's answers. 0 is maximum likelihood. A positive number keeps annotators with
-        few answers from errors of exactly 0 or 1.
-
-    Returns
-    -------
-    AnnotatorModel
-        With `error_rate` (0..1) and `confusion` of each annotator. Status `not_identified` without an item that has three
-        answers: the errors of two annotators cannot be separated.
-
-    Raises
-    ------
-    ValueError
-        For different lengths or a negative pseudo-count.
-
-    References
-    ----------
-    Dawid and Skene 1979, Applied Statistics 28(1), equations 2.3 to 2.5.
-
-    Examples
-    --------
     >>> items = [1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4]
     >>> who = ["a", "b", "c"] * 4
     >>> said = ["yes", "yes", "no", "no", "no", "yes", "yes", "yes", "yes", "no", "no", "no"]

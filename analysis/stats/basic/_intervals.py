@@ -82,27 +82,11 @@ def t_test(name: str, estimate: float, null: float, se: float, df: float) -> Hyp
 
 
 def wald_estimate(estimate: float, se: float, *, null: float | None, level: float, **common: Any) -> Estimate:
-    """Build an estimate from a large-sample standard error: estimate -/+ z se and the z test.
+    """Build an estimate with the large-sample interval, estimate -/+ z se, and the z test that it equals `null`.
 
-    Parameters
-    ----------
-    estimate, se : float
-        Estimate and its standard error.
-    null : float or None
-        Value of the null hypothesis. There is no test if None.
-    level : float
-        Confidence level of the interval, between 0 and 1.
-    **common : Any
-        Other fields of the `Estimate`.
+    There is no test if `null` is None. The standard error is added to `detail` as `se`, and a standard error of 0 gives
+    the status `zero_variance`. `common` has the other fields of the `Estimate`.
 
-    Returns
-    -------
-    Estimate
-        The interval and the test; `se` is added to its `detail`. A standard error of 0 gives the status
-        `zero_variance`.
-
-    Examples
-    --------
     >>> result = wald_estimate(0.5, 0.2, null=0.0, level=0.95, analysis="a", estimand="log odds", unit="label", n=100)
     >>> round(result.interval.low, 3), round(result.pvalue, 4)
     (0.108, 0.0124)

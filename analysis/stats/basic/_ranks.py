@@ -197,28 +197,12 @@ def _signed_rank_pvalue(ranks: FloatArray, difference: float) -> float:
 def sign_flip_pvalues(
     distances: npt.ArrayLike, *, resamples: int = 9999, rng: np.random.Generator
 ) -> tuple[FloatArray, bool]:
-    """Two-sided sign-flip p-values of several columns under the same flips.
+    """Compute two-sided sign-flip p-values of several columns, and whether all flips were enumerated.
 
-    Parameters
-    ----------
-    distances : array_like, shape (n_units, n_columns)
-        value - null; NaN is missing.
-    resamples : int, default 9999
-        Number of random flips. If all 2^n flips are no more than this, they are enumerated.
-    rng : numpy.random.Generator
-        Source of the random draws.
+    `distances` (n_units, n_columns) has value - null, with NaN for missing. If all 2^n flips are no more than
+    `resamples`, they are enumerated; otherwise the flips are random. All columns share one set of flips, so a report
+    over 45 pairs takes no longer than one over a few.
 
-    Returns
-    -------
-    tuple[ndarray of float, bool]
-        The p-values (n_columns,), and whether all flips were enumerated.
-
-    Notes
-    -----
-    All columns share one set of flips, so a report over 45 pairs takes no longer than one over a few.
-
-    Examples
-    --------
     >>> pvalues, is_exact = sign_flip_pvalues([[0.1, 0.1], [0.2, -0.2]], rng=np.random.default_rng(0))
     >>> pvalues.tolist(), is_exact
     ([0.5, 1.0], True)

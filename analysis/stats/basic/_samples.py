@@ -150,33 +150,11 @@ def paired_t_test(
     unit: str = "annotator",
     mode_label: str = "recommended",
 ) -> Estimate:
-    """Mean of x - y over the units that have both values, and the paired t test that it is 0.
+    """Estimate the mean of x - y over the units that have both values, and test whether it is 0 (paired t test).
 
-    Parameters
-    ----------
-    x, y : array_like, shape (n,)
-        Values; row i of both is the same unit. NaN is missing.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    analysis, estimand, unit, mode_label : str, optional
-        Labels that are copied to the record.
+    Row i of `x` and row i of `y` are the same unit. NaN is missing, and `detail["n_dropped"]` counts the units with a
+    missing value. The test is that of rating differences in the SPA paper, section 6.1.
 
-    Returns
-    -------
-    Estimate
-        The mean difference. `detail["n_dropped"]` counts units with a missing value.
-
-    Raises
-    ------
-    ValueError
-        If the lengths differ.
-
-    References
-    ----------
-    The test of rating differences in the SPA paper, section 6.1.
-
-    Examples
-    --------
     >>> paired_t_test([3, 4, 5, 2], [2, 4, 3, None]).estimate
     1.0
     """

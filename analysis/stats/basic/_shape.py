@@ -17,20 +17,10 @@ SKEW_PER_N = SKEW**2 / 30
 
 
 def skew(values: FloatArray) -> float:
-    """Moment coefficient of skewness, m3 / m2^(3/2).
+    """Compute the moment coefficient of skewness, m3 / m2^(3/2), of values without missing ones.
 
-    Parameters
-    ----------
-    values : ndarray of float, shape (n,)
-        Values, without missing ones.
+    The skewness is 0 if the values do not vary.
 
-    Returns
-    -------
-    float
-        The skewness; 0 if the values do not vary.
-
-    Examples
-    --------
     >>> round(skew(np.array([0.0, 0.0, 0.0, 1.0])), 4)
     1.1547
     """

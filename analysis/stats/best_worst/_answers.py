@@ -83,29 +83,12 @@ def maxdiff_score_rows(
 ) -> tuple[IntArray, IntArray, FloatArray]:
     """Convert best-worst answers to one row for each system of each set.
 
-    Parameters
-    ----------
-    sets : array_like, shape (n, k)
-        System numbers 0..n_systems-1; -1 fills sets smaller than k.
-    best, worst : array_like, shape (n,)
-        The chosen systems.
-    n_systems : int
-        Number of systems.
+    `sets` (n, k) has system numbers 0..n_systems-1, and -1 fills sets smaller than k; `best` and `worst` are the chosen
+    systems. The result has, for each row, the row of the answer, the system, and 1 (best), -1 (worst) or 0. The means
+    of these values are the scores of `maxdiff_scores`, and `ranks.rank_confidence_sets_from_rows` takes them with the
+    annotators of the answers' rows. A ValueError with the argument and the row reports an invalid system number, a set
+    with fewer than two systems or one twice, a choice that is not in its set, and a system that is both best and worst.
 
-    Returns
-    -------
-    tuple[ndarray of int, ndarray of int, ndarray of float]
-        The row of the answer, the system, and 1 (best), -1 (worst) or 0. The means of these values are the scores of
-        `maxdiff_scores`. `ranks.rank_confidence_sets_from_rows` takes them with the annotators of the answers' rows.
-
-    Raises
-    ------
-    ValueError
-        If a system number is invalid, a set has fewer than two systems or one twice, or a choice is not in its set.
-        Also if one system is best and worst. The message has the argument and the row.
-
-    Examples
-    --------
     >>> answers, systems, values = maxdiff_score_rows([[0, 1, 2], [2, 1, -1]], [0, 1], [2, 2], n_systems=3)
     >>> answers.tolist(), systems.tolist(), values.tolist()
     ([0, 0, 0, 1, 1], [0, 1, 2, 2, 1], [1.0, 0.0, -1.0, -1.0, 1.0])

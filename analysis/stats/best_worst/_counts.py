@@ -46,40 +46,16 @@ def maxdiff_scores(
     unit: str = "annotator",
     mode_label: str = "paper",
 ) -> MaxDiffScores:
-    """Best-worst score of each system: (times best - times worst) / times shown, from -1 to 1.
+    """Estimate the best-worst score of each system: (times best - times worst) / times shown, from -1 to 1.
 
-    Parameters
-    ----------
-    sets, best, worst : array_like
-        As in `maxdiff_score_rows`.
-    people, prompts : array_like, shape (n,)
-        Labels of each answer's annotator and prompt.
-    n_systems : int
-        Number of systems.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    analysis, unit, mode_label : str, optional
-        Labels that are copied to the record.
+    Each row is one answer, coded as in `maxdiff_score_rows`. A score is the mean of 1, -1 and 0 over the sets with the
+    system (Finn and Louviere 1992; Kiritchenko and Mohammad 2017 for the score as a number from -1 to 1), with the
+    standard error of `clusters.clustered_mean` (CV3) over annotators. If prompts were judged more than once, the last
+    sensitivity is `clusters.two_way_clustered_mean`. There is no test, because the scores depend on each other and on
+    which systems shared a set. The status of a score is `no_data` if the system was never shown, `n_lt_2` without an
+    interval if one annotator saw it, and `zero_variance` with a betting interval if it was always the best; `n` counts
+    the annotators who saw the system.
 
-    Returns
-    -------
-    MaxDiffScores
-        Counts and scores. Never shown: `no_data`. One annotator: `n_lt_2`, without an interval. Always the best:
-        `zero_variance` with a betting interval. `n` of each score counts the annotators who saw the system.
-
-    Notes
-    -----
-    A score is the mean of 1, -1 and 0 over the sets with the system, with the standard error of
-    `clusters.clustered_mean` (CV3). If prompts were judged more than once, the last sensitivity is
-    `clusters.two_way_clustered_mean`. There is no test: the scores depend on each other and on which systems shared
-    a set.
-
-    References
-    ----------
-    Finn and Louviere 1992; Kiritchenko and Mohammad 2017 for the score as a number from -1 to 1.
-
-    Examples
-    --------
     >>> counts = maxdiff_scores([[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 2, 1]], [0, 0, 0, 1], [2, 2, 1, 2],
     ...                         ["a", "a", "b", "b"], n_systems=3)
     >>> counts.n_best.tolist(), counts.n_worst.tolist(), [score.estimate for score in counts.scores]

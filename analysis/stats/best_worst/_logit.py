@@ -80,51 +80,21 @@ def best_worst_logit(
     unit: str = "annotator",
     mode_label: str = "recommended",
 ) -> BestWorstLogit:
-    """Strengths of systems from best-worst answers, in a sequential logit model clustered by annotator.
+    """Estimate the strengths of systems from best-worst answers, in a sequential logit model clustered by annotator.
 
-    Parameters
-    ----------
-    sets, best, worst : array_like
-        As in `maxdiff_score_rows`.
-    people, prompts : array_like, shape (n,)
-        Labels of each answer's annotator and prompt.
-    n_systems : int
-        Number of systems.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    analysis, unit, mode_label : str, optional
-        Labels that are copied to the record.
+    Each row is one answer, coded as in `maxdiff_score_rows`; `n` counts people, `n_rows` answers. An answer has the
+    probability exp(b_best) / sum over the set of exp(b) times exp(-b_worst) / sum over the set without the best of
+    exp(-b) (Marley and Louviere 2005). The covariance is the jackknife over people (CV3) by one Newton step, with G* -
+    1 degrees of freedom (MacKinnon, Nielsen and Webb 2023, Leverage, influence, and the jackknife in clustered
+    regression models); it is undefined if one person's answers alone connect a system, and the estimates then have no
+    interval (`not_identified`). With five prompts or more, contrasts are about people and prompts: V = V_a + V_i -
+    V_ai, at least V_a and V_i, with the degrees of freedom of `clusters.combine_two_way_variances` (Cameron, Gelbach
+    and Miller 2011), and the contrasts about people only are their sensitivity. Over people only, the omnibus test has
+    F = (df - q + 1) / df b' V^-1 b / q for q = K - 1 differences b, on q and df - q + 1; there is no test with fewer
+    than six people. The status is `not_identified` if no chain of sets connects all systems, and `separation` if some
+    systems were chosen over others without exception, because the likelihood then has no maximum; a system that was
+    never shown has `no_data`.
 
-    Returns
-    -------
-    BestWorstLogit
-        The fitted model; `n` counts people, `n_rows` answers. No chain of sets connects all systems:
-        `not_identified`. Systems chosen over others without exception: `separation`, because the likelihood has no
-        maximum. A system never shown: `no_data` for it.
-
-    Raises
-    ------
-    ValueError
-        If an answer is invalid.
-
-    Notes
-    -----
-    An answer has the probability exp(b_best) / sum over the set of exp(b) times exp(-b_worst) / sum over the set
-    without the best of exp(-b).
-
-    The covariance is the jackknife over people (CV3) by one Newton step, with G* - 1 degrees of freedom. It is undefined
-    if one person's answers alone connect a system; the estimates then have no interval (`not_identified`). With fewer
-    than six people there is no test. With five prompts or more, contrasts are about people and prompts:
-    V = V_a + V_i - V_ai, at least V_a and V_i, with the degrees of freedom of `clusters.combine_two_way_variances`; those about
-    people only are their sensitivity. Over people only, the omnibus test has F = (df - q + 1) / df b' V^-1 b / q for q = K - 1 differences b, on q and df - q + 1.
-
-    References
-    ----------
-    Marley and Louviere 2005; MacKinnon, Nielsen and Webb 2023, Leverage, influence, and the jackknife in clustered
-    regression models, for the jackknife; Cameron, Gelbach and Miller 2011 for two ways.
-
-    Examples
-    --------
     >>> sets = [[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 2, 1], [0, 1, 2], [2, 1, 0]] * 2
     >>> fit = best_worst_logit(sets, [0, 1, 0, 2, 0, 1] * 2, [2, 0, 1, 1, 1, 2] * 2, list("aabbccddeeff"), n_systems=3)
     >>> [round(strength.estimate, 3) for strength in fit.strengths], round(fit.difference(0, 2).estimate, 3)

@@ -27,40 +27,16 @@ def audit_scores(
     resamples: int = bootstrap.RESAMPLES,
     unit: str = "annotator",
 ) -> tuple[Probe, ...]:
-    """Probes of a board of scores: place on the page, neutral answers, heavy voters, separation, and drift.
+    """Compute the probes of a board of scores: place on the page, neutral answers, heavy voters, separation, and drift.
 
-    Parameters
-    ----------
-    values : array_like, shape (n_rows,)
-        Answers in 0..1; NaN is missing. .5 is neutral.
-    systems, items, annotators : array_like, shape (n_rows,)
-        Labels of each row's system, item and annotator.
-    rng : numpy.random.Generator
-        Source of the random draws.
-    positions : array_like, shape (n_rows,), optional
-        Place of each output on the page; without it there is no probe of the place.
-    rounds : array_like, shape (n_rows,), optional
-        Label of each row's round, or of its part of the time; without it there is no probe of drift.
-    samples : array_like of int, shape (n_rows,), optional
-        The sample of items that each row counts in (`leaderboard.rows_of_samples`). Drift compares rounds on one sample.
-    alpha : float, default .05
-        Significance level of each probe that tests.
-    items_sampled : bool, default True
-        Whether the claims go beyond the items of the study.
-    item_groups : array_like, shape (n_rows,), optional
-        Labels of what is sampled in place of items, such as the document of each row's item. The items if None.
-    resamples : int, default bootstrap.RESAMPLES
-        Number of normal draws for the quantile of the largest deviation.
-    unit : str, default 'annotator'
-        Name of the unit.
+    Each row is an answer in 0..1; NaN is missing and .5 is neutral. Without `positions`, the place of each output on
+    the page, there is no probe of the place; without `rounds`, the round or the part of the time of each row, there is
+    no probe of drift. Drift needs systems with answers in several rounds (`leaderboard.equated_scores`) and compares
+    rounds on one sample of items; `samples` says which one each row counts in (`leaderboard.rows_of_samples`).
+    `items_sampled` says whether the claims go beyond the items of the study, and `item_groups` are what is sampled in
+    place of items, such as the document of each row's item. `resamples` counts the normal draws for the quantile of the
+    largest deviation.
 
-    Returns
-    -------
-    tuple[Probe, ...]
-        The probes. Drift needs systems with answers in several rounds (`leaderboard.equated_scores`).
-
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> people, systems, items = np.tile(np.arange(20), 12), np.repeat(["a", "b"], 120), np.tile(np.arange(60), 4)
     >>> values = rng.choice([0, 0.25, 0.5, 0.75, 1], 240)

@@ -26,37 +26,14 @@ def first_shown_probe(
     alpha: float = ALPHA,
     unit: str = "annotator",
 ) -> Probe:
-    """Whether the system shown first is favoured, or the one shown second: fires by a test over people and items.
+    """Test over people and items whether the system shown first is favoured, or the one shown second.
 
-    Parameters
-    ----------
-    first, second : array_like, shape (n_rows,)
-        System numbers 0..n_systems-1 in the order shown.
-    outcomes : array_like, shape (n_rows,)
-        1 if the first was chosen, 0 the second, .5 a tie; NaN is missing.
-    annotators : array_like, shape (n_rows,)
-        Label of each row's annotator.
-    items : array_like, shape (n_rows,), optional
-        Label of each row's item.
-    n_systems : int
-        Number of systems.
-    alpha : float, default .05
-        Significance level.
-    unit : str, default 'annotator'
-        Name of the unit.
+    `first` and `second` are system numbers 0..n_systems-1 in the order shown; an outcome is 1 if the first was chosen,
+    0 if the second was, .5 for a tie, and NaN if it is missing. The estimate is the share of votes for the first shown,
+    if each pair had been shown equally often in both orders. Only pairs shown in both orders count. A pair with a votes
+    in one order and b in the other has the weight a b / (a + b) in each order, so the strengths of the systems cancel
+    whatever they are.
 
-    Returns
-    -------
-    Probe
-        The share of votes for the first shown, if each pair had been shown equally often in both orders.
-
-    Notes
-    -----
-    Only pairs shown in both orders count. A pair with a votes in one order and b in the other has the weight a b / (a + b)
-    in each order, so the strengths of the systems cancel whatever they are.
-
-    Examples
-    --------
     >>> first, people = np.tile([0, 1], 60), np.arange(120) // 6
     >>> probe = first_shown_probe(first, 1 - first, np.arange(120) % 5 < 4, people, n_systems=2)
     >>> round(probe.estimate.estimate, 2), probe.fires
@@ -97,37 +74,16 @@ def cycle_probe(
     alpha: float = ALPHA,
     unit: str = "annotator",
 ) -> Probe:
-    """Whether systems beat one another in a circle: fires if wins that are shown for all pairs at once form a cycle.
+    """Test whether systems beat one another in a circle, by the wins that are shown for all pairs at once.
 
-    Parameters
-    ----------
-    first, second : array_like, shape (n_rows,)
-        System numbers 0..n_systems-1.
-    outcomes : array_like, shape (n_rows,)
-        1 if the first was chosen, 0 the second, .5 a tie; NaN is missing.
-    annotators : array_like, shape (n_rows,)
-        Label of each row's annotator.
-    n_systems : int
-        Number of systems.
-    alpha : float, default .05
-        Significance level.
-    unit : str, default 'annotator'
-        Name of the unit.
+    Systems have the numbers 0..n_systems-1; an outcome is 1 if the first was chosen, 0 if the second was, .5 for a tie,
+    and NaN if it is missing. A pair's win is shown if its one-sided t test over annotators (CV3) has p <= alpha / (2
+    m), for m pairs in two directions, and the probe fires if the shown wins form a cycle. If the true preferences have
+    no cycle, each cycle of shown wins has a false one, so the probe fires in at most alpha of boards. The estimate is
+    the number of cycles in the shown wins (`detail["cycles"]`) with the test that no cycle exists, whose p-value is the
+    smallest alpha at which a cycle appears. The detail's `n_cycles_of_means` counts cycles in the plain majorities,
+    which chance alone produces between similar systems.
 
-    Returns
-    -------
-    Probe
-        The number of cycles in the shown wins (`detail["cycles"]`), and the test that there is none. The detail's
-        `n_cycles_of_means` counts cycles in the plain majorities, which chance alone produces between similar systems.
-
-    Notes
-    -----
-    A pair's win is shown if its one-sided t test over annotators (CV3) has p <= alpha / (2 m), for m pairs in two
-    directions. If the true preferences have no cycle, each cycle of shown wins has a false one, so the probe fires in at
-    most alpha of boards. The p-value is the smallest alpha at which a cycle appears.
-
-    Examples
-    --------
     >>> first, people = np.tile([0, 1, 2], 40), np.arange(120) // 6
     >>> probe = cycle_probe(first, (first + 1) % 3, np.arange(120) % 10 < 9, people, n_systems=3)
     >>> probe.fires, probe.estimate.detail["cycles"]
@@ -204,41 +160,14 @@ def vote_drift_probe(
     resamples: int = bootstrap.RESAMPLES,
     unit: str = "annotator",
 ) -> Probe:
-    """Whether votes about the same pairs changed: fires if some system's share of wins differs, late against early.
+    """Test whether votes about the same pairs changed: whether some system's share of wins differs, late against early.
 
-    Parameters
-    ----------
-    first, second : array_like, shape (n_rows,)
-        System numbers 0..n_systems-1.
-    outcomes : array_like, shape (n_rows,)
-        1 if the first was chosen, 0 the second, .5 a tie; NaN is missing.
-    annotators : array_like, shape (n_rows,)
-        Label of each row's annotator.
-    is_late : array_like of bool, shape (n_rows,)
-        Whether the vote is of the second part of the time.
-    n_systems : int
-        Number of systems.
-    alpha : float, default .05
-        Significance level.
-    rng : numpy.random.Generator
-        Source of the random draws.
-    resamples : int, default bootstrap.RESAMPLES
-        Number of normal draws for the quantile of the largest deviation.
-    unit : str, default 'annotator'
-        Name of the unit.
+    Systems have the numbers 0..n_systems-1; an outcome is 1 if the first was chosen, 0 if the second was, .5 for a tie,
+    and NaN if it is missing; `is_late` marks the votes of the second part of the time. The estimate is the largest
+    change of a system's share of wins, in points of 100, with the test "max_t" over all systems, and `resamples` counts
+    the normal draws for the quantile of the largest deviation. Only pairs with votes in both parts count, each with the
+    weight a b / (a + b) for a early and b late votes, so a change of which pairs are asked is no drift.
 
-    Returns
-    -------
-    Probe
-        The largest change of a system's share of wins, in points of 100, with the test "max_t" over all systems.
-
-    Notes
-    -----
-    Only pairs with votes in both parts count, each with the weight a b / (a + b) for a early and b late votes, so a change
-    of which pairs are asked is no drift.
-
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> first, people, late = np.zeros(200, dtype=int), np.arange(200) // 5, np.arange(200) >= 100
     >>> votes = rng.random(200) < np.where(late, 0.9, 0.3)
@@ -303,40 +232,14 @@ def audit_votes(
     resamples: int = bootstrap.RESAMPLES,
     unit: str = "annotator",
 ) -> tuple[Probe, ...]:
-    """Probes of a board of votes: order, ties, cycles, heavy voters, separation, and drift.
+    """Compute the probes of a board of votes: order, ties, cycles, heavy voters, separation, and drift.
 
-    Parameters
-    ----------
-    first, second : array_like, shape (n_rows,)
-        System numbers 0..n_systems-1 in the order shown.
-    outcomes : array_like, shape (n_rows,)
-        1 if the first was chosen, 0 the second, .5 a tie; NaN is missing.
-    annotators : array_like, shape (n_rows,)
-        Label of each row's annotator.
-    items : array_like, shape (n_rows,), optional
-        Label of each row's item.
-    n_systems : int
-        Number of systems.
-    rng : numpy.random.Generator
-        Source of the random draws.
-    is_late : array_like of bool, shape (n_rows,), optional
-        Whether the vote is of the second part of the time; without it there is no probe of drift.
-    sets : RankSets, optional
-        The board's rank sets; without them there is no probe of separation.
-    alpha : float, default .05
-        Significance level of each probe that tests.
-    resamples : int, default bootstrap.RESAMPLES
-        Number of normal draws for the quantile of the largest deviation.
-    unit : str, default 'annotator'
-        Name of the unit.
+    `first` and `second` are system numbers 0..n_systems-1 in the order shown; an outcome is 1 if the first was chosen,
+    0 if the second was, .5 for a tie, and NaN if it is missing. Without `is_late`, which marks the votes of the second
+    part of the time, there is no probe of drift; without `sets`, the board's rank sets, there is no probe of
+    separation. The heavy voter's influence is on the shares of wins of the first two systems. `resamples` counts the
+    normal draws for the quantile of the largest deviation.
 
-    Returns
-    -------
-    tuple[Probe, ...]
-        The probes. The heavy voter's influence is on the shares of wins of the first two systems.
-
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> first, people = np.tile([0, 1, 2], 80), np.arange(240) // 6
     >>> votes = rng.random(240) < 0.5

@@ -43,26 +43,11 @@ def multinomial_weights(n_units: int, resamples: int, rng: np.random.Generator) 
 
 
 def unnormalised_dirichlet_weights(n_units: int, resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
-    """Yield weights of the Bayesian bootstrap (standard exponentials, not divided by their sum).
+    """Yield weights of the Bayesian bootstrap: standard exponentials that are not divided by their sum.
 
-    Parameters
-    ----------
-    n_units, resamples : int
-        Number of units, and of draws.
-    rng : numpy.random.Generator
-        Source of the random draws.
+    Each yield is a block of draws with the shape (up to 512, n_units), and all blocks together have `resamples` draws.
+    The method is that of Rubin 1981, The Bayesian bootstrap.
 
-    Yields
-    ------
-    ndarray of float, shape (up to 512, n_units)
-        A block of draws.
-
-    References
-    ----------
-    Rubin 1981, The Bayesian bootstrap.
-
-    Examples
-    --------
     >>> next(unnormalised_dirichlet_weights(3, 2, np.random.default_rng(0))).shape
     (2, 3)
     """

@@ -81,35 +81,13 @@ def estimate_with_percentile_interval(draws: FloatArray, *, level: float, **esti
 
 
 def bca_interval(estimate: float, draws: FloatArray, jackknife: FloatArray, level: float = 0.95) -> Interval | None:
-    """Bias-corrected and accelerated bootstrap interval.
+    """Compute the bias-corrected and accelerated (BCa) bootstrap interval of an estimate.
 
-    Parameters
-    ----------
-    estimate : float
-        The estimate.
-    draws : ndarray of float, shape (resamples,)
-        Resampled estimates.
-    jackknife : ndarray of float, shape (n_units,)
-        The estimate without each unit in turn.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
+    `draws` has the resampled estimates, and `jackknife` the estimate without each unit in turn. With z0 the normal
+    quantile of the share of draws below the estimate (ties count half), d = mean(jackknife) - jackknife and a =
+    sum(d^3) / (6 sum(d^2)^1.5), the ends are the quantiles Phi(z0 + (z0 + z) / (1 - a (z0 + z))) (Efron 1987, Better
+    bootstrap confidence intervals). The result is None if the interval is undefined (constant data).
 
-    Returns
-    -------
-    Interval or None
-        The interval; None if it is undefined (constant data).
-
-    Notes
-    -----
-    z0 is the normal quantile of the share of draws below the estimate (ties count half), a = sum(d^3) /
-    (6 sum(d^2)^1.5), d = mean(jackknife) - jackknife. The ends are the quantiles Phi(z0 + (z0 + z) / (1 - a (z0 + z))).
-
-    References
-    ----------
-    Efron 1987, Better bootstrap confidence intervals.
-
-    Examples
-    --------
     >>> bca_interval(1.0, np.ones(10), np.ones(5)) is None
     True
     """
@@ -135,20 +113,10 @@ def bca_interval(estimate: float, draws: FloatArray, jackknife: FloatArray, leve
 
 
 def leave_one_out_ratios(sums: FloatArray, counts: FloatArray) -> FloatArray:
-    """Return the ratio sum(sums) / sum(counts) without each unit in turn.
+    """Compute the ratio sum(sums) / sum(counts) without each unit in turn.
 
-    Parameters
-    ----------
-    sums, counts : ndarray of float, shape (n_units,)
-        Each unit's part of the numerator and the denominator.
+    `sums` and `counts` are each unit's part of the numerator and of the denominator.
 
-    Returns
-    -------
-    ndarray of float, shape (n_units,)
-        The ratios.
-
-    Examples
-    --------
     >>> leave_one_out_ratios(np.array([1.0, 2.0, 6.0]), np.ones(3)).tolist()
     [4.0, 3.5, 1.5]
     """
@@ -159,26 +127,12 @@ def leave_one_out_ratios(sums: FloatArray, counts: FloatArray) -> FloatArray:
 def bootstrap_ratio_interval(
     estimate: float, draws: FloatArray, sums: FloatArray, counts: FloatArray, *, level: float
 ) -> Interval | None:
-    """Bootstrap interval of one ratio.
+    """Compute the bootstrap interval of one ratio.
 
-    Parameters
-    ----------
-    estimate : float
-        The ratio.
-    draws : ndarray of float, shape (resamples,)
-        Resampled ratios.
-    sums, counts : ndarray of float, shape (n_units,)
-        Each unit's part of the numerator and the denominator, for the jackknife.
-    level : float
-        Confidence level of the interval, between 0 and 1.
+    The result is the BCa interval of the resampled ratios, or the percentile interval if BCa is undefined. It is None
+    if the draws are undefined or equal. `sums` and `counts` are each unit's part of the numerator and of the
+    denominator, for the jackknife.
 
-    Returns
-    -------
-    Interval or None
-        The BCa interval, or the percentile interval if BCa is undefined; None if the draws are undefined or equal.
-
-    Examples
-    --------
     >>> bootstrap_ratio_interval(1.0, np.ones(9), np.ones(3), np.ones(3), level=0.95) is None
     True
     """

@@ -12,22 +12,8 @@ from analysis.stats.results import Estimate
 
 
 def posterior_probability_above(draws: FloatArray, null: float) -> float:
-    """Share of Bayesian bootstrap draws above `null`.
+    """Return the share of Bayesian bootstrap draws of a mean above `null`, where a draw equal to `null` counts half.
 
-    Parameters
-    ----------
-    draws : ndarray of float, shape (resamples,)
-        Draws of the mean.
-    null : float
-        Value that the mean is compared with.
-
-    Returns
-    -------
-    float
-        The share; a draw equal to `null` counts half.
-
-    Examples
-    --------
     >>> posterior_probability_above(np.array([0.4, 0.5, 0.6, 0.7]), 0.5)
     0.625
     """
@@ -37,28 +23,11 @@ def posterior_probability_above(draws: FloatArray, null: float) -> float:
 def posterior_probability_estimate(
     draws: FloatArray, *, n: int, null: float, level: float, common: dict[str, Any]
 ) -> Estimate:
-    """Posterior probability that a mean exceeds `null`, from draws of the Bayesian bootstrap.
+    """Estimate the posterior probability that a mean exceeds `null`, from draws of the Bayesian bootstrap.
 
-    Parameters
-    ----------
-    draws : ndarray of float, shape (resamples,)
-        Draws of the mean.
-    n : int
-        Number of units.
-    null : float
-        Value that the mean is compared with.
-    level : float
-        Level of the credible interval, between 0 and 1.
-    common : dict
-        The other fields of the estimate.
+    `n` is the number of units, `common` has the other fields of the estimate, and `detail` has the credible interval of
+    the mean.
 
-    Returns
-    -------
-    Estimate
-        The probability; `detail` has the credible interval of the mean.
-
-    Examples
-    --------
     >>> common = {"analysis": "a", "estimand": "b", "unit": "annotator"}
     >>> posterior_probability_estimate(np.array([0.6, 0.7]), n=2, null=0.5, level=0.95, common=common).estimate
     1.0

@@ -134,44 +134,15 @@ def effort_from_resampled_labels(
     runs: int = 1000,
     rng: np.random.Generator,
 ) -> Effort:
-    """Number of labels that a strategy would have needed, by resampling items with more labels than it asks for.
+    """Estimate how many labels a strategy would have needed, by resampling items with more labels than it asks for.
 
-    Parameters
-    ----------
-    wins, n_labels : array_like, shape (n_items,)
-        Labels for A, and all labels, of each item. The order is that of the items, the same in all runs.
-    strategy : Strategy
-        Labelling strategy.
-    rule : Boundaries
-        Stopping rule for n_items requests.
-    reading : {"first", "stays"}, default 'first'
-        As in `sequential.find_boundary_crossings`.
-    runs : int, default 1000
-        Number of runs.
-    rng : numpy.random.Generator
-        Source of the random draws.
+    `wins` and `n_labels` count the labels for A and all labels of each item, in the order of the items, which is the
+    same in all runs. Each run draws labels without replacement within items; `rule` is the stopping rule for as many
+    requests as there are items, and `reading` is as in `sequential.find_boundary_crossings`. It is an error if the rule
+    is for another number of items, or if an item has fewer labels than the strategy asks for. The paper's Table 6
+    (section 5.5) uses Hoeffding's rule, reading "stays", 100 runs, and the items in the order of their ids. See
+    `estimate_mean_labels_to_decision` for what a report may print.
 
-    Returns
-    -------
-    Effort
-        The effort in each run; see `estimate_mean_labels_to_decision` for what a report may print.
-
-    Raises
-    ------
-    ValueError
-        If `rule` is for another number of items, or an item has too few labels.
-
-    Notes
-    -----
-    Each run draws labels without replacement within items. The paper's Table 6 uses Hoeffding's rule, reading
-    "stays", 100 runs, and the items in the order of their ids.
-
-    References
-    ----------
-    Section 5.5.
-
-    Examples
-    --------
     >>> from analysis.stats.sequential import hoeffding_boundaries
     >>> rule = hoeffding_boundaries(50, delta=0.01)
     >>> result = effort_from_resampled_labels([9] * 50, [10] * 50, Strategy("majority", 7), rule=rule, rng=np.random.default_rng(0))
@@ -202,47 +173,15 @@ def estimate_mean_labels_to_decision(
     rng: np.random.Generator,
     analysis: str = "choice.effort",
 ) -> Estimate:
-    """Mean number of labels to a decision over runs, with a percentile bootstrap interval over runs.
+    """Estimate the mean number of labels to a decision over runs, with a percentile bootstrap interval over runs.
 
-    Parameters
-    ----------
-    effort : Effort
-        Result of `simulate_effort_to_decision` or `effort_from_resampled_labels`.
-    mode : {"recommended", "paper"}, default 'recommended'
-        "paper" averages the runs with a decision, which is too low if some have none (warning `decided_only`,
-        severity block). "recommended" averages all runs. A run without a decision counts with all labels it paid, a
-        lower bound (warning `undecided`).
-    level : float, default 0.99
-        Confidence level of the interval, between 0 and 1.
-    resamples : int, default 1000
-        Number of resamples.
-    rng : numpy.random.Generator
-        Source of the random draws.
-    analysis : str, optional
-        Labels that are copied to the record.
+    Mode "recommended" averages all runs, and a run without a decision counts with all labels it paid, a lower bound
+    (warning `undecided`). Mode "paper" averages the runs with a decision, which is too low if some have none (warning
+    `decided_only`, severity block). If the runs share one set of requests, the interval is about these requests only
+    (warning `same_requests`), and the mean of another set can be far outside. `detail` has `share_decided` (the paper's
+    Table 7), `share_a`, `share_b`, both means, and `median` and `quantile_90` (None if too few runs decided). The
+    paper's Tables 3, 6 and 7 have level .99 and 1,000 resamples.
 
-    Returns
-    -------
-    Estimate
-        The mean. `detail` has `share_decided` (the paper's Table 7), `share_a`, `share_b`, `median`, `quantile_90`
-        (None if too few runs decided) and both means.
-
-    Raises
-    ------
-    ValueError
-        If `level` is not in 0..1.
-
-    Notes
-    -----
-    If the runs share one set of requests, the interval is about these requests only (warning `same_requests`). The
-    mean of another set can be far outside.
-
-    References
-    ----------
-    Tables 3, 6 and 7: level .99, 1,000 resamples.
-
-    Examples
-    --------
     >>> effort = Effort(Strategy("one"), np.array([10, 0, 30]), np.array([10, 50, 30]), np.array([1, 0, 1]), True, {})
     >>> paper = estimate_mean_labels_to_decision(effort, mode="paper", rng=np.random.default_rng(0))
     >>> paper.estimate, paper.n, estimate_mean_labels_to_decision(effort, rng=np.random.default_rng(0)).estimate

@@ -31,46 +31,14 @@ def choice_agreement(
     resamples: int = 999,
     rng: np.random.Generator,
 ) -> agreement.PositionSystemAgreement:
-    """Fleiss' kappa and Gwet's AC1 of the labels, coded by the place chosen and by the system chosen.
+    """Estimate Fleiss' kappa and Gwet's AC1 of the labels, coded by the place chosen and by the system chosen.
 
-    Parameters
-    ----------
-    chose_a : array_like, shape (n_rows,)
-        1 if A was chosen, 0 if B was chosen, NaN without a label.
-    a_was_first : array_like, shape (n_rows,)
-        1 if A was shown first, else 0.
-    items, annotators : array_like, shape (n_rows,)
-        Labels of each row's item and annotator.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    resamples : int, default 999
-        Number of resamples.
-    rng : numpy.random.Generator
-        Source of the random draws.
+    `chose_a` is 1 if A was chosen, 0 if B was, and NaN without a label; `a_was_first` is 1 if A was shown first, else
+    0, and a choice without it is an error. The observed agreement is the same in both codings, but the agreement by
+    chance is not: places alternate, so their shares are equal, whereas the share of a much better system is large, so
+    kappa by system is lower at the same agreement. The paper (section 5.6) prints kappa by place. Low agreement can
+    mean different tastes as well as poor labels, so do not exclude annotators because of it.
 
-    Returns
-    -------
-    agreement.PositionSystemAgreement
-        Both coefficients in both codings.
-
-    Raises
-    ------
-    ValueError
-        If the lengths differ, or a choice has no place.
-
-    Notes
-    -----
-    The observed agreement is the same in both codings, the agreement by chance is not. Places alternate, so their
-    shares are equal. The share of a much better system is large, so kappa by system is lower at the same agreement.
-    The paper prints kappa by place. Low agreement can mean different tastes as well as poor labels: do not exclude
-    annotators because of it.
-
-    References
-    ----------
-    Section 5.6.
-
-    Examples
-    --------
     >>> result = choice_agreement([1, 1, 1, 1, 1, 0], [1, 1, 0, 0, 1, 1], list("ppqqrr"), list("xyxyxy"),
     ...                          rng=np.random.default_rng(0))
     >>> round(result.kappa_position.estimate, 4), round(result.kappa_system.estimate, 4)
@@ -103,35 +71,14 @@ def preference_share_difference_by_position(
     analysis: str = "choice.position",
     unit: str = "annotator",
 ) -> Estimate:
-    """Effect of being shown first on being chosen: P(A | A first) - P(A | A second).
+    """Estimate the effect of being shown first on being chosen: P(A | A first) - P(A | A second).
 
-    Parameters
-    ----------
-    chose_a : array_like, shape (n_rows,)
-        1 if A was chosen, 0 if B was chosen, NaN without a label.
-    a_was_first : array_like, shape (n_rows,)
-        1 if A was shown first, else 0.
-    annotators : array_like, shape (n_rows,)
-        Label of each row's annotator.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    analysis, unit : str, optional
-        Labels that are copied to the record.
+    `chose_a` is 1 if A was chosen, 0 if B was, and NaN without a label; `a_was_first` is 1 if A was shown first, else
+    0. The estimate is the slope of a linear probability model of choosing A on the place of A, with the covariance that
+    leaves out one annotator at a time (CV3) and t on G* - 1. `detail` has `share_first` (choices of the first place),
+    both conditional shares, and `balanced_share`, the share of A if each order had half of the labels. The status is
+    `not_identified` if A was always in the same place.
 
-    Returns
-    -------
-    Estimate
-        The difference. `detail` has `share_first` (choices of the first place), both conditional shares, and
-        `balanced_share`, the share of A if each order had half of the labels. A always in the same place:
-        `not_identified`.
-
-    Notes
-    -----
-    The slope of a linear probability model of choosing A on the place of A. The covariance leaves out one annotator
-    at a time (CV3); t on G* - 1.
-
-    Examples
-    --------
     >>> chose, first = [1, 0, 1, 1, 0, 0, 1, 0], [1, 0, 1, 0, 1, 0, 1, 0]
     >>> result = preference_share_difference_by_position(chose, first, [1, 1, 2, 2, 3, 3, 4, 4])
     >>> result.estimate, result.detail["share_first"], result.detail["balanced_share"]
@@ -168,36 +115,16 @@ def annotator_weighted_preference_share(
     analysis: str = "choice.preference",
     unit: str = "annotator",
 ) -> Estimate:
-    """Share of choices for A at a fixed n, and the test that it is one half. All annotators have the same weight.
+    """Estimate the share of choices for A, with the same weight for all annotators, and test that it is one half at a fixed n.
 
-    Parameters
-    ----------
-    chose_a : array_like, shape (n_rows,)
-        1 if A was chosen, 0 if B was chosen, 0.5 for a tie, NaN without a label.
-    annotators : array_like, shape (n_rows,)
-        Label of each row's annotator.
-    items : array_like, shape (n_rows,), optional
-        Label of each row's item. With five items or more the claim is about items like these, too.
-    population : {"", "people_and_prompts", "people"}, default ""
-        What the claim is about, see `clusters.annotator_prompt_clustered_mean`. Without items it has no effect.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    analysis, unit : str, optional
-        Labels that are copied to the record.
+    `chose_a` is 1 if A was chosen, 0 if B was, .5 for a tie, and NaN without a label. Without items, and if every
+    annotator gave one label without ties, the method is the exact binomial test with Wilson's interval. Otherwise it is
+    `clusters.annotator_prompt_clustered_mean` (`clusters.clustered_mean` without items) with weight 1 / (number of
+    labels of the annotator) for each row; if annotators gave several labels, the label-weighted share is a sensitivity.
+    With five items or more the claim is about items like these, too; `population` says what the claim is about, as in
+    `clusters.annotator_prompt_clustered_mean`, and has no effect without items. Use the function only if n was fixed
+    before the study; otherwise see `sequential`.
 
-    Returns
-    -------
-    Estimate
-        The share of A. The label-weighted share is a sensitivity.
-
-    Notes
-    -----
-    Without items, and if every annotator gave one label without ties: the exact binomial test and Wilson's interval.
-    Otherwise `clusters.annotator_prompt_clustered_mean` (`clusters.clustered_mean` without items) with weight 1 / (number of labels of the
-    annotator) for each row. Use it only if n was fixed before the study; otherwise see `sequential`.
-
-    Examples
-    --------
     >>> annotator_weighted_preference_share([1, 1, 1, 0, 1, 1, 1, 1], range(8)).test.name
     'exact_binomial'
     >>> annotator_weighted_preference_share([1, 1, 1, 0, 1, 1, 0, 1], [1, 1, 2, 2, 3, 3, 4, 4]).estimate

@@ -82,36 +82,10 @@ def item_decisions(
 ) -> ItemDecisions:
     """Combine collected labels into one decision per item.
 
-    Parameters
-    ----------
-    values : array_like, shape (n_rows,)
-        1 for A, 0 for B; NaN is left out.
-    items : array_like, shape (n_rows,)
-        Label of each row's item.
-    strategy : Strategy
-        Labelling strategy.
-    annotators : array_like, shape (n_rows,), optional
-        Label of each row's annotator, needed for "fixed".
-    fixed_annotator : object, optional
-        The annotator whose rows count, needed for "fixed".
+    A label is 1 for A and 0 for B; NaN is left out. The labels of an item count in the order of their rows, up to the
+    number that the strategy asks for, and a majority is decided as soon as more than half of `workers` agree. The
+    strategy "fixed" needs `annotators` and `fixed_annotator`, the annotator whose rows count.
 
-    Returns
-    -------
-    ItemDecisions
-        The decision and the number of labels of each item.
-
-    Raises
-    ------
-    ValueError
-        If the strategy is "fixed" without `annotators` and `fixed_annotator`.
-
-    Notes
-    -----
-    The labels of an item count in the order of their rows, up to the number that the strategy asks for. A majority is
-    decided as soon as more than half of `workers` agree.
-
-    Examples
-    --------
     >>> labels, items = [1, 0, 1, 0, 0, 1], ["p", "p", "p", "q", "q", "q"]
     >>> result = item_decisions(labels, items, Strategy("max_three"))
     >>> result.decisions.tolist(), result.n_labels.tolist(), result.n_unused
@@ -155,28 +129,11 @@ def item_decisions(
 
 
 def probabilities_from_labels(wins: npt.ArrayLike, n_labels: npt.ArrayLike, strategy: Strategy) -> RequestProbabilities:
-    """Probabilities of a strategy's outcomes on items with known labels, drawn without replacement.
+    """Compute the probabilities of a strategy's outcomes on items with known labels, drawn without replacement.
 
-    Parameters
-    ----------
-    wins, n_labels : array_like, shape (n_items,)
-        Labels for A, and all labels, of each item.
-    strategy : Strategy
-        Labelling strategy.
+    `wins` and `n_labels` count the labels for A and all labels of each item. It is an error if an item has fewer labels
+    than the strategy asks for; so is the strategy "fixed", because no annotator labelled every item.
 
-    Returns
-    -------
-    RequestProbabilities
-        The probabilities of each item.
-
-    Raises
-    ------
-    ValueError
-        If an item has fewer labels than the strategy asks for, or the counts are not whole numbers. Also for "fixed",
-        because no annotator labelled every item.
-
-    Examples
-    --------
     >>> law = probabilities_from_labels([9, 5], [10, 10], Strategy("majority", 3))
     >>> law.a_at_once.round(4).tolist()
     [1.0, 0.5]

@@ -40,30 +40,14 @@ class NeighbourDependence(Record):
 def neighbour_dependence(contributions: npt.ArrayLike, *, rng: np.random.Generator) -> NeighbourDependence:
     """Test whether neighbouring items contribute alike to one estimate or several.
 
-    Parameters
-    ----------
-    contributions : array_like, shape (n_items, n_estimates)
-        Sums of the residuals of each item, such as those of answers from their mean, in the order of the items.
-    rng : numpy.random.Generator
-        Source of the permutations.
+    `contributions`, of shape (n_items, n_estimates), are the sums of the residuals of each item, such as those of
+    answers from their mean, in the order of the items. The statistic is the sum of products with the next three items,
+    with decreasing weights; the result has the correlation of neighbours over all estimates and the one-sided p-value.
+    All permutations of the items are equally likely if their order says nothing, whatever the distribution of the
+    answers, so the test is exact (Wald and Wolfowitz 1943, An exact test for randomness in the non-parametric case
+    based on serial correlation). It permutes the items of all estimates together, because estimates share their
+    answers.
 
-    Returns
-    -------
-    NeighbourDependence
-        The correlation of neighbours over all estimates, and the one-sided p-value.
-
-    Notes
-    -----
-    The statistic is the sum of products with the next three items, with decreasing weights. All permutations of the items are equally
-    likely if their order says nothing, whatever the distribution of the answers, so the test is exact. It permutes the items of all
-    estimates together, because estimates share their answers.
-
-    References
-    ----------
-    Wald and Wolfowitz 1943, An exact test for randomness in the non-parametric case based on serial correlation.
-
-    Examples
-    --------
     >>> documents = np.repeat(np.random.default_rng(0).normal(size=12), 5)
     >>> found = neighbour_dependence(documents[:, None], rng=np.random.default_rng(1))
     >>> round(found.correlation, 2), found.pvalue, found.is_found

@@ -138,32 +138,15 @@ def pair_sums(influences: FloatArray, annotator_codes: IntArray, item_codes: Int
 def two_way_jackknife(
     values: FloatArray, weights: FloatArray, annotator_codes: IntArray, item_codes: IntArray
 ) -> tuple[TwoWayVariance, float]:
-    """Jackknife (CV3) variance of a weighted mean over annotators and items, with its degrees of freedom.
+    """Compute the jackknife (CV3) variance of a weighted mean over annotators and items, with its degrees of freedom.
 
-    Parameters
-    ----------
-    values, weights : ndarray of float, shape (n_rows,)
-        Values and their positive weights.
-    annotator_codes, item_codes : ndarray of int, shape (n_rows,)
-        Integer codes from 0; gaps are not allowed.
+    The weights are positive, and the codes are integers from 0 without gaps. The result has the variances over each way
+    and combined, and the degrees of freedom of the t distribution of the mean. V_a and V_i leave out one annotator or
+    one item at a time, and V_ai is the variance of independent pairs of annotator and item (Cameron, Gelbach and Miller
+    2011, Robust inference with multiway clustering). Each way has G* - 1 degrees of freedom, with G* of the weights. If
+    V_a + V_i - V_ai is the largest, they are combined by Satterthwaite's rule (1946); otherwise those of the larger
+    variance are used. They are at least 1.
 
-    Returns
-    -------
-    tuple[TwoWayVariance, float]
-        The variances over each and combined, and the degrees of freedom of the t distribution of the mean.
-
-    Notes
-    -----
-    V_a and V_i leave out one annotator or one item at a time. V_ai is the variance of independent pairs of annotator and
-    item. Each way has G* - 1 degrees of freedom, with G* of the weights. If V_a + V_i - V_ai is the largest, they are
-    combined by Satterthwaite's rule; otherwise those of the larger variance are used. They are at least 1.
-
-    References
-    ----------
-    Cameron, Gelbach and Miller 2011, Robust inference with multiway clustering; Satterthwaite 1946.
-
-    Examples
-    --------
     >>> values, people, prompts = np.array([1.0, 0, 1, 1, 0, 0]), np.array([0, 0, 1, 1, 2, 2]), np.array([0, 1, 0, 1, 0, 1])
     >>> spread, df = two_way_jackknife(values, np.ones(6), people, prompts)
     >>> round(spread.annotators, 4), round(spread.items, 4), df

@@ -171,41 +171,13 @@ def label_set_alpha(
     unit: str = "comment",
     mode_label: str = "recommended",
 ) -> Estimate:
-    """Krippendorff's alpha of coders who may apply several labels to a comment, with a bootstrap over comments.
+    """Estimate Krippendorff's alpha of coders who may apply several labels to a comment, with a bootstrap over comments.
 
-    Parameters
-    ----------
-    units, coders : array_like, shape (n_rows,)
-        Comment and coder of each row.
-    label_sets : sequence[LabelSet], shape (n_rows,)
-        Each coder's set for one comment. An empty set: no label applies. None: not coded.
-    distance : str or Distance, default 'masi'
-        "masi", "jaccard" or a function of two sets.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    resamples : int, default 999
-        Number of resamples.
-    rng : numpy.random.Generator
-        Source of the random draws.
-    analysis, unit, mode_label : str, optional
-        Labels that are copied to the record.
+    A row of `label_sets` has one coder's set for one comment. An empty set means that no label applies, None that the
+    comment was not coded, and `detail` counts both. `distance` is "masi" (Passonneau 2006), "jaccard" or a function of
+    two sets. A row with text instead of a set, or with a comment that its coder coded twice, raises ValueError with the
+    row. The coding of comments is that of Clark et al. 2021, appendix A.3.
 
-    Returns
-    -------
-    Estimate
-        Alpha. `detail` counts the empty sets and the rows not coded.
-
-    Raises
-    ------
-    ValueError
-        If a row has text instead of a set, or a coder coded a comment twice; the message has the row.
-
-    References
-    ----------
-    Passonneau 2006; coding of comments in Clark et al. 2021, appendix A.3.
-
-    Examples
-    --------
     >>> units, coders = [1, 1, 2, 2, 3, 3], list("ababab")
     >>> sets = [{"form"}, {"form"}, {"form", "content"}, {"content"}, set(), set()]
     >>> round(label_set_alpha(units, coders, sets, rng=np.random.default_rng(0)).estimate, 4)
@@ -257,48 +229,15 @@ def kappa_by_label(
     unit: str = "comment",
     mode_label: str = "recommended",
 ) -> tuple[Estimate, ...]:
-    """Kappa of each label of the codebook (applied or not), over coders.
+    """Estimate the kappa of each label of the codebook (applied or not), over coders.
 
-    Parameters
-    ----------
-    units, coders : array_like, shape (n_rows,)
-        Comment and coder of each row.
-    label_sets : sequence[LabelSet], shape (n_rows,)
-        As in `label_set_alpha`.
-    labels : sequence[str]
-        Labels of the codebook, in order.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    resamples : int, default 999
-        Number of resamples.
-    rng : numpy.random.Generator
-        Source of the random draws.
-    analysis, unit, mode_label : str, optional
-        Labels that are copied to the record.
+    There is one estimate per label of `labels`, in their order, with the name in `settings["label"]`: Cohen's kappa for
+    two coders, Fleiss' kappa for more (Clark et al. 2021, appendix A.3 and Table 4). `label_sets` is as in
+    `label_set_alpha`, a label outside the codebook raises ValueError, and comments with one coding are left out.
+    `detail` has the raw agreement, the prevalence and the positive agreement, 2 both / (2 both + one only), which is
+    the probability that a second coder applies a label that one applied. A label that no coder (or every coder) used
+    has the status `not_identified`. Fewer than ten codings with or without a label give the warning `rare_label`.
 
-    Returns
-    -------
-    tuple[Estimate, ...]
-        One estimate per label, with its name in `settings["label"]`. Cohen's kappa for two coders, Fleiss' kappa for
-        more. `detail` has the raw agreement, the prevalence and the positive agreement. A label that no coder (or
-        every coder) used: `not_identified`. Warning `rare_label` below ten codings with or without it.
-
-    Raises
-    ------
-    ValueError
-        If a label is outside the codebook.
-
-    Notes
-    -----
-    The positive agreement, 2 both / (2 both + one only), is the probability that a second coder applies a label that
-    one applied. Comments with one coding are left out.
-
-    References
-    ----------
-    Clark et al. 2021, appendix A.3 and Table 4.
-
-    Examples
-    --------
     >>> units, coders = [1, 1, 2, 2, 3, 3, 4, 4], list("abababab")
     >>> sets = [{"form"}, {"form"}, {"form"}, {"content"}, {"content"}, {"content"}, set(), set()]
     >>> form, content = kappa_by_label(units, coders, sets, ["form", "content"], rng=np.random.default_rng(0))

@@ -21,20 +21,10 @@ LabelSet = Collection[str] | None
 
 
 def jaccard_distance(a: Collection[str], b: Collection[str]) -> float:
-    """Jaccard distance 1 - |a and b| / |a or b| of two sets.
+    """Compute the Jaccard distance 1 - |a and b| / |a or b| of two sets of labels.
 
-    Parameters
-    ----------
-    a, b : Collection[str]
-        Sets of labels.
+    The distance is in 0..1, and 0 for two empty sets.
 
-    Returns
-    -------
-    float
-        The distance in 0..1; 0 for two empty sets.
-
-    Examples
-    --------
     >>> jaccard_distance({"grammar", "genre"}, {"grammar"}), jaccard_distance(set(), set())
     (0.5, 0.0)
     """
@@ -45,25 +35,12 @@ def jaccard_distance(a: Collection[str], b: Collection[str]) -> float:
 
 
 def masi_distance(a: Collection[str], b: Collection[str]) -> float:
-    """MASI distance 1 - J M of two sets: Jaccard's similarity J times a monotonicity M.
+    """Compute the MASI distance 1 - J M of two sets of labels: Jaccard's similarity J times a monotonicity M.
 
-    Parameters
-    ----------
-    a, b : Collection[str]
-        Sets of labels.
+    The distance is in 0..1. M is 1 for equal sets, 2/3 if one contains the other, 1/3 if they overlap, and 0 if they
+    share nothing. Two empty sets are equal; an empty set shares nothing with another set. The source is Passonneau
+    2006, Measuring agreement on set-valued items (MASI).
 
-    Returns
-    -------
-    float
-        The distance in 0..1. M is 1 for equal sets, 2/3 if one contains the other, 1/3 if they overlap, 0 if they share
-        nothing. Two empty sets are equal; an empty set shares nothing with another set.
-
-    References
-    ----------
-    Passonneau 2006, Measuring agreement on set-valued items (MASI).
-
-    Examples
-    --------
     >>> round(masi_distance({"grammar", "genre"}, {"grammar"}), 4), masi_distance({"grammar"}, set())
     (0.6667, 1.0)
     """

@@ -28,32 +28,13 @@ def merged_label_counts_of_coded_units(
     *,
     rule: str,
 ) -> FloatArray:
-    """Number of times each label counts for each coded comment after its coders are merged.
+    """Count how often each label counts for each coded comment after the comment's coders are merged.
 
-    Parameters
-    ----------
-    units, coders : array_like, shape (n_rows,)
-        Labels of each row's comment and coder.
-    label_sets : sequence[Collection[str] or None]
-        Labels that the coder gave; None if the coder gave no answer.
-    labels : sequence[str]
-        All labels of the codebook.
-    rule : {"union", "intersection", "both_counted"}
-        1 if any coder applied it, 1 if all coders of the comment did, or once for each coder who did. The paper does
-        not name its rule.
+    The result has the shape (n_units, n_labels); a label set is None if the coder gave no answer, and comments that
+    were not coded are left out. By the rule "union" a label counts 1 if any coder applied it, by "intersection" 1 if
+    all coders of the comment did, and by "both_counted" once for each coder who did; the paper does not name its rule.
+    It is an error if a label is unknown, or if a coder has two rows for one comment.
 
-    Returns
-    -------
-    array, shape (n_units, n_labels)
-        The counts. Comments that were not coded are left out.
-
-    Raises
-    ------
-    ValueError
-        For an unknown rule or label, or a coder with two rows for one comment.
-
-    Examples
-    --------
     >>> sets = [{"form"}, {"form", "content"}, set(), None]
     >>> merged_label_counts_of_coded_units([1, 1, 2, 2], list("abab"), sets, ["form", "content"], rule="both_counted").tolist()
     [[2.0, 1.0], [0.0, 0.0]]
@@ -89,47 +70,14 @@ def label_shares_by_category(
     unit: str = "comment",
     mode_label: str = "recommended",
 ) -> tuple[Estimate, ...]:
-    """Share of the labels given (not of the comments) in each category of the codebook; the shares sum to 1.
+    """Estimate the share of the labels given (not of the comments) in each category of the codebook.
 
-    Parameters
-    ----------
-    counts : array_like, shape (n_comments, n_labels)
-        Label counts, see `merged_label_counts_of_coded_units`.
-    labels : sequence[str]
-        Labels of the columns.
-    codebook : mapping[str, Collection[str]]
-        Labels of each category.
-    excluded : Collection[str], default ()
-        Categories that are left out of the total, as the paper leaves out Null.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    resamples : int, default bootstrap.RESAMPLES
-        Number of resamples.
-    rng : numpy.random.Generator
-        Source of the random draws.
-    analysis, unit, mode_label : str, optional
-        Labels that are copied to the record.
+    `counts`, of shape (n_comments, n_labels), are those of `merged_label_counts_of_coded_units`, and `codebook` has the
+    labels of each category; a label in no category or in two is an error. There is one estimate per category, and the
+    shares sum to 1; `excluded` categories are left out of the total, as the paper leaves out Null (Clark et al. 2021,
+    Table 3). The interval is the percentile bootstrap over comments, with all their labels. `n` counts comments with a
+    label that counts, `n_rows` such labels.
 
-    Returns
-    -------
-    tuple[Estimate, ...]
-        One estimate per category. `n` counts comments with a label that counts, `n_rows` such labels.
-
-    Raises
-    ------
-    ValueError
-        If a label is in no category or in two.
-
-    Notes
-    -----
-    The interval is the percentile bootstrap over comments, with all their labels.
-
-    References
-    ----------
-    Clark et al. 2021, Table 3.
-
-    Examples
-    --------
     >>> shares = label_shares_by_category([[1, 0], [1, 1], [0, 1], [1, 0]], ["grammar", "factuality"],
     ...                          {"form": ["grammar"], "content": ["factuality"]}, rng=np.random.default_rng(0))
     >>> [(share.settings["category"], share.estimate) for share in shares]
@@ -169,36 +117,12 @@ def category_share_differences(
     unit: str = "comment",
     mode_label: str = "recommended",
 ) -> tuple[Estimate, ...]:
-    """Differences of the categories' shares between two conditions, x - y, with a bootstrap over comments.
+    """Estimate the differences of the categories' shares between two conditions, x - y, with a bootstrap over comments.
 
-    Parameters
-    ----------
-    x, y : array_like, shape (n_x, n_labels) and (n_y, n_labels)
-        Label counts of different comments in two conditions.
-    labels, codebook : sequence[str]
-        As in `label_shares_by_category`.
-    excluded : Collection[str], default ()
-        Categories that are left out of the total.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    resamples : int, default bootstrap.RESAMPLES
-        Number of resamples.
-    rng : numpy.random.Generator
-        Source of the random draws.
-    analysis, unit, mode_label : str, optional
-        Labels that are copied to the record.
+    `x` and `y` are label counts, of shapes (n_x, n_labels) and (n_y, n_labels), of different comments in two
+    conditions, with labels, codebook and excluded categories as in `label_shares_by_category`. There is one estimate
+    per category. Clark et al. 2021, Table 3, compares its two rows without a test.
 
-    Returns
-    -------
-    tuple[Estimate, ...]
-        One estimate per category.
-
-    References
-    ----------
-    Clark et al. 2021, Table 3, which compares its two rows without a test.
-
-    Examples
-    --------
     >>> form, content = category_share_differences([[1, 0], [1, 1]] * 20, [[0, 1], [1, 1]] * 20, ["grammar", "facts"],
     ...                    {"form": ["grammar"], "content": ["facts"]}, rng=np.random.default_rng(0), resamples=999)
     >>> round(form.estimate, 4), form.interval.low > 0, round(form.estimate + content.estimate, 9)

@@ -29,33 +29,13 @@ def cycle_probability_of_means(
     analysis: str = "spa.coherence.cycle",
     unit: str = "annotator",
 ) -> tuple[Estimate, tuple[tuple[int, ...], ...]]:
-    """Bootstrap probability that the mean preferences form a cycle.
+    """Estimate the bootstrap probability that the mean preferences form a cycle.
 
-    Parameters
-    ----------
-    values : array_like, shape (n_annotators, n_pairs)
-        P[x > y] in 0..1; NaN is missing.
-    pairs : Pairs
-        System numbers (x, y) of each column.
-    draws : ndarray of float
-        Result of `bootstrap_pair_means`.
-    n_systems : int
-        Number of systems.
-    analysis, unit : str, optional
-        Labels that are copied to the record.
+    `values`, of shape (n_annotators, n_pairs), are P[x > y] in 0..1, NaN where missing, for the system numbers (x, y)
+    of each column in `pairs`; `draws` are the result of `bootstrap_pair_means`. x beats y if the mean of P[x > y]
+    exceeds .5. The result is the share of resamples with a cycle, and one shortest cycle for each group of systems that
+    beat one another in a circle.
 
-    Returns
-    -------
-    tuple[Estimate, tuple[tuple[int, ...], ...]]
-        The share of resamples with a cycle, and one shortest cycle for each group of systems that beat one another in
-        a circle.
-
-    Notes
-    -----
-    x beats y if the mean of P[x > y] exceeds .5.
-
-    Examples
-    --------
     >>> draws = np.array([[0.6, 0.6, 0.4], [0.6, 0.6, 0.6]])
     >>> result, cycles = cycle_probability_of_means([[0.6, 0.6, 0.4]], [(0, 1), (1, 2), (0, 2)], draws, n_systems=3)
     >>> result.estimate, cycles
@@ -96,41 +76,17 @@ def fundamental_cycle_log_odds_sums(
     analysis: str = "spa.coherence.cycle_sum",
     unit: str = "annotator",
 ) -> tuple[Estimate, ...]:
-    """Sum S of the mean preferences' log-odds around each independent cycle of questions.
+    """Estimate the sum S of the mean preferences' log-odds around each independent cycle of questions.
 
-    Parameters
-    ----------
-    values : array_like, shape (n_annotators, n_pairs)
-        P[x > y] in 0..1; NaN is missing.
-    pairs : Pairs
-        System numbers (x, y) of each column.
-    draws : ndarray of float
-        Result of `bootstrap_pair_means`.
-    n_systems : int
-        Number of systems.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    analysis, unit : str, optional
-        Labels that are copied to the record.
+    `values`, `pairs` and `draws` are as in `cycle_probability_of_means`, and there is one estimate per cycle. With one
+    Bradley-Terry scale for all annotators and no effect of the order of naming, every S is 0. The converse is false: a
+    mixture of coherent annotators can have S far from 0, so S is evidence against one scale, not for an effect of
+    wording (warning `not_one_scale`). The cycles are the fundamental ones of the undirected graph of pairs, in the
+    direction of most questions; `detail["implied_framing"]` is S divided by the difference of forward and backward
+    questions, and a mean of 0 or 1 gives `not_identified`. The interval is the percentile bootstrap over annotators.
+    Resamples without an answer to one of the questions are left out, and there is no interval if they are half of all;
+    the warning `undefined_resamples` counts these and those with a mean of 0 or 1.
 
-    Returns
-    -------
-    tuple[Estimate, ...]
-        One estimate per cycle; a mean of 0 or 1 gives `not_identified`. `detail["implied_framing"]` is S divided by
-        the difference of forward and backward questions.
-
-    Notes
-    -----
-    With one Bradley-Terry scale for all annotators and no effect of the order of naming, every S is 0. The converse
-    is false: a mixture of coherent annotators can have S far from 0. So S is evidence against one scale, not for an
-    effect of wording (warning `not_one_scale`).
-
-    Cycles are the fundamental ones of the undirected graph of pairs, in the direction of most questions. The interval
-    is the percentile bootstrap over annotators. Undefined resamples are left out (warning `undefined_resamples`);
-    there is no interval if half of them are.
-
-    Examples
-    --------
     >>> table_1 = [[0.420, 0.688, 0.630, 0.575, 0.544]]
     >>> result = fundamental_cycle_log_odds_sums(table_1, [(0, 4), (1, 0), (2, 1), (3, 2), (4, 3)], np.empty((0, 5)), n_systems=5)
     >>> round(result[0].estimate, 4), round(result[0].detail["implied_framing"], 4)

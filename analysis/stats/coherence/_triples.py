@@ -91,24 +91,11 @@ def coherence(
 
 
 def bootstrap_pair_means(values: npt.ArrayLike, *, resamples: int, rng: np.random.Generator) -> FloatArray:
-    """Return the mean of every pair in each bootstrap sample of annotators.
+    """Compute the mean of every pair in each bootstrap sample of annotators.
 
-    Parameters
-    ----------
-    values : array_like, shape (n_annotators, n_pairs)
-        P[x > y] in 0..1; NaN is missing.
-    resamples : int
-        Number of resamples.
-    rng : numpy.random.Generator
-        Source of the random draws.
+    `values` (n_annotators, n_pairs) has P[x > y] in 0..1, with NaN for missing. The means have the shape (resamples,
+    n_pairs), or (0, n_pairs) without annotators.
 
-    Returns
-    -------
-    ndarray of float, shape (resamples, n_pairs)
-        The means.
-
-    Examples
-    --------
     >>> bootstrap_pair_means([[0.5], [0.5]], resamples=3, rng=np.random.default_rng(0)).ravel().tolist()
     [0.5, 0.5, 0.5]
     """
@@ -129,35 +116,14 @@ def transitivity_violation_shares(
     analysis: str = "spa.coherence.transitivity",
     unit: str = "annotator",
 ) -> tuple[Estimate, ...]:
-    """Share of an annotator's triples that violate weak, moderate and strong stochastic transitivity.
+    """Estimate the share of an annotator's triples that violate weak, moderate and strong stochastic transitivity.
 
-    Parameters
-    ----------
-    values : array_like, shape (n_annotators, n_pairs)
-        P[x > y] in 0..1; NaN is missing.
-    pairs : Pairs
-        System numbers (x, y) of each column.
-    n_systems : int
-        Number of systems.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    analysis, unit : str, optional
-        Labels that are copied to the record.
+    `values` (n_annotators, n_pairs) has P[x > y] in 0..1, with NaN for missing, and `pairs` has the system numbers (x,
+    y) of each column. If P[a > b] >= .5 and P[b > c] >= .5, weak transitivity needs P[a > c] >= .5, moderate at least
+    the smaller of the two, and strong at least the larger. Only triples with all three pairs answered count, and a
+    triple violates if any of its six orders does. There is one estimate for each kind, the mean over annotators, and
+    `n_rows` counts triples. There is no test, because chance alone produces some violations.
 
-    Returns
-    -------
-    tuple[Estimate, ...]
-        One estimate for each kind, the mean over annotators; `n_rows` counts triples. There is no test, because
-        chance alone produces some violations.
-
-    Notes
-    -----
-    If P[a > b] >= .5 and P[b > c] >= .5, weak transitivity needs P[a > c] >= .5, moderate at least the smaller of the
-    two, strong at least the larger. Only triples with all three pairs answered count. A triple violates if any of its
-    six orders does.
-
-    Examples
-    --------
     >>> weak, moderate, strong = transitivity_violation_shares([[0.8, 0.7, 0.75]], [(0, 1), (1, 2), (0, 2)], n_systems=3)
     >>> weak.estimate, moderate.estimate, strong.estimate
     (0.0, 0.0, 1.0)

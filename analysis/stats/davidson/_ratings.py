@@ -235,24 +235,11 @@ def paired_ratings_by_category(
     categories: npt.ArrayLike,
     **options: Any,
 ) -> dict[Any, PairedRatings]:
-    """`paired_ratings` of the votes of each category, such as languages or tasks of the prompts.
+    """Estimate the `paired_ratings` of the votes of each category, such as languages or tasks of the prompts.
 
-    Parameters
-    ----------
-    first, second, outcomes, annotators : array_like, shape (n_rows,)
-        As in `paired_ratings`.
-    categories : array_like, shape (n_rows,)
-        Label of each row's category.
-    **options : Any
-        Other arguments of `paired_ratings`. `covariates` and `weights` are those of all rows.
+    Rows and options are as in `paired_ratings`; `covariates` and `weights` are those of all rows. The ratings of each
+    category hold at their level by themselves.
 
-    Returns
-    -------
-    dict[Any, PairedRatings]
-        The ratings by category. Each holds at its level by itself.
-
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> first, kinds = np.tile([0, 1], 200), np.repeat(["code", "text"], 200)
     >>> wins = rng.random(400) < np.where((first == 0) == (kinds == "code"), 0.8, 0.2)

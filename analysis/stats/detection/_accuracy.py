@@ -149,32 +149,11 @@ def share_answered_human(
     analysis: str = "humanlike.share_human",
     unit: str = "annotator",
 ) -> Estimate:
-    """Share of answers "human", clustered by annotator and, if given, by text.
+    """Estimate the share of answers "human", clustered by annotator and, if given, by text.
 
-    Parameters
-    ----------
-    answered_machine : array_like, shape (n_rows,)
-        1 "machine", 0 "human"; NaN is missing.
-    annotators, items : array_like, shape (n_rows,)
-        Labels of each row's annotator and text.
-    null : float, optional
-        Value of the null hypothesis. There is no test if None.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    analysis, unit : str, optional
-        Labels that are copied to the record.
+    `answered_machine` is 1 for "machine" and 0 for "human", with NaN for missing. There is no test if `null` is None.
+    The share is the column "% human" of Tables 1 and 2 in Clark et al. 2021.
 
-    Returns
-    -------
-    Estimate
-        The share.
-
-    References
-    ----------
-    Column "% human" of Tables 1 and 2 in Clark et al. 2021.
-
-    Examples
-    --------
     >>> share_answered_human([0, 0, 1, 0, 1, 0, 0, 0], [1, 1, 2, 2, 3, 3, 4, 4]).estimate
     0.75
     """
@@ -201,32 +180,12 @@ def human_answer_bias(
     analysis: str = "humanlike.bias",
     unit: str = "annotator",
 ) -> Estimate:
-    """Share of answers "human" minus share of human texts, and the test that it is 0.
+    """Estimate the share of answers "human" minus the share of human texts, and test whether it is 0.
 
-    Parameters
-    ----------
-    answered_machine : array_like, shape (n_rows,)
-        1 "machine", 0 "human"; NaN is missing.
-    is_machine : array_like, shape (n_rows,)
-        1 for a machine text, 0 for a human text.
-    annotators, items : array_like, shape (n_rows,)
-        Labels of each row's annotator and text.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    analysis, unit : str, optional
-        Labels that are copied to the record.
+    `answered_machine` is 1 for "machine" and 0 for "human", with NaN for missing; `is_machine` is 1 for a machine text
+    and 0 for a human text. Unlike the criterion, the difference needs no model. It is also valid for unequal numbers of
+    human and machine texts.
 
-    Returns
-    -------
-    Estimate
-        The difference.
-
-    Notes
-    -----
-    It needs no model, unlike the criterion. It is also valid for unequal numbers of human and machine texts.
-
-    Examples
-    --------
     >>> human_answer_bias([0, 0, 1, 0], [1, 0, 1, 0], [1, 1, 2, 2]).estimate
     0.25
     """
@@ -255,30 +214,12 @@ def confident_accuracy_gain(
     analysis: str = "humanlike.confidence",
     unit: str = "annotator",
 ) -> Estimate:
-    """Accuracy of confident answers minus accuracy of the other answers.
+    """Estimate the accuracy of confident answers minus the accuracy of the other answers.
 
-    Parameters
-    ----------
-    correct : array_like, shape (n_rows,)
-        1 if the answer was correct, else 0; NaN is missing.
-    ratings : array_like, shape (n_rows,)
-        Ratings on the scale.
-    annotators, items : array_like, shape (n_rows,)
-        Labels of each row's annotator and text.
-    confident_ratings : tuple[float, float], default (1, 4)
-        Points of the scale that count as confident.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    analysis, unit : str, optional
-        Labels that are copied to the record.
+    `correct` is 1 if the answer was correct, else 0, with NaN for missing, and `confident_ratings` are the points of
+    the scale that count as confident. If the difference is above 0, confident answers are more often correct. `detail`
+    has both accuracies.
 
-    Returns
-    -------
-    Estimate
-        The difference; `detail` has both accuracies. Above 0, confident answers are more often correct.
-
-    Examples
-    --------
     >>> annotators = np.repeat(np.arange(8), 2)
     >>> confident_accuracy_gain([1, 0] * 7 + [0, 1], [4, 2] * 8, annotators).estimate
     0.75
@@ -309,39 +250,13 @@ def change_per_session_position(
     estimand: str = "change of accuracy per place in the session",
     unit: str = "annotator",
 ) -> Estimate:
-    """Change of accuracy (or another answer) per text within a session, and the test that there is none.
+    """Estimate the change of accuracy (or another answer) per text within a session, and test whether it is 0.
 
-    Parameters
-    ----------
-    values : array_like, shape (n_rows,)
-        Values; NaN is missing.
-    positions : array_like, shape (n_rows,)
-        Place in the session, a number.
-    annotators : array_like, shape (n_rows,)
-        Label of each row's annotator.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    analysis, estimand, unit : str, optional
-        Labels that are copied to the record.
+    `positions` are the places in the session as numbers, and NaN is missing. The estimate is the slope within
+    annotators, sum (x - mean x) y / sum (x - mean x)^2 around each annotator's mean place, so differences between
+    annotators do not look like a trend. Its variance is CV3 over annotators, weighted by their spread of places. Texts
+    must be in random order. `detail` has the mean and the number of answers at each place.
 
-    Returns
-    -------
-    Estimate
-        The slope. `detail` has the mean and the number of answers at each place.
-
-    Raises
-    ------
-    ValueError
-        If the lengths differ.
-
-    Notes
-    -----
-    The slope within annotators, sum (x - mean x) y / sum (x - mean x)^2 around each annotator's mean place, so
-    differences between annotators do not look like a trend. CV3 over annotators, weighted by their spread of places.
-    Texts must be in random order.
-
-    Examples
-    --------
     >>> values, places = np.tile([0, 0, 1, 1], 10) - np.tile([0, 1], 20) * 0.1, np.tile([1, 2, 3, 4], 10)
     >>> round(change_per_session_position(values, places, np.repeat(np.arange(10), 4)).estimate, 3)
     0.38

@@ -48,22 +48,11 @@ def ratings_to_machine_answers(ratings: npt.ArrayLike, *, threshold: float = 2.5
 
 
 def score_correct_answers(answered_machine: npt.ArrayLike, is_machine: npt.ArrayLike) -> FloatArray:
-    """Compare answers with the truth.
+    """Return 1 for each correct answer and 0 for each wrong one, compared with the truth.
 
-    Parameters
-    ----------
-    answered_machine : array_like, shape (n_rows,)
-        1 "machine", 0 "human"; NaN is missing.
-    is_machine : array_like, shape (n_rows,)
-        1 for a machine text, 0 for a human text.
+    An answer is 1 for "machine", 0 for "human", and NaN if it is missing, where the result is NaN, too. The truth is 1
+    for a machine text and 0 for a human text.
 
-    Returns
-    -------
-    ndarray of float, shape (n_rows,)
-        1 if the answer is correct, else 0; NaN is missing.
-
-    Examples
-    --------
     >>> score_correct_answers([1, 0, 1, None], [1, 1, 0, 0]).tolist()
     [1.0, 0.0, 0.0, nan]
     """

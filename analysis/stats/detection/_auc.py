@@ -25,42 +25,15 @@ def graded_auc(
     analysis: str = "humanlike.auc",
     unit: str = "annotator",
 ) -> Estimate:
-    """Area under the ROC curve: P(a machine text is rated more machine-like than a human text), ties count half.
+    """Estimate the area under the ROC curve: P(a machine text is rated more machine-like than a human text).
 
-    Parameters
-    ----------
-    ratings : array_like, shape (n_rows,)
-        Ratings; a higher rating means machine. NaN is missing.
-    is_machine : array_like, shape (n_rows,)
-        1 for a machine text, 0 for a human text.
-    annotators, items : array_like, shape (n_rows,)
-        Labels of each row's annotator and text.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    sensitivity_resamples : int, default bootstrap.RESAMPLES
-        Number of resamples.
-    rng : numpy.random.Generator
-        Source of the random draws.
-    analysis, unit : str, optional
-        Labels that are copied to the record.
+    Ties count half, a higher rating means machine, and a missing rating is NaN. The area needs no threshold, so it does
+    not depend on the criterion; it is tested against .5. The standard error is the jackknife over annotators (CV3);
+    with five texts or more in `items` it is two-way: the jackknife variances over annotators and over texts are added,
+    less the sum over pairs of annotator and text of DeLong's components (Obuchowski 1997, Nonparametric analysis of
+    clustered ROC curve data; DeLong et al. 1988). The sensitivities are the bootstrap over annotators, and the same
+    probability within annotators.
 
-    Returns
-    -------
-    Estimate
-        The area, tested against .5. Sensitivities: the bootstrap over annotators, and the same probability within
-        annotators.
-
-    Notes
-    -----
-    It needs no threshold, so it does not depend on the criterion. The standard error sums DeLong's components over
-    annotators and texts; without items it is the jackknife over annotators.
-
-    References
-    ----------
-    Obuchowski 1997, Nonparametric analysis of clustered ROC curve data; DeLong et al. 1988.
-
-    Examples
-    --------
     >>> ratings, truth = [3, 4, 2, 4, 1, 1, 2, 2, 3, 1], [1] * 5 + [0] * 5
     >>> round(graded_auc(ratings, truth, [*range(5)] * 2, rng=np.random.default_rng(0), sensitivity_resamples=99).estimate, 9)
     0.74

@@ -47,36 +47,13 @@ def human_likeness(
     rng: np.random.Generator,
     unit: str = "annotator",
 ) -> HumanLikeness:
-    """All results for one cell (a system in a domain under a condition).
+    """Compute all results for one cell (a system in a domain under a condition).
 
-    Parameters
-    ----------
-    ratings : array_like, shape (n_rows,)
-        Ratings; NaN is missing.
-    is_machine : array_like, shape (n_rows,)
-        1 for a machine text, 0 for a human text.
-    annotators, items : array_like, shape (n_rows,)
-        Labels of each row's annotator and text.
-    threshold : float, default 2.5
-        As in `ratings_to_machine_answers`.
-    confident_ratings : tuple[float, float], default (1, 4)
-        Points of the scale that count as confident.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    sensitivity_resamples : int, default bootstrap.RESAMPLES
-        Number of resamples of the sensitivity analyses.
-    rng : numpy.random.Generator
-        Source of the random draws.
-    unit : str, optional
-        Labels that are copied to the record.
+    NaN is a missing rating, and `is_machine` is 1 for a machine text and 0 for a human text. `threshold` is as in
+    `ratings_to_machine_answers`, and `confident_ratings` are the points of the scale that count as confident. In the
+    result, `measures` and `accuracy_paper` are the paper's, and the rest is recommended; see the functions of the same
+    names.
 
-    Returns
-    -------
-    HumanLikeness
-        `measures` and `accuracy_paper` are the paper's, the rest is recommended; see the functions of the same names.
-
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> annotators, truth = np.repeat(np.arange(50), 4), np.tile([0, 1], 100)
     >>> ratings, texts = rng.integers(1, 5, 200), rng.integers(0, 30, 200)

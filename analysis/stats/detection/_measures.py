@@ -74,36 +74,13 @@ def measures_from_counts(
     *,
     n_confident: int | None = None,
 ) -> DetectionMeasures:
-    """Detection measures of a confusion table with machine as the positive class.
+    """Compute the detection measures of a confusion table with machine as the positive class.
 
-    Parameters
-    ----------
-    true_positives, false_positives, false_negatives, true_negatives : int
-        Counts of answers.
-    n_confident : int, optional
-        Number of confident answers.
+    The measures are columns of Tables 1 and 2 of Clark et al. 2021: precision = TP / (TP + FP), recall = TP / (TP +
+    FN), F1 = 2 TP / (2 TP + FP + FN), specificity = TN / (TN + FP), balanced accuracy = (recall + specificity) / 2. A
+    measure is None if its denominator is 0. `n_confident` counts the confident answers, so it is at most the number of
+    answers.
 
-    Returns
-    -------
-    DetectionMeasures
-        The measures.
-
-    Raises
-    ------
-    ValueError
-        If a count is negative, or `n_confident` is larger than the number of answers.
-
-    Notes
-    -----
-    precision = TP / (TP + FP), recall = TP / (TP + FN), F1 = 2 TP / (2 TP + FP + FN), specificity = TN / (TN + FP),
-    balanced accuracy = (recall + specificity) / 2.
-
-    References
-    ----------
-    Columns of Tables 1 and 2 of Clark et al. 2021.
-
-    Examples
-    --------
     >>> result = measures_from_counts(37, 31, 63, 69)
     >>> result.accuracy, result.recall, round(result.f1, 4), result.share_human
     (0.53, 0.37, 0.4405, 0.66)
@@ -294,27 +271,12 @@ def signal_detection(hits: int, misses: int, false_alarms: int, correct_rejectio
 
 
 def correct_count_histograms_by_n_items(correct: npt.ArrayLike, annotators: npt.ArrayLike) -> list[dict[str, Any]]:
-    """Number of annotators with 0, 1, .. all texts correct, and the numbers expected by guessing.
+    """Count the annotators with 0, 1, .. all texts correct, and compute the numbers expected by guessing.
 
-    Parameters
-    ----------
-    correct : array_like, shape (n_rows,)
-        1 if the answer was correct, else 0; NaN is missing.
-    annotators : array_like, shape (n_rows,)
-        Label of each row's annotator.
+    A row is 1 if the answer was correct, else 0, and NaN if it is missing. There is one dict for each number of texts:
+    "n_items", "n_annotators", "counts" (by number correct) and "expected_by_chance", as in Figures 3 and 4 of Clark et
+    al. 2021.
 
-    Returns
-    -------
-    list[dict[str, Any]]
-        One dict for each number of texts: "n_items", "n_annotators", "counts" (by number correct),
-        "expected_by_chance".
-
-    References
-    ----------
-    Figures 3 and 4 of Clark et al. 2021.
-
-    Examples
-    --------
     >>> correct_count_histograms_by_n_items([1, 1, 0, 1, 0, 0], [1, 1, 2, 2, 3, 3])
     [{'n_items': 2, 'n_annotators': 3, 'counts': [1, 1, 1], 'expected_by_chance': [0.75, 1.5, 0.75]}]
     """

@@ -190,42 +190,13 @@ def d_prime_and_criterion_by_condition(
     analysis: str = "humanlike.condition",
     unit: str = "annotator",
 ) -> ConditionSensitivity:
-    """Marginal d' and criterion of each condition, and their differences from the reference, clustered.
+    """Estimate the marginal d' and criterion of each condition, and their differences from the reference, clustered.
 
-    Parameters
-    ----------
-    answered_machine : array_like, shape (n_rows,)
-        1 "machine", 0 "human"; NaN is missing.
-    is_machine : array_like, shape (n_rows,)
-        1 for a machine text, 0 for a human text.
-    annotators, items : array_like, shape (n_rows,)
-        Labels of each row's annotator and text.
-    conditions : array_like, shape (n_rows,)
-        Condition of each row.
-    reference : Any
-        The condition to compare with.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    analysis, unit : str, optional
-        Labels that are copied to the record.
+    `answered_machine` is 1 for "machine" and 0 for "human", with NaN for missing; `is_machine` is 1 for a machine text
+    and 0 for a human text. The estimates are those of the probit model with condition, truth and their interaction,
+    d'_k = b1 + b1k and c_k = -[(b0 + b0k) + (b1 + b1k) / 2], as contrasts of its cells. Training can change sensitivity
+    or criterion; accuracy cannot separate them.
 
-    Returns
-    -------
-    ConditionSensitivity
-        d', c and their differences.
-
-    Raises
-    ------
-    ValueError
-        If `reference` is not one of the conditions.
-
-    Notes
-    -----
-    The probit model with condition, truth and their interaction, d'_k = b1 + b1k and c_k = -[(b0 + b0k) + (b1 + b1k)
-    / 2], as contrasts of its cells. Training can change sensitivity or criterion; accuracy cannot separate them.
-
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> annotators, truth = np.repeat(np.arange(100), 6), np.tile([0, 1], 300)
     >>> arms = np.where(annotators % 2 == 1, "examples", "none")

@@ -28,39 +28,14 @@ def mantel_haenszel_log_odds_ratio(
     analysis: str = "humanlike.stratified",
     unit: str = "annotator",
 ) -> Estimate:
-    """Mantel-Haenszel log odds ratio of saying "machine" to a machine text, with each annotator as a stratum.
+    """Estimate the Mantel-Haenszel log odds ratio of saying "machine" to a machine text, with each annotator as a stratum.
 
-    Parameters
-    ----------
-    answered_machine : array_like, shape (n_rows,)
-        1 "machine", 0 "human"; NaN is missing.
-    is_machine : array_like, shape (n_rows,)
-        1 for a machine text, 0 for a human text.
-    annotators : array_like, shape (n_rows,)
-        Label of each row's annotator.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    analysis, unit : str, optional
-        Labels that are copied to the record.
+    An answer is 1 for "machine", 0 for "human", and NaN if it is missing. The estimate is log(sum h (N_h - f) / N / sum
+    (N_m - h) f / N), over annotators with h hits on N_m machine texts and f false alarms on N_h human texts, N = N_m +
+    N_h (Mantel and Haenszel 1959). Each annotator's criterion cancels, without an assumption about its distribution,
+    and the estimate is consistent for many annotators with five texts each (Breslow 1981 for many small strata). The
+    interval leaves out one annotator at a time. `n` counts annotators who saw both kinds and gave both answers.
 
-    Returns
-    -------
-    Estimate
-        The log odds ratio. The interval leaves out one annotator at a time. `n` counts annotators who saw both kinds
-        and gave both answers.
-
-    Notes
-    -----
-    log(sum h (N_h - f) / N / sum (N_m - h) f / N), over annotators with h hits on N_m machine texts and f false
-    alarms on N_h human texts. Each annotator's criterion cancels, without an assumption about its distribution. It is
-    consistent for many annotators with five texts each.
-
-    References
-    ----------
-    Mantel and Haenszel 1959; Breslow 1981 for many small strata.
-
-    Examples
-    --------
     >>> says, truth = [1, 0, 1, 0, 0, 0, 1, 1, 1, 0], [1, 0, 0, 1, 1, 0, 1, 0, 1, 0]
     >>> round(mantel_haenszel_log_odds_ratio(says, truth, np.repeat([1, 2], 5)).estimate, 4)
     0.9163
@@ -108,39 +83,14 @@ def random_criterion_d_prime(
     analysis: str = "humanlike.random_criterion",
     unit: str = "annotator",
 ) -> Estimate:
-    """d' within annotators with normally distributed criteria: a probit model with a random intercept.
+    """Estimate d' within annotators with normally distributed criteria, by a probit model with a random intercept.
 
-    Parameters
-    ----------
-    answered_machine : array_like, shape (n_rows,)
-        1 "machine", 0 "human"; NaN is missing.
-    is_machine : array_like, shape (n_rows,)
-        1 for a machine text, 0 for a human text.
-    annotators : array_like, shape (n_rows,)
-        Label of each row's annotator.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    analysis, unit : str, optional
-        Labels that are copied to the record.
+    An answer is 1 for "machine", 0 for "human", and NaN if it is missing. P("machine") = Phi(d' / 2 - c) for a machine
+    text and Phi(-d' / 2 - c) for a human text, with normal c and the same d' for all (DeCarlo 1998, Signal detection
+    theory and generalized linear models). The likelihood is integrated by Gauss-Hermite quadrature, the interval uses
+    the observed information, and texts are taken as fixed. `detail` has the mean and sd of the criterion and the
+    marginal d' = d' / sqrt(1 + sd^2). The status is `separation` if one kind of text got one answer only.
 
-    Returns
-    -------
-    Estimate
-        d'. `detail` has the mean and sd of the criterion and the marginal d' = d' / sqrt(1 + sd^2). If one kind of
-        text got one answer only: `separation`.
-
-    Notes
-    -----
-    P("machine") = Phi(d' / 2 - c) for a machine text and Phi(-d' / 2 - c) for a human text, with normal c and the
-    same d' for all. The likelihood is integrated by Gauss-Hermite quadrature. The interval uses the observed
-    information. Texts are taken as fixed.
-
-    References
-    ----------
-    DeCarlo 1998, Signal detection theory and generalized linear models.
-
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> annotators, truth = np.repeat(np.arange(300), 10), np.tile([0, 1], 1500)
     >>> noise = rng.normal(0, 1, 3000) - np.repeat(rng.normal(0, 0.8, 300), 10)

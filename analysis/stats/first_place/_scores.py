@@ -34,36 +34,14 @@ def first_place_sensitivity(
     *,
     unit: str = "annotator",
 ) -> FirstPlaceSensitivity:
-    """How few answers, and how few people, would have to be left out for another system to have the highest score.
+    """Find how few answers, and how few people, would have to be left out for another system to have the highest score.
 
-    Parameters
-    ----------
-    values : array_like, shape (n_rows,)
-        Answers in 0..1; NaN is missing.
-    systems, items, annotators : array_like, shape (n_rows,)
-        Labels of each row's system, item and annotator.
-    unit : str, default 'annotator'
-        Name of a person in the result.
+    `values` are answers in 0..1, with NaN for missing. A score is the mean over items of each item's mean. An answer of
+    the first system has the influence w (v - score), one of a challenger -w (v - score), with its weight w. For each
+    challenger the largest influences of both are left out, in the split between the two systems that closes the gap
+    most. People are left out one at a time, each time the one without whom the gap is smallest. A refit gives items
+    their equal weights again. With fewer than two systems the two removals are `not_applicable`.
 
-    Returns
-    -------
-    FirstPlaceSensitivity
-        The two removals. `not_applicable` with fewer than two systems.
-
-    Raises
-    ------
-    ValueError
-        If a value is outside 0..1, or the lengths differ.
-
-    Notes
-    -----
-    A score is the mean over items of each item's mean. An answer of the first system has the influence w (v - score),
-    one of a challenger -w (v - score), with its weight w. For each challenger the largest influences of both are left
-    out, in the split between the two systems that closes the gap most. People are left out one at a time, each time the
-    one without whom the gap is smallest. A refit gives items their equal weights again.
-
-    Examples
-    --------
     >>> values, systems = [1, 1, 1, 0, 0.5, 0.5, 0.5, 0.5], ["x"] * 4 + ["y"] * 4
     >>> found = first_place_sensitivity(values, systems, [1, 2, 3, 4] * 2, [1, 1, 2, 2, 1, 1, 2, 2])
     >>> found.first, found.answers.n, found.answers.share, found.people.n, found.people.challenger

@@ -39,34 +39,14 @@ def first_place_sensitivity_of_votes(
     n_systems: int,
     unit: str = "annotator",
 ) -> FirstPlaceSensitivity:
-    """How few votes, and how few people, would have to be left out for another system to be the strongest.
+    """Estimate how few votes, and how few people, would have to be left out for another system to be the strongest.
 
-    Parameters
-    ----------
-    first, second : array_like, shape (n_rows,)
-        System numbers 0..n_systems-1.
-    outcomes : array_like, shape (n_rows,)
-        1 if the first was chosen, 0 the second, .5 a tie (half a win for each); NaN is missing.
-    annotators : array_like, shape (n_rows,)
-        Label of each row's annotator.
-    n_systems : int
-        Number of systems.
-    unit : str, default 'annotator'
-        Name of a person in the result.
+    Systems have the numbers 0..n_systems-1; an outcome is 1 if the first was chosen, 0 if the second was, .5 for a tie
+    (half a win for each), and NaN if it is missing. The influence of a vote on the difference of two strengths is c'
+    I^-1 s, with its score s and the information I of all votes; that of a person is the sum over votes. The three
+    challengers that need the fewest removals by influence are checked by refits. The status is `not_identified` if the
+    Bradley-Terry strengths of all votes have no maximum.
 
-    Returns
-    -------
-    FirstPlaceSensitivity
-        The two removals. `not_identified` if the Bradley-Terry strengths of all votes have no maximum.
-
-    Notes
-    -----
-    The influence of a vote on the difference of two strengths is c' I^-1 s, with its score s and the information I of
-    all votes; that of a person is the sum over votes. The three challengers that need the fewest removals by influence
-    are checked by refits.
-
-    Examples
-    --------
     >>> first, people = np.tile([0, 1, 2], 40), np.arange(120) // 6
     >>> outcomes = np.where(first == 2, np.arange(120) % 10 < 4, np.arange(120) % 20 < 11)
     >>> found = first_place_sensitivity_of_votes(first, (first + 1) % 3, outcomes, people, n_systems=3)

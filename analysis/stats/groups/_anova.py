@@ -20,38 +20,15 @@ def one_way_anova(
     unit: str = "annotator",
     mode_label: str = "paper",
 ) -> Estimate:
-    """Eta squared, the share of the variance between groups, and the F test that all means are equal.
+    """Estimate eta squared, the share of the variance between groups, and test by F that all means are equal.
 
-    Parameters
-    ----------
-    values : array_like, shape (n,)
-        One value per unit; NaN is missing.
-    groups : array_like, shape (n,)
-        Label of each unit's group.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    analysis, unit, mode_label : str, optional
-        Labels that are copied to the record.
+    There is one value per unit; NaN is missing. F = (SSB / (k - 1)) / (SSW / (n - k)) on k - 1 and n - k degrees of
+    freedom, which are in `detail["df_between"]` and `detail["df_within"]`. The interval inverts the noncentral F, eta^2
+    = nc / (nc + n). The method assumes equal variances; otherwise use `welch_anova`. The estimate is undefined, with a
+    status, if there are fewer than two groups, a group without values, no more values than groups, or no variance
+    within groups. Clark et al. 2021, section 2.4, use it across domains: 390 evaluators in 3 domains have F(2, 387),
+    but the paper prints F(2, 390).
 
-    Returns
-    -------
-    Estimate
-        Eta squared with its interval; degrees of freedom in `detail["df_between"]` and `detail["df_within"]`. A
-        status if there are fewer than two groups, a group without values, no more values than groups, or no variance
-        within groups.
-
-    Notes
-    -----
-    F = (SSB / (k - 1)) / (SSW / (n - k)) on k - 1 and n - k degrees of freedom. The interval inverts the noncentral
-    F, eta^2 = nc / (nc + n). It assumes equal variances; otherwise use `welch_anova`.
-
-    References
-    ----------
-    Clark et al. 2021, section 2.4, across domains; 390 evaluators in 3 domains have F(2, 387), the paper prints F(2,
-    390).
-
-    Examples
-    --------
     >>> result = one_way_anova([0.4, 0.6, 0.8, 0.2, 0.4, 0.3, 0.9, 0.7, 0.8], list("aaabbbccc"))
     >>> result.detail["df_between"], result.detail["df_within"], round(result.test.statistic, 4)
     (2, 6, 9.5)
@@ -93,35 +70,13 @@ def welch_anova(
     unit: str = "annotator",
     mode_label: str = "recommended",
 ) -> Estimate:
-    """Welch's F test that all groups have the same mean, for unequal variances; the estimate is eta squared.
+    """Test by Welch's F that all groups have the same mean, for unequal variances; the estimate is eta squared.
 
-    Parameters
-    ----------
-    values : array_like, shape (n,)
-        One value per unit; NaN is missing.
-    groups : array_like, shape (n,)
-        Label of each unit's group. Every group needs two values that differ.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    analysis, unit, mode_label : str, optional
-        Labels that are copied to the record.
+    There is one value per unit, NaN is missing, and every group needs two values that differ. With weights w = n / s^2,
+    F = sum w (mean - weighted mean)^2 / (k - 1) / (1 + 2 (k - 2) L / (k^2 - 1)) on k - 1 and (k^2 - 1) / (3 L) degrees
+    of freedom, L = sum (1 - w / sum w)^2 / (n - 1) (Welch 1951, On the comparison of several mean values: an
+    alternative approach). Eta squared is as in `one_way_anova`, but without an interval.
 
-    Returns
-    -------
-    Estimate
-        Eta squared, as in `one_way_anova`.
-
-    Notes
-    -----
-    With weights w = n / s^2: F = sum w (mean - weighted mean)^2 / (k - 1) / (1 + 2 (k - 2) L / (k^2 - 1)) on k - 1
-    and (k^2 - 1) / (3 L), L = sum (1 - w / sum w)^2 / (n - 1).
-
-    References
-    ----------
-    Welch 1951, On the comparison of several mean values: an alternative approach.
-
-    Examples
-    --------
     >>> result = welch_anova([0.4, 0.6, 0.8, 0.2, 0.4, 0.3, 0.9, 0.7, 0.8], list("aaabbbccc"))
     >>> round(result.test.statistic, 4), round(result.detail["df_within"], 4)
     (16.0157, 3.7895)

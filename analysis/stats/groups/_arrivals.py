@@ -32,45 +32,16 @@ def arrival_order(
     unit: str = "annotator",
     mode_label: str = "recommended",
 ) -> Arrivals:
-    """Mean place of each condition in the order of arrival, and the test of equal orders.
+    """Estimate the mean place of each condition in the order of arrival, and test that the orders are equal.
 
-    Parameters
-    ----------
-    arrivals : array_like, shape (n,)
-        When each annotator arrived, in any unit. Only the order counts. NaN is missing.
-    conditions : sequence[str], shape (n,)
-        Each annotator's condition.
-    rng : numpy.random.Generator
-        Draws the permutations.
-    resamples : int, default 9999
-        Number of permutations if a condition has fewer than five annotators.
-    analysis, unit, mode_label : str, optional
-        Labels that are copied to the records.
+    Arrivals are times in any unit, because only their order counts; NaN is missing, and an infinite time is an error.
+    Each place is a mean between 0 (first) and 1 (last), and .5 is expected: of n annotators, the one with rank r is at
+    (r - 0.5) / n, and equal arrivals share their mean rank. The test is Kruskal and Wallis's H (1952) with its
+    correction for ties, on k - 1 degrees of freedom; if a condition has fewer than five annotators, H is compared with
+    `resamples` permuted arrivals: p = (1 + number as extreme) / (1 + resamples). Its estimate is epsilon squared
+    (Kelley 1935), H / (n - 1), the share of the variance of ranks that is between conditions. The status of the test is
+    `not_identified` with one condition, and `zero_variance` if all arrived together.
 
-    Returns
-    -------
-    Arrivals
-        Each place is a mean between 0 (first) and 1 (last), and 0.5 is expected: of n annotators, the one with rank r is
-        at (r - 0.5) / n, and equal arrivals share their mean rank. The test has epsilon squared as its estimate, the
-        share of the variance of ranks that is between conditions. One condition: `not_identified`. All arrived
-        together: `zero_variance`.
-
-    Raises
-    ------
-    ValueError
-        If the lengths differ, or a time is infinite.
-
-    Notes
-    -----
-    Kruskal and Wallis's H with its correction for ties, on k - 1 degrees of freedom. In small conditions H is compared
-    with permuted arrivals: p = (1 + number as extreme) / (1 + resamples). Epsilon squared is H / (n - 1).
-
-    References
-    ----------
-    Kruskal and Wallis 1952. Kelley 1935 for epsilon squared.
-
-    Examples
-    --------
     >>> result = arrival_order([1, 2, 3, 4, 5, 6, 7, 8, 9, 10], ["a"] * 5 + ["b"] * 5, rng=np.random.default_rng(1))
     >>> [place.estimate for place in result.places], round(result.test.pvalue, 3)
     ([0.25, 0.75], 0.009)

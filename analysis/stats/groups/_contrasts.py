@@ -202,49 +202,15 @@ def condition_by_domain_model(
     unit: str = "annotator",
     mode_label: str = "recommended",
 ) -> ConditionModel:
-    """Condition x domain model: cell means, effects of conditions and their interaction with domains, clustered.
+    """Estimate a condition x domain model: cell means, effects of conditions and their interaction with domains, clustered.
 
-    Parameters
-    ----------
-    values : array_like, shape (n_rows,)
-        Values, for example 1 for a correct answer; NaN is missing.
-    conditions, domains : array_like, shape (n_rows,)
-        Labels of each row's condition and domain.
-    annotators, items : array_like, shape (n_rows,)
-        Labels of each row's annotator and item.
-    reference : Any
-        The condition to compare with.
-    link : {"identity", "logit", "probit"}, default 'identity'
-        As in `cell_contrast`.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    bounds : tuple[float, float], optional
-        Ends of the scale. The interval is clipped to them.
-    analysis, unit, mode_label : str, optional
-        Labels that are copied to the record.
+    `values` are 1 for a correct answer, for example, with NaN for missing, and `link` is as in `cell_contrast`. The
+    intervals of the cell means are clipped to `bounds`, the ends of the scale. The mean effect of a condition weighs
+    all domains equally. The interaction is a joint F test of (k - 1)(d - 1) contrasts with the jackknife covariance:
+    with items, the least F among the two-way covariance and either way alone, on min(G) - 1; without items, Hotelling's
+    correction on G* - q. A difference in significance between domains is not a difference between domains; the
+    interaction tests that. The source is Clark et al. 2021, section 3.2.
 
-    Returns
-    -------
-    ConditionModel
-        The model. The mean effect of a condition weighs all domains equally.
-
-    Raises
-    ------
-    ValueError
-        If `reference` is not one of the conditions.
-
-    Notes
-    -----
-    The interaction is a joint F test of (k - 1)(d - 1) contrasts with the jackknife covariance. With items: the least
-    F among the two-way covariance and either way alone, on min(G) - 1. Without: Hotelling's correction on G* - q. A
-    difference in significance between domains is not a difference between domains; the interaction tests that.
-
-    References
-    ----------
-    Clark et al. 2021, section 3.2.
-
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> annotators, text = np.repeat(np.arange(80), 5), rng.integers(0, 20, 400)
     >>> arms, domains = np.array(["none", "examples"])[annotators % 2], np.array(["news", "story"])[annotators // 2 % 2]

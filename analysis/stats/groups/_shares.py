@@ -37,39 +37,13 @@ def share_difference(
     unit: str = "annotator",
     mode_label: str = "recommended",
 ) -> Estimate:
-    """Difference of two shares of independent units, with Newcombe's interval and Fisher's exact test.
+    """Estimate the difference x - y of two shares of independent units, with Newcombe's interval and Fisher's exact test.
 
-    Parameters
-    ----------
-    successes_x, n_x, successes_y, n_y : int
-        Successes and units of both groups.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    analysis, unit, mode_label : str, optional
-        Labels that are copied to the record.
+    With Wilson intervals (l, u), low = d - sqrt((p_x - l_x)^2 + (u_y - p_y)^2), and high likewise (Newcombe 1998,
+    Interval estimation for the difference between independent proportions, method 10). The interval is also valid for
+    shares of 0 and 1. If both groups have no successes, or only successes, the status is `zero_variance`, with an
+    interval and without a test.
 
-    Returns
-    -------
-    Estimate
-        The difference x - y. No successes (or only successes) in both groups: `zero_variance`, with an interval and
-        without a test.
-
-    Raises
-    ------
-    ValueError
-        Unless 0 <= successes <= n in both groups.
-
-    Notes
-    -----
-    With Wilson intervals (l, u): low = d - sqrt((p_x - l_x)^2 + (u_y - p_y)^2), high likewise. It is also valid at 0
-    % and 100 %.
-
-    References
-    ----------
-    Newcombe 1998, Interval estimation for the difference between independent proportions, method 10.
-
-    Examples
-    --------
     >>> result = share_difference(56, 70, 48, 80)
     >>> round(result.estimate, 3), round(result.interval.low, 4), round(result.interval.high, 4)
     (0.2, 0.0524, 0.3339)
@@ -114,37 +88,15 @@ def independence_test(
     unit: str = "annotator",
     mode_label: str = "recommended",
 ) -> Estimate:
-    """Cramer's V of a table of counts, and the test that rows and columns are independent.
+    """Estimate Cramer's V of a table of counts, and test whether its rows and columns are independent.
 
-    Parameters
-    ----------
-    table : array_like, shape (n_rows, n_columns)
-        Whole numbers; each unit counts in one cell.
-    resamples : int, default 9999
-        Number of random tables.
-    rng : numpy.random.Generator, optional
-        Draws the random tables. Without it the p-value is asymptotic (warning `small_expected`).
-    analysis, unit, mode_label : str, optional
-        Labels that are copied to the record.
+    `table` has whole numbers, and each unit counts in one cell. If every expected count is at least 5, the test is
+    Pearson's chi-square on (r - 1)(c - 1), without continuity correction. Otherwise it is Fisher's exact test for 2 by
+    2, and for larger tables chi-square over `resamples` random tables with the same margins: p = (1 + number as
+    extreme) / (1 + resamples). `rng` draws these tables; without it the p-value is asymptotic (warning
+    `small_expected`). A row or column without units gives the status `not_identified`, and all units in one column give
+    `zero_variance`.
 
-    Returns
-    -------
-    Estimate
-        Cramer's V. A row or column without units: `not_identified`. All units in one column: `zero_variance`.
-
-    Raises
-    ------
-    ValueError
-        If a count is not a whole, non-negative number.
-
-    Notes
-    -----
-    Pearson's chi-square on (r - 1)(c - 1), without continuity correction, if every expected count is at least 5.
-    Otherwise Fisher's exact test for 2 by 2, and chi-square over random tables with the same margins for larger
-    tables: p = (1 + number as extreme) / (1 + resamples).
-
-    Examples
-    --------
     >>> result = independence_test([[30, 10], [20, 20], [25, 15]])
     >>> round(result.test.statistic, 4), result.test.df, round(result.pvalue, 4)
     (5.3333, 2.0, 0.0695)
@@ -222,44 +174,14 @@ def differential_attrition(
     unit: str = "annotator",
     mode_label: str = "recommended",
 ) -> Attrition:
-    """Differences between conditions in the share of annotators who were lost.
+    """Estimate and test the differences between conditions in the share of annotators who were lost.
 
-    Parameters
-    ----------
-    started, lost : sequence[int], shape (n_conditions,)
-        Number of annotators who started, and of those who were lost for one reason.
-    conditions : sequence[str], shape (n_conditions,)
-        Names of the conditions.
-    reference : str, optional
-        The condition to compare with; the first if None.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    resamples, rng : int, optional
-        As in `independence_test`.
-    analysis, unit, mode_label : str, optional
-        Labels that are copied to the record.
+    `started` and `lost` are, for each condition, the numbers of annotators who started and of those who were lost for
+    one reason. `reference` is the first condition if None. The result has the shares with Wilson's intervals,
+    Holm-adjusted differences from the reference (`share_difference`), and one test over all conditions
+    (`independence_test`, which uses `resamples` and `rng`). Unequal attrition undoes the randomisation: Clark et al.
+    2021, footnote 11, lost over 70 % in one condition with longer training.
 
-    Returns
-    -------
-    Attrition
-        Shares with Wilson's intervals, Holm-adjusted differences from the reference (`share_difference`), and one
-        test over all conditions (`independence_test`).
-
-    Raises
-    ------
-    ValueError
-        If lengths, names or counts are not valid.
-
-    Notes
-    -----
-    Unequal attrition undoes the randomisation.
-
-    References
-    ----------
-    Clark et al. 2021, footnote 11: over 70 % lost in one condition with longer training.
-
-    Examples
-    --------
     >>> result = differential_attrition([100, 100, 100], [10, 12, 31], ["none", "instructions", "examples"])
     >>> [round(share.estimate, 2) for share in result.shares], [round(d.estimate, 2) for d in result.differences]
     ([0.1, 0.12, 0.31], [0.02, 0.21])

@@ -87,56 +87,21 @@ def alternative_annotator_test(
 ) -> AlternativeAnnotatorTest:
     """Test whether a judge may take the place of a person, by comparing it with each person in turn.
 
-    Parameters
-    ----------
-    judge : array_like, shape (n_items,)
-        The judge's label of each item; NaN is missing. Give labels without an order as numbers (positions in a list).
-    labels : array_like, shape (n_items, n_people)
-        The people's labels; NaN is missing.
-    epsilon : float, default 0.1
-        How much better a person may be and still lose, because the judge costs less. The authors advise .2 for experts,
-        .15 for trained people and .1 for crowd workers. Declare it before the labels are there.
-    significance : float, default 0.05
-        Level of the adjusted tests.
-    alignment : {"accuracy", "rmse"}, default "accuracy"
-        "accuracy": share of the other people with the same label. "rmse": minus the root of the mean squared difference
-        from the other people's labels.
-    prompts : array_like, shape (n_items,), optional
-        The prompt of each item, for the interval of the advantage. By default each item is its own.
-    min_items : int, default 30
-        A person with fewer items is not tested.
-    level : float, default 0.95
-        Confidence level of the interval of the advantage, between 0 and 1.
-    analysis : str, optional
-        Name that is copied to the records.
+    Labels without an order are given as numbers (positions in a list), and NaN is missing. For item i and person j,
+    S(f, i, j) and S(h, i, j) are the alignments of the judge and of the person with the other people of the item: the
+    share of them with the same label ("accuracy"), or minus the root of the mean squared difference from their labels
+    ("rmse"). W_f = 1 if S(f) >= S(h), W_h = 1 if S(h) >= S(f), and d = W_h - W_f. For each person with at least
+    `min_items` items, a one-sided paired t test with n - 1 degrees of freedom has H0: mean(d) >= epsilon; if d is the
+    same on all items, p is 0 for d < epsilon and otherwise 1. `epsilon` is how much better a person may be and still
+    lose, because the judge costs less: the authors advise .2 for experts, .15 for trained people and .1 for crowd
+    workers. Declare it before the labels are there. The judge wins against the people whose H0 is rejected by
+    Benjamini's and Yekutieli's procedure (2001, The control of the false discovery rate in multiple testing under
+    dependency), which allows any dependence. The winning rate is their share of all tested people, and the advantage is
+    the mean over people of mean(W_f). The test takes items as independent, as its authors do (Calderon, Reichart and
+    Dror 2025, The alternative annotator test for LLM-as-a-judge). Items of one prompt make it too eager; the interval
+    of the advantage is over people and prompts, where each item is its own prompt if `prompts` is None. With fewer than
+    three people, or fewer than three who have `min_items` items, the status is `not_applicable`.
 
-    Returns
-    -------
-    AlternativeAnnotatorTest
-        `not_applicable` with fewer than three people, or fewer than three who have `min_items` items.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ or an argument is not allowed.
-
-    Notes
-    -----
-    For item i and person j, S(f, i, j) and S(h, i, j) are the alignments of the judge and of the person with the other
-    people of the item. W_f = 1 if S(f) >= S(h), W_h = 1 if S(h) >= S(f), d = W_h - W_f. For each person a one-sided
-    paired t test with n - 1 degrees of freedom has H0: mean(d) >= epsilon. The judge wins against the people whose H0
-    is rejected by Benjamini's and Yekutieli's procedure, which allows any dependence. The winning rate is their share
-    of all tested people, the advantage is the mean over people of mean(W_f). If d is the same on all items, p is 0 for
-    d < epsilon and otherwise 1. The test takes items as independent, as its authors do. Items of one prompt make it too
-    eager; the interval of the advantage is over people and prompts.
-
-    References
-    ----------
-    Calderon, Reichart and Dror 2025, The alternative annotator test for LLM-as-a-judge; Benjamini and Yekutieli 2001,
-    The control of the false discovery rate in multiple testing under dependency.
-
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> truth = rng.integers(0, 2, 80)
     >>> labels = np.where(rng.random((80, 4)) < 0.8, truth[:, None], 1 - truth[:, None])

@@ -35,46 +35,17 @@ def length_probe(
     population: str = "",
     analysis: str = "judges.length",
 ) -> Estimate:
-    """Change of the judge's error (its score minus a person's) per doubling of the output's length.
+    """Estimate the change of the judge's error (its score minus a person's) per doubling of the output's length.
 
-    Parameters
-    ----------
-    judge, people : array_like, shape (n_rows,)
-        For each score of a person: the judge's score of the same output, and the person's. NaN is missing.
-    lengths : array_like, shape (n_rows,)
-        Length of the output, for example in words; greater than 0.
-    annotators : array_like, shape (n_rows,), or None
-        The person of each row; None if nobody knows them.
-    prompts : array_like, shape (n_rows,)
-        The prompt of each row.
-    weights : array_like, shape (n_rows,), optional
-        Inverse probabilities with which the outputs were drawn. Equal if None.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    population : {"", "people_and_prompts", "people"}, default ""
-        As in `clusters.annotator_prompt_clustered_mean`.
-    analysis : str, optional
-        Name that is copied to the record.
+    A row is a score of a person, beside the judge's score of the same output; NaN is missing. `lengths` are greater
+    than 0, for example in words. `annotators` is None if nobody knows the person of each row, `weights` are the inverse
+    probabilities with which the outputs were drawn (equal if None), and `population` is as in
+    `clusters.annotator_prompt_clustered_mean`. The estimate is the slope, in points of the scale, of weighted least
+    squares of judge - person on log2(length). It is positive if the judge favours long outputs more than people do.
+    `detail["judge_slope"]` and `detail["people_slope"]` are the slopes of both scores, whose difference it is. The
+    variance is that of leaving out each person and each prompt. If all outputs are equally long, the status is
+    `not_identified`.
 
-    Returns
-    -------
-    Estimate
-        The slope in points of the scale; positive if the judge favours long outputs more than people do.
-        `detail["judge_slope"]` and `detail["people_slope"]` are the slopes of both scores, whose difference it is. All
-        outputs equally long: `not_identified`.
-
-    Raises
-    ------
-    ValueError
-        If a length is not positive or the lengths of the arguments differ.
-
-    Notes
-    -----
-    Weighted least squares of judge - person on log2(length). The variance is that of leaving out each person and each
-    prompt.
-
-    Examples
-    --------
     >>> people, prompts = np.repeat(np.arange(8), 20), np.tile(np.arange(20), 8)
     >>> words = 50 * 2.0 ** (prompts % 4)
     >>> said = 3.0 + (people + prompts * 3) % 3
@@ -125,44 +96,15 @@ def family_probe(
     population: str = "",
     analysis: str = "judges.family",
 ) -> FamilyProbe:
-    """Whether a judge favours outputs of its own family of models, beyond what people think of them.
+    """Test whether a judge favours outputs of its own family of models, beyond what people think of them.
 
-    Parameters
-    ----------
-    judge, people : array_like, shape (n_rows,)
-        For each score of a person: the judge's score of the same output, and the person's. NaN is missing.
-    is_own_family : array_like, shape (n_rows,)
-        1 if the system of the output belongs to the judge's family, else 0; NaN is missing.
-    annotators : array_like, shape (n_rows,), or None
-        The person of each row; None if nobody knows them.
-    prompts : array_like, shape (n_rows,)
-        The prompt of each row.
-    weights : array_like, shape (n_rows,), optional
-        Inverse probabilities with which the outputs were drawn. Equal if None.
-    level : float, default 0.95
-        Confidence level of the intervals, between 0 and 1.
-    population : {"", "people_and_prompts", "people"}, default ""
-        As in `clusters.annotator_prompt_clustered_mean`.
-    analysis : str, optional
-        Name that is copied to the records.
+    `is_own_family` is 1 if the system of the output belongs to the judge's family, else 0, with NaN for missing; the
+    other arguments are as in `length_probe`. The result has the mean errors for both kinds of outputs and their
+    difference, in points of the scale: the difference in differences (judge - person | own) - (judge - person |
+    others). A good family is no favour, because people's scores are subtracted. The variance of the difference is that
+    of leaving out each person and each prompt with both kinds of outputs. If there is no output of one kind, the status
+    is `not_identified`.
 
-    Returns
-    -------
-    FamilyProbe
-        Mean errors and their difference, in points of the scale. No output of one kind: `not_identified`.
-
-    Raises
-    ------
-    ValueError
-        If `is_own_family` is not 0 or 1, or the lengths differ.
-
-    Notes
-    -----
-    The difference in differences (judge - person | own) - (judge - person | others). A good family is no favour: people's
-    scores are subtracted. Its variance is that of leaving out each person and each prompt with both kinds of outputs.
-
-    Examples
-    --------
     >>> people, prompts, own = (axis.ravel() for axis in np.indices((8, 20, 2)))
     >>> said = 3.0 + (people + prompts * 3) % 3
     >>> probe = family_probe(said + 0.4 * own + (prompts % 7) * own / 30, said, own, annotators=people, prompts=prompts)

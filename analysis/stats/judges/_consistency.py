@@ -64,37 +64,12 @@ def order_probe(
 ) -> OrderProbe:
     """Compare a judge's verdicts on the same pairs of outputs in both orders.
 
-    Parameters
-    ----------
-    original, exchanged : array_like, shape (n_pairs,)
-        Preference for the same output A of each pair, from 0 (the other) to 1, with .5 for a tie: `original` with A in the
-        first place, `exchanged` with A in the second. NaN is missing.
-    prompts : array_like, shape (n_pairs,)
-        The prompt of each pair.
-    weights : array_like, shape (n_pairs,), optional
-        Inverse probabilities with which the pairs were drawn. Equal if None.
-    level : float, default 0.95
-        Confidence level of the intervals, between 0 and 1.
-    analysis : str, optional
-        Name that is copied to the records.
+    Both arrays have the preference for the same output A of each pair, from 0 (the other) to 1, with .5 for a tie and
+    NaN for missing: `original` with A in the first place, `exchanged` with A in the second. `weights` are the inverse
+    probabilities with which the pairs were drawn (equal if None). The preference for the first place of a pair is
+    (original + 1 - exchanged) / 2. The results are shares of pairs, with the intervals of `clusters.clustered_mean`
+    over prompts; `n` counts prompts, and `n_rows` counts pairs.
 
-    Returns
-    -------
-    OrderProbe
-        Shares of pairs; `n` counts prompts, `n_rows` pairs.
-
-    Raises
-    ------
-    ValueError
-        If a preference is outside 0..1 or the lengths differ.
-
-    Notes
-    -----
-    The preference for the first place of a pair is (original + 1 - exchanged) / 2. Intervals are those of
-    `clusters.clustered_mean` over prompts.
-
-    Examples
-    --------
     >>> probe = order_probe([1, 1, 0, 1, 1, 0] * 5, [1, 0, 0, 0, 1, 1] * 5, prompts=np.arange(30))
     >>> round(probe.flips.estimate, 3), round(probe.first_place.estimate, 3), probe.n_to_first, probe.n_to_second
     (0.5, 0.583, 10, 5)
@@ -133,38 +108,14 @@ def repeat_probe(
     level: float = 0.95,
     analysis: str = "judges.repeat",
 ) -> RepeatProbe:
-    """Agreement of a judge with itself in repeated runs on the same items.
+    """Estimate the agreement of a judge with itself in repeated runs on the same items.
 
-    Parameters
-    ----------
-    verdicts : array_like, shape (n_items, n_runs)
-        Verdicts: numbers or texts; None and NaN are missing. An item with fewer than two is left out.
-    prompts : array_like, shape (n_items,), optional
-        The prompt of each item. By default each item is its own.
-    weights : array_like, shape (n_items,), optional
-        Inverse probabilities with which the items were drawn. Equal if None.
-    level : float, default 0.95
-        Confidence level of the intervals, between 0 and 1.
-    analysis : str, optional
-        Name that is copied to the records.
+    `verdicts` (n_items, n_runs) are numbers or texts; None and NaN are missing, and an item with fewer than two
+    verdicts is left out. If `prompts` is None, each item is its own prompt. `weights` are the inverse probabilities
+    with which the items were drawn (equal if None). `identical` is per item the share of its pairs of runs with the
+    same verdict, then the mean over items, and `sd` is the root of the mean over items of the variance (ddof = 1). The
+    intervals are over prompts, that of `sd` by leaving out each prompt; `n` counts prompts, and `n_rows` counts items.
 
-    Returns
-    -------
-    RepeatProbe
-        `n` counts prompts, `n_rows` items.
-
-    Raises
-    ------
-    ValueError
-        If the table does not have two dimensions.
-
-    Notes
-    -----
-    Identical: per item the share of its pairs of runs, then the mean over items. sd: the root of the mean over items of
-    the variance (ddof = 1). Intervals are over prompts; that of the sd by leaving out each prompt.
-
-    Examples
-    --------
     >>> probe = repeat_probe([[4, 4, 4], [3, 4, 4], [5, 5, 5], [2, 2, 3]] * 3)
     >>> round(probe.identical.estimate, 3), probe.always_identical.estimate, round(probe.sd.estimate, 3)
     (0.667, 0.5, 0.408)

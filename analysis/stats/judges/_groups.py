@@ -45,48 +45,18 @@ def agreement_by_group(
     population: str = "",
     analysis: str = "judges.agreement_by_group",
 ) -> AgreementByGroup:
-    """Agreement of a judge with people by system or subgroup, and whether it differs.
+    """Estimate the agreement of a judge with people by system or subgroup, and test whether it differs.
 
-    Parameters
-    ----------
-    judge, people : array_like, shape (n_rows,)
-        For each label of a person: the judge's label of the same output, and the person's. None and NaN are missing.
-    groups : array_like, shape (n_rows,)
-        The system or the subgroup of each row.
-    annotators : array_like, shape (n_rows,), or None
-        The person of each row; None if nobody knows them.
-    prompts : array_like, shape (n_rows,)
-        The prompt of each row.
-    weights : array_like, shape (n_rows,), optional
-        Inverse probabilities with which the outputs were drawn. Equal if None.
-    level : float, default 0.95
-        Confidence level of the intervals, between 0 and 1.
-    population : {"", "people_and_prompts", "people"}, default ""
-        As in `clusters.annotator_prompt_clustered_mean`.
-    analysis : str, optional
-        Name that is copied to the records; also the name of the family of the differences.
+    Each row is a person's label and the judge's label of the same output, None or NaN if missing; `annotators` is None
+    if nobody knows who they are, and `weights` are inverse probabilities with which the outputs were drawn. The groups
+    are in sorted order, Holm's method adjusts the p-values of their differences (in the family `analysis`), and with
+    one group the differences and the joint test are `not_applicable`. The differences of all groups from the last, b
+    (q,), have the covariance V of leaving out each person and each prompt; F = b' V^-1 b / q on q and G* - 1 degrees of
+    freedom, with the smaller G*. With two ways the joint test uses the smallest F of the covariances over people, over
+    prompts and over both, so it rejects too seldom rather than too often; with one way, it uses Hotelling's correction
+    (df - q + 1) / df. There is no joint test with no more clusters than q, or with fewer than six people or five
+    prompts. `population` is as in `clusters.annotator_prompt_clustered_mean`.
 
-    Returns
-    -------
-    AgreementByGroup
-        The groups in sorted order. The p-values of the differences are adjusted by Holm's method. With one group the
-        differences and the joint test are `not_applicable`.
-
-    Raises
-    ------
-    ValueError
-        If the lengths differ or a group is missing.
-
-    Notes
-    -----
-    The differences of all groups from the last, b (q,), have the covariance V of leaving out each person and each
-    prompt; F = b' V^-1 b / q on q and G* - 1 degrees of freedom, with the smaller G*. With two ways the joint test uses
-    the smallest F of the covariances over people, over prompts and over both, so it rejects too seldom rather than too
-    often; with one way, Hotelling's correction (df - q + 1) / df. There is no joint test with no more clusters than
-    q, or fewer than six people or five prompts.
-
-    Examples
-    --------
     >>> people, prompts, systems = (axis.ravel() for axis in np.indices((8, 12, 2)))
     >>> said = (people + prompts) % 3 > 0
     >>> judge = np.where(systems == 0, said, (prompts + people // 2) % 2 > 0)

@@ -74,52 +74,21 @@ def possible_agreement(
     population: str = "",
     analysis: str = "judges.possible_agreement",
 ) -> PossibleAgreement:
-    """Agreement among people, the best that a judge can reach, and a judge's agreement as a share of it.
+    """Estimate the agreement among people, the best that a judge can reach, and a judge's agreement as a share of it.
 
-    Parameters
-    ----------
-    labels : array_like, shape (n_items, n_people)
-        Labels of people: numbers or texts; None and NaN are missing.
-    judge : array_like, shape (n_items,), optional
-        The judge's labels. An item without one is left out.
-    prompts : array_like, shape (n_items,), optional
-        The prompt of each item. By default each item is its own.
-    weights : array_like, shape (n_items,), optional
-        Inverse probabilities with which the items were drawn. Equal if None.
-    are_people_known : bool, default True
-        Whether a column is a person. False: a column is only a place, so prompts are the only sample.
-    panel_sizes : sequence of int, default (3, 5)
-        Numbers of people whose majority a judge is compared with.
-    level : float, default 0.95
-        Confidence level of the intervals, between 0 and 1.
-    population : {"", "people_and_prompts", "people"}, default ""
-        As in `clusters.annotator_prompt_clustered_mean`.
-    analysis : str, optional
-        Name that is copied to the records.
+    `labels`, of shape (n_items, n_people), are numbers or texts, None or NaN if missing; items without a label of the
+    judge are left out, each item is by default its own prompt, and `weights` are inverse probabilities with which the
+    items were drawn. If people are not known, a column is only a place, so prompts are the only sample. Each label of a
+    person is a row. Its value is the share of the item's other labels that are equal (pair); or 1 if it is the most
+    frequent of the item's other labels (majority of others), or of all labels of the item (best possible), divided by
+    the number of labels that are equally frequent. Means over rows have intervals over people and prompts, which take
+    the most frequent labels as known, with `population` as in `clusters.annotator_prompt_clustered_mean`. For a panel,
+    of as many people as `panel_sizes` says, the labels of an item are drawn with replacement in the shares in which its
+    people gave them, equally frequent labels share the majority, and the best judge gives the most probable majority.
+    Both numbers are means over items, with intervals over prompts; with few labels of an item the best is too high.
+    Without an item that two people labelled, all agreements have the status `no_data`; a panel that is empty or too
+    large for so many labels is an error.
 
-    Returns
-    -------
-    PossibleAgreement
-        The agreements. Without an item that two people labelled all have the status `no_data`.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ, or a panel is empty or too large for so many labels.
-
-    Notes
-    -----
-    Each label of a person is a row. Its value is the share of the item's other labels that are equal (pair); 1 if it is
-    the most frequent of the item's other labels (majority of others), or of all labels of the item (best possible),
-    divided by the number of labels that are equally frequent. Means over rows have intervals over people and prompts,
-    which take the most frequent labels as known.
-
-    For a panel, the labels of an item are drawn with replacement in the shares in which its people gave them. The best
-    judge gives the most probable majority. Equally frequent labels share the majority. Both numbers are means over
-    items, with intervals over prompts; with few labels of an item the best is too high.
-
-    Examples
-    --------
     >>> labels = np.array([["a", "a", "b"], ["b", "b", "b"], ["a", "a", "a"], ["a", "b", "b"]] * 5)
     >>> found = possible_agreement(labels, judge=["a", "b", "b", "b"] * 5)
     >>> round(found.pair_agreement.estimate, 3), round(found.best_possible.estimate, 3)

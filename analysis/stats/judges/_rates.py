@@ -62,55 +62,19 @@ def true_positive_and_negative_rates(
     population: str = "",
     analysis: str = "judges.rates",
 ) -> JudgeRates:
-    """True-positive and true-negative rates, precision and prevalence, against each person or their majority.
+    """Estimate true-positive and true-negative rates, precision and prevalence, against each person or their majority.
 
-    Parameters
-    ----------
-    judge, people : array_like, shape (n_rows,)
-        For each label of a person: the judge's label of the same output, and the person's. None and NaN are missing.
-    positive : Any
-        The label that counts as positive; all others are negative.
-    annotators : array_like, shape (n_rows,), or None
-        The person of each row; None if nobody knows them.
-    prompts : array_like, shape (n_rows,)
-        The prompt of each row.
-    items : array_like, shape (n_rows,), optional
-        The output of each row. The target "majority" needs it.
-    target : {"person", "majority"}, default "person"
-        "person": each label of a person counts. "majority": each output counts once, with the answer (positive or not)
-        of more than half of its people; the intervals are then over prompts, for exactly these people.
-    weights : array_like, shape (n_rows,), optional
-        Inverse probabilities with which the outputs were drawn. All rows of an output have the same.
-    level : float, default 0.95
-        Confidence level of the intervals, between 0 and 1.
-    population : {"", "people_and_prompts", "people"}, default ""
-        As in `clusters.annotator_prompt_clustered_mean`; only for the target "person".
-    analysis : str, optional
-        Name that is copied to the records.
+    A row is a label of a person, beside the judge's label of the same output; None and NaN are missing, and all labels
+    but `positive` are negative. `annotators` is None if nobody knows the person of each row. With the target "person"
+    each label of a person counts, and `population` is as in `clusters.annotator_prompt_clustered_mean`. With "majority"
+    each output (from `items`) counts once, with the answer (positive or not) of more than half of its people; the
+    intervals are then over prompts, for exactly these people. Each rate is a weighted mean over the rows that it is
+    about: sum of w over rows that are positive on both sides / sum of w over rows that are positive for people, for
+    example. With inverse inclusion probabilities w, which all rows of an output share, both sums are Horvitz-Thompson
+    estimates of totals over all outputs (1952, A generalization of sampling without replacement from a finite
+    universe), so the ratio estimates the rate among all outputs (Hajek 1971), also if uncertain or rare outputs were
+    drawn more often. A rate without a label that it is about has the status `no_data`.
 
-    Returns
-    -------
-    JudgeRates
-        The rates. A rate without a label that it is about has the status `no_data`.
-
-    Raises
-    ------
-    ValueError
-        If `target` is another word, "majority" has no `items`, or the lengths differ.
-
-    Notes
-    -----
-    Each rate is a weighted mean over the rows that it is about: sum of w over rows that are positive on both sides / sum
-    of w over rows that are positive for people, for example. With inverse inclusion probabilities w both sums are
-    Horvitz-Thompson estimates of totals over all outputs, so the ratio estimates the rate among all outputs (Hajek),
-    also if uncertain or rare outputs were drawn more often.
-
-    References
-    ----------
-    Horvitz and Thompson 1952, A generalization of sampling without replacement from a finite universe; Hajek 1971.
-
-    Examples
-    --------
     >>> people, prompts = np.repeat(np.arange(8), 20), np.tile(np.arange(20), 8)
     >>> said, judge = (prompts + people // 6) % 4 == 0, prompts % 5 == 0
     >>> rates = true_positive_and_negative_rates(judge, said, positive=True, annotators=people, prompts=prompts)

@@ -18,37 +18,14 @@ from analysis.stats.results import Estimate, HypothesisTest, Interval, ResultWar
 
 
 def alphas_of_submissions(was_better: Sequence[bool], *, alpha: float = 0.05) -> FloatArray:
-    """Significance levels of a board's submissions, so that at most `alpha` of boards ever make a false claim.
+    """Compute the significance levels of a board's submissions, so that at most `alpha` of boards ever make a false claim.
 
-    Parameters
-    ----------
-    was_better : sequence of bool, length n
-        Whether each submission so far was declared better than the best before, in their order.
-    alpha : float, default 0.05
-        Probability of any false claim over all submissions, however many follow.
+    `was_better` says whether each of n submissions so far was declared better than the best before, in their order; the
+    n + 1 levels are those of these submissions and of the next one. alpha_k = alpha 6 / (pi^2 k^2), which sums to alpha
+    however many follow, plus alpha_(k-1) if submission k - 1 was declared better: a rejected hypothesis passes its
+    level on (online fallback; Tian and Ramdas 2021, Online control of the familywise error rate). The error over the
+    family is controlled whatever the dependence between submissions, which share earlier systems, annotators and items.
 
-    Returns
-    -------
-    ndarray of float, shape (n + 1,)
-        The levels of the submissions so far, and of the next one.
-
-    Raises
-    ------
-    ValueError
-        If `alpha` is not between 0 and 1.
-
-    Notes
-    -----
-    alpha_k = alpha 6 / (pi^2 k^2), which sums to alpha, plus alpha_(k-1) if submission k - 1 was declared better: a
-    rejected hypothesis passes its level on (online fallback). The error over the family is controlled whatever the
-    dependence between submissions, which share earlier systems, annotators and items.
-
-    References
-    ----------
-    Tian and Ramdas 2021, Online control of the familywise error rate (online fallback).
-
-    Examples
-    --------
     >>> alphas_of_submissions([False, True]).round(4).tolist()
     [0.0304, 0.0076, 0.011]
     """
@@ -77,62 +54,25 @@ def compare_each_with_best_before(
     analysis: str = "leaderboard.better_than_best_before",
     unit: str = "annotator",
 ) -> tuple[Estimate, ...]:
-    """Difference of each of several new systems from the best of all systems before it, in their order.
+    """Estimate the difference of each of several new systems from the best of all systems before it, in their order.
 
-    Parameters
-    ----------
-    values : array_like, shape (n_rows,)
-        Answers in 0..1; NaN is missing.
-    systems, items, annotators : array_like, shape (n_rows,)
-        Labels of each row's system, item and annotator.
-    new : sequence
-        The new systems, in the order of their submission. Each is also compared with those before it.
-    earlier : sequence
-        All systems submitted before them.
-    was_better : sequence of bool
-        The verdicts on all submissions before them that were compared in this way.
-    alpha : float, default 0.05
-        Probability of any false claim over all submissions of the board (`alphas_of_submissions`).
-    rounds : array_like, shape (n_rows,), optional
-        Label of each row's round. Scores are equated first (`equated_scores`), and the standard errors include the error
-        of the link. Without it, all rows count as one round.
-    items_sampled : bool, default True
-        Whether the claim goes beyond the items of the study.
-    item_groups : array_like, shape (n_rows,), optional
-        Labels of what is sampled in place of items, such as the document of each row's item. The items if None.
-    analysis, unit : str, optional
-        Labels that are copied to the record.
+    Rows are answers in 0..1, NaN if missing. `new` is in the order of submission, and each new system is also compared
+    with those before it; `earlier` are all systems submitted before them, and `was_better` are the verdicts on all
+    previous submissions that were compared in this way, which decide the levels (`alphas_of_submissions`). The null
+    hypothesis is that some earlier system is at least as good: a union. It is rejected if each one-sided t test of new
+    against an earlier system rejects at alpha, so p is the largest of their p-values (intersection-union test; Berger
+    1982, Multiparameter hypothesis testing and acceptance sampling). To be better than the truly best is to be better
+    than all, so the choice of the best from the data costs nothing; a simultaneous interval over the earlier systems is
+    valid, too, but has less power, because it also protects the claims that nobody makes, about single earlier systems.
+    The interval has the level 1 - 2 alpha: the lower end is the smallest of the one-sided lower limits, and the upper
+    end is the smallest upper limit at alpha / (number of earlier systems). Standard errors are those of
+    `ranks.score_spread`: paired by item, over annotators and items, or over `item_groups`, such as documents, in place
+    of items; `items_sampled` says whether the claim goes beyond the items of the study. With `rounds`, scores are
+    equated first (`equated_scores`) and the standard errors include the error of the link; without it, all rows count
+    as one round. `settings["alpha"]` is the level of a comparison, `detail["is_better"]` the verdict p <= alpha, which
+    is the same as an interval above 0, `detail["best"]` the earlier system with the highest score, and
+    `detail["closest"]` the one that decides the p-value; there is no test with fewer than six annotators.
 
-    Returns
-    -------
-    tuple of Estimate
-        One for each new system: its score minus the best earlier one. `settings["alpha"]` is its level.
-        `detail["is_better"]` is the verdict: p <= alpha, which is the same as an interval above 0. The interval has the
-        level 1 - 2 alpha. `detail["best"]` is the earlier system with the highest score, `detail["closest"]` the one that
-        decides the p-value. No test with fewer than six annotators.
-
-    Raises
-    ------
-    ValueError
-        If an argument is not allowed, or a new system is among the earlier ones.
-
-    Notes
-    -----
-    The null hypothesis is that some earlier system is at least as good: a union. It is rejected if each one-sided t test
-    of new against an earlier system rejects at alpha, so p is the largest of their p-values (intersection-union test). To
-    be better than the truly best is to be better than all, so the choice of the best from the data costs nothing. A
-    simultaneous interval over the earlier systems is valid, too, but has less power: it also protects the claims that
-    nobody makes, about single earlier systems. The lower end is the smallest of the one-sided lower limits; the upper end
-    is the smallest upper limit at alpha / (number of earlier systems).
-
-    Standard errors are those of `ranks.score_spread`: paired by item, over annotators and items.
-
-    References
-    ----------
-    Berger 1982, Multiparameter hypothesis testing and acceptance sampling.
-
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> systems, items, people = np.repeat(["a", "b", "c"], 60), np.tile(np.arange(60), 3), np.tile(np.arange(20), 9)
     >>> values = np.clip(np.repeat([0.4, 0.7, 0.6], 60) + rng.normal(0, 0.1, 180), 0, 1)

@@ -24,34 +24,13 @@ def day_effects(
     resamples: int = bootstrap.RESAMPLES,
     unit: str = "annotator",
 ) -> tuple[tuple[Estimate, ...], Estimate]:
-    """How answers differ between days (or weekdays) for the same systems: a table, and a joint test over annotators.
+    """Estimate how answers differ between days (or weekdays) for the same systems, and test it jointly over annotators.
 
-    Parameters
-    ----------
-    values : array_like, shape (n_rows,)
-        Answers in 0..1; NaN is missing.
-    systems, items, annotators, days : array_like, shape (n_rows,)
-        Labels of each row's system, item, annotator, and day or weekday.
-    rng : numpy.random.Generator
-        Source of the random draws.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    resamples : int, default bootstrap.RESAMPLES
-        Number of normal draws for the quantile of the largest deviation.
-    unit : str, default 'annotator'
-        Name of the unit.
+    Answers are in 0..1; NaN is missing. The table has the shift of each day against the first day, without tests of
+    single days; the other estimate is the test that no two days differ, and `resamples` counts the normal draws for its
+    quantile of the largest deviation. The shifts are those of `equated_scores` with days as rounds and annotators as
+    the only sample, so the table describes these items.
 
-    Returns
-    -------
-    tuple[tuple[Estimate, ...], Estimate]
-        The shift of each day against the first day, without tests of single days, and the test that no two days differ.
-
-    Notes
-    -----
-    The shifts of `equated_scores` with days as rounds and annotators as the only sample: the table describes these items.
-
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> days, systems, people = np.repeat([1, 2, 3], 80), np.tile(["x", "y"], 120), np.tile(np.arange(20), 12)
     >>> table, joint = day_effects(rng.choice([0.25, 0.5, 0.75], 240), systems, np.arange(240) % 40, people, days, rng=rng)

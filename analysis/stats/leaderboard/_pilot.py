@@ -62,31 +62,12 @@ class PrecisionForCost(Record):
 def pilot_label_table(
     values: npt.ArrayLike, items: npt.ArrayLike, *, labels_per_item: int, rng: np.random.Generator
 ) -> FloatArray:
-    """Labels of a pilot as a table of items, for `unilabel_and_multilabel_spread_in_points`.
+    """Return the labels of a pilot as a table of items, for `unilabel_and_multilabel_spread_in_points`.
 
-    Parameters
-    ----------
-    values : array_like, shape (n_rows,)
-        Answers in 0..1; NaN is missing.
-    items : array_like, shape (n_rows,)
-        Label of each row's item.
-    labels_per_item : int
-        Number k of labels that an item needs, at least 2. Items with fewer are left out.
-    rng : numpy.random.Generator
-        Source of the choice of k labels of an item with more.
+    `values` are answers in 0..1, with NaN for missing. The table (n_items, k) has the labels of the items with k =
+    `labels_per_item` (at least 2) or more, in the order of the items. Items with fewer are left out, and `rng` chooses
+    k labels of an item with more.
 
-    Returns
-    -------
-    ndarray of float, shape (n_items, k)
-        The labels of the items with k or more, in the order of the items.
-
-    Raises
-    ------
-    ValueError
-        If `labels_per_item` is less than 2, or a value is outside 0..1.
-
-    Examples
-    --------
     >>> table = pilot_label_table([1, 0.5, 0, 1, 1], [1, 1, 2, 3, 3], labels_per_item=2, rng=np.random.default_rng(0))
     >>> np.sort(table).tolist()
     [[0.5, 1.0], [1.0, 1.0]]
@@ -152,39 +133,14 @@ def precision_for_cost(
     cost_per_label: float,
     unit: str = "annotator",
 ) -> PrecisionForCost:
-    """Standard error of a score against cost: as worst case before there are data, and as a pilot measures it.
+    """Estimate the standard error of a score against cost: the worst case before there are data, and as a pilot measures it.
 
-    Parameters
-    ----------
-    values : array_like, shape (n_rows,)
-        Answers of one system in 0..1; NaN is missing.
-    items, annotators : array_like, shape (n_rows,)
-        Labels of each row's item and annotator.
-    n_labels : sequence of int
-        Numbers of labels, the horizontal axis of the figure.
-    cost_per_label : float
-        Cost of a label.
-    unit : str, default 'annotator'
-        Name of the unit.
+    `values` are answers of one system in 0..1, with NaN for missing, and `n_labels` is the horizontal axis of the
+    figure. The worst case is sqrt(m (100 - m) / n) at the pilot's mean m, and at 50 without answers, for independent
+    labels. The measured standard error is sd sqrt(D / n), D = D_a + D_i - 1, with the design effects of annotators and
+    of items (`clusters.variance_components`) at the pilot's labels per annotator and per item. More labels of the same
+    annotators are less precise than that.
 
-    Returns
-    -------
-    PrecisionForCost
-        The two curves.
-
-    Raises
-    ------
-    ValueError
-        If a number of labels is not a positive count, or the cost is negative.
-
-    Notes
-    -----
-    Worst case: sqrt(m (100 - m) / n) at the pilot's mean m, and at 50 without answers, for independent labels. Measured:
-    sd sqrt(D / n), D = D_a + D_i - 1, with the design effects of annotators and of items (`clusters.variance_components`)
-    at the pilot's labels per annotator and per item. More labels of the same annotators are less precise than that.
-
-    Examples
-    --------
     >>> found = precision_for_cost([1, 1, 0.5, 0, 0.5, 1], [1, 2, 3, 1, 2, 3], [1, 1, 1, 2, 2, 2], n_labels=[100, 400],
     ...                            cost_per_label=0.5)
     >>> found.costs, found.measured_se[0] == 2 * found.measured_se[1]

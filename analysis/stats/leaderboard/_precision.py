@@ -116,40 +116,13 @@ def design_effect(cluster_size: float, icc: float) -> float:
 def unilabel_and_multilabel_spread_in_points(
     labels: npt.ArrayLike, *, rng: np.random.Generator, rounds: int = 500, aggregate: str = "mean"
 ) -> LabellingSpread:
-    """Spread of the score if one budget buys k labels on few items, or one label on k times as many items.
+    """Simulate the spread of the score if one budget buys k labels on few items, or one label on k times as many items.
 
-    Parameters
-    ----------
-    labels : array_like, shape (n_items, k)
-        Labels in 0..1, none missing.
-    rng : numpy.random.Generator
-        Source of the random draws.
-    rounds : int, default 500
-        Number of simulated rounds.
-    aggregate : {"mean", "majority"}, default 'mean'
-        How the labels of an item are combined; "majority" is the median.
+    `labels` (n_items, k) are in 0..1, with none missing. Each round draws with replacement n_items / k items with all
+    their labels, or n_items of all labels; both cost n_items labels. `aggregate` is how the labels of an item are
+    combined, and "majority" is the median. The source is Genie (Khashabi et al. 2022), section 4, Q2 and Q3, Figure 3
+    (standard deviations over 500 rounds).
 
-    Returns
-    -------
-    LabellingSpread
-        The spreads.
-
-    Raises
-    ------
-    ValueError
-        If the table is too small or incomplete, or an option is not allowed.
-
-    Notes
-    -----
-    Each round draws with replacement n_items / k items with all their labels, or n_items of all labels. Both cost
-    n_items labels.
-
-    References
-    ----------
-    Section 4, Q2 and Q3, Figure 3 (standard deviations over 500 rounds).
-
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> labels = np.clip(rng.normal(0.7, 0.2, (90, 1)) + rng.normal(0, 0.2, (90, 3)), 0, 1)
     >>> result = unilabel_and_multilabel_spread_in_points(labels, rng=rng)

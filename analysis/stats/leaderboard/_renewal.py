@@ -17,27 +17,12 @@ def rows_of_samples(
 ) -> tuple[IntArray, IntArray]:
     """Count each row in the samples of items that its round scored, so that `equated_scores` can link the samples.
 
-    Parameters
-    ----------
-    systems, items, rounds : array_like, shape (n_rows,)
-        Labels of each row's system, item and round.
-    samples : mapping
-        For each round, the number and the items of each sample that it scored: one, or two in a round that links them.
+    `samples` has, for each round, the number and the items of each sample that it scored: one, or two in a round that
+    links them; a round without a sample is an error. The result is the numbers of the rows and the sample that each is
+    counted in, so a row whose item is in both samples of its round is counted twice. A system is counted in a sample
+    only if it has a row on an item that its round's other sample lacks: the items that both share say nothing about how
+    the samples differ.
 
-    Returns
-    -------
-    tuple of ndarray of int, shapes (m,) and (m,)
-        The numbers of the rows, and the sample that each is counted in. A row whose item is in both samples of its round
-        is counted twice. A system is counted in a sample only if it has a row on an item that its round's other sample
-        lacks: the items that both share say nothing about how the samples differ.
-
-    Raises
-    ------
-    ValueError
-        If a round has no sample.
-
-    Examples
-    --------
     >>> old, new = (1, {"a", "b"}), (2, {"b", "c"})
     >>> rows, sample = rows_of_samples(["x"] * 4 + ["y"], ["a", "b", "c", "b", "b"], [1, 2, 2, 2, 1], {1: [old], 2: [old, new]})
     >>> rows.tolist(), sample.tolist()

@@ -24,45 +24,15 @@ def compare_metrics(
     unit: str = "item",
     item_groups: npt.ArrayLike | None = None,
 ) -> Estimate:
-    """Difference of two metrics' agreement with people, and the paired permutation test that it is 0.
+    """Estimate the difference of two metrics' agreement with people, first - second, and test by permutation that it is 0.
 
-    Parameters
-    ----------
-    human, first, second : array_like, shape (n_items, K)
-        Scores of people and of both metrics; a cell without one of them is left out.
-    rng : numpy.random.Generator
-        Source of the random draws.
-    statistic : {"pearson", "spearman", "kendall", "pairwise_accuracy", "segment_tau"}, default 'pearson'
-        Measure of agreement.
-    resamples : int, default 999
-        Number of resamples.
-    unit : str, optional
-        Labels that are copied to the record.
-    item_groups : array_like, shape (n_items,), optional
-        Labels of what is drawn again in place of items, such as the document of each. The items if None.
+    The tables, of shape (n_items, K), are scores of people and of both metrics; a cell without one of them is left out.
+    `statistic` is "pearson", "spearman", "kendall", "pairwise_accuracy" or "segment_tau". Both metrics are standardised
+    over all cells, and each resample exchanges them on every item, or on every one of `item_groups` such as documents,
+    with probability 1/2; two-sided p = (1 + number as extreme) / (resamples + 1). This is the permutation over inputs
+    of Deutsch, Dror and Roth 2021, A statistical analysis of summarization evaluation metrics using resampling methods.
+    The status is `zero_variance` if the metrics agree equally in every resample.
 
-    Returns
-    -------
-    Estimate
-        Agreement of the first metric minus that of the second. Metrics that agree in every resample: `zero_variance`.
-
-    Raises
-    ------
-    ValueError
-        If `statistic` is not allowed or the shapes differ.
-
-    Notes
-    -----
-    Both metrics are standardised over all cells. Each resample exchanges them on every item with probability 1/2.
-    Two-sided p = (1 + number as extreme) / (resamples + 1).
-
-    References
-    ----------
-    Deutsch, Dror and Roth 2021, A statistical analysis of summarization evaluation metrics using resampling methods
-    (the permutation over inputs).
-
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> human = rng.normal(np.arange(6) / 4, 1, (200, 6))
     >>> good, poor = human + rng.normal(0, 0.5, (200, 6)), rng.normal(0, 1, (200, 6))

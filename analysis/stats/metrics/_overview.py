@@ -56,51 +56,18 @@ def metric_table(
     unit: str = "item",
     item_groups: npt.ArrayLike | None = None,
 ) -> MetricTable:
-    """Mean human score of each system beside its metrics, with the metrics' agreement with people over systems.
+    """Return each system's mean human score beside its metrics, and the metrics' agreement with people over systems.
 
-    Parameters
-    ----------
-    human : array_like, shape (n_items, K)
-        Human scores; NaN is missing.
-    metrics : mapping[str, array_like]
-        Scores of each metric, higher is better: (n_items, K), or (K,) for a metric of all outputs together.
-    rng : numpy.random.Generator
-        Source of the random draws.
-    human_scores : sequence of Estimate, length K, optional
-        The systems' human scores from an analysis with people as a sample. By default means over items, whose intervals
-        are over items only.
-    level : float, default 0.95
-        Confidence level of the intervals, between 0 and 1.
-    resamples : int, default 999
-        Number of resamples of the items.
-    unit : str, optional
-        Label that is copied to the records.
-    item_groups : array_like, shape (n_items,), optional
-        Labels of what is drawn again in place of items, such as the document of each. The items if None.
+    `human` (n_items, K) has NaN for missing. A metric is (n_items, K), or (K,) for one of all outputs together, whose
+    scores have no interval; higher is better, and a metric called "human" raises ValueError. `human_scores` are the
+    systems' human scores from an analysis with people as a sample. By default they are means over items, whose
+    intervals are over items only. A system's mean is over its own scores, and its interval is that of
+    `clusters.clustered_mean` over items. `item_groups` labels what is drawn again in place of items, such as the
+    document of each. The agreement of a metric is over the systems that it scored: a reference that the metric compares
+    with has no score of its own. With fewer than four systems the correlations are `not_applicable`. The source is
+    Khashabi et al. 2022, Genie, Table 3 (scores of systems by people and by metrics, the best of each column marked);
+    the paper leaves correlations to future work, because it has too few systems.
 
-    Returns
-    -------
-    MetricTable
-        The rows and the agreements. A score of all outputs together has no interval. With fewer than four systems the
-        correlations are `not_applicable`.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ, a metric is called "human", or `human_scores` has another length.
-
-    Notes
-    -----
-    A system's mean is over its own scores. Its interval is that of `clusters.clustered_mean` over items. The agreement of a
-    metric is over the systems that it scored: a reference that the metric compares with has no score of its own.
-
-    References
-    ----------
-    Khashabi et al. 2022, Genie, Table 3 (scores of systems by people and by metrics, the best of each column marked).
-    The paper leaves correlations to future work, because it has too few systems.
-
-    Examples
-    --------
     >>> human = [[0.1, 0.4, 0.6, 0.9], [0.2, 0.3, 0.7, 0.8], [0.0, 0.5, 0.4, 1.0]]
     >>> table = metric_table(human, {"BLEU": [3, 5, 4, 9]}, rng=np.random.default_rng(0), resamples=99)
     >>> [(row.system, round(row.human.estimate, 2), row.metrics["BLEU"].estimate, row.best) for row in table.rows][:2]

@@ -37,33 +37,11 @@ def flag_boundaries(
     cutoff: float = CUTOFF,
     rule: str = "at_least",
 ) -> FlagBoundaries:
-    """Table "flag if at most b of n are correct" for each number of questions of one type.
+    """Compute the table "flag if at most b of n are correct" for each number of questions of one type.
 
-    Parameters
-    ----------
-    prior : BetaMixture
-        Prior on accuracy.
-    questions : sequence[int]
-        Numbers of questions.
-    criterion : {"rate", "class"}
-        As in `noisy_annotator_posterior`.
-    threshold : float, default RATE_THRESHOLD
-        Accuracy below which an annotator is noisy by the rate criterion.
-    cutoff, rule : float, optional
-        As in `is_noisy`.
+    `criterion` ("rate" or "class") is as in `noisy_annotator_posterior`, `threshold` is the accuracy below which an
+    annotator is noisy by the rate criterion, and `cutoff` and `rule` are as in `is_noisy`.
 
-    Returns
-    -------
-    FlagBoundaries
-        The table.
-
-    Raises
-    ------
-    ValueError
-        If a number of questions is negative.
-
-    Examples
-    --------
     >>> flag_boundaries(PRIORS["fixed2"], [1, 3, 10, 20], criterion="rate").at_most
     (None, 0, 4, 12)
     """

@@ -57,49 +57,17 @@ def fit_beta_mixture(
     starts: int = 10,
     max_concentration: float = MAX_CONCENTRATION,
 ) -> MixtureFit:
-    """Maximum-likelihood fit of the mixture of betas to the annotators' counts.
+    """Fit the mixture of betas to the annotators' counts by maximum likelihood.
 
-    Parameters
-    ----------
-    successes, trials : array_like, shape (n,)
-        Correct and counted answers of each annotator.
-    n_components : int
-        Number of components.
-    rng : numpy.random.Generator
-        Source of the random draws.
-    method : {"likelihood", "em"}, default 'likelihood'
-        "likelihood": direct maximisation (L-BFGS-B). "em": the published algorithm step by step.
-    pseudo_data : bool, default True
-        Whether to add the paper's 40 pseudo-annotators.
-    starts : int, default 10
-        Number of starts.
-    max_concentration : float, default MAX_CONCENTRATION
-        Upper bound of alpha + beta, for "likelihood" only.
+    `successes` and `trials` are the correct and the counted answers of each annotator, and `pseudo_data` adds the 40
+    pseudo-annotators of Genie, appendix B.1. The method "likelihood" is direct maximisation (L-BFGS-B). It searches the
+    logits of the weights, the logits of the means within -7..7 and the logarithms of the concentrations alpha + beta
+    from .1 to `max_concentration`. The bound is needed: the pseudo-data vary less than binomially, so the likelihood
+    grows with the concentration without end. The method "em" is the published algorithm step by step: it takes seconds
+    and stops at its tolerance (1e-6 and 1e-7), with Minka's fixed point (2000, Estimating a Dirichlet distribution)
+    restarted at alpha = beta = 1 in each M-step. Without pseudo-data, no answers give the status `no_data`, and fewer
+    than 2 k annotators with two answers or more, for k components, give `not_identified`.
 
-    Returns
-    -------
-    MixtureFit
-        The fit. No answers: `no_data`. Without pseudo-data and with fewer than 2 k annotators with two answers or
-        more: `not_identified`.
-
-    Raises
-    ------
-    ValueError
-        If an option is not allowed.
-
-    Notes
-    -----
-    "likelihood" searches the logits of the weights, the logits of the means within -7..7 and the logarithms of the
-    concentrations from .1. The bound is needed: the pseudo-data vary less than binomially, so the likelihood grows
-    with the concentration without end. "em" takes seconds and stops at its tolerance (1e-6 and 1e-7), Minka's fixed
-    point restarted at alpha = beta = 1 in each M-step.
-
-    References
-    ----------
-    Appendix B.1; Minka 2000, Estimating a Dirichlet distribution.
-
-    Examples
-    --------
     >>> result = fit_beta_mixture([], [], n_components=2, rng=np.random.default_rng(0))
     >>> [round(mean, 2) for mean in result.mixture.means], round(result.log_likelihood, 2), result.at_cap
     ([0.21, 0.95], -58.45, (1,))

@@ -71,24 +71,11 @@ MODELS: dict[str, tuple[str, str | int]] = {
 def low_accuracy_posterior(
     prior: BetaMixture, successes: npt.ArrayLike, trials: npt.ArrayLike, *, threshold: float = RATE_THRESHOLD
 ) -> FloatArray:
-    """Posterior probability that each annotator's accuracy is below a threshold.
+    """Compute the posterior probability that each annotator's accuracy is below a threshold.
 
-    Parameters
-    ----------
-    prior : BetaMixture
-        Prior on accuracy.
-    successes, trials : array_like, shape (n,)
-        Correct and counted answers of each annotator.
-    threshold : float, default RATE_THRESHOLD
-        Accuracy below which an annotator is noisy.
+    For s correct of n counted answers of an annotator, it is sum_k q_k I_threshold(alpha_k + s, beta_k + n - s), with
+    q_k the posterior of component k.
 
-    Returns
-    -------
-    ndarray of float, shape (n,)
-        sum_k q_k I_threshold(alpha_k + s, beta_k + n - s), with q_k the posterior of component k.
-
-    Examples
-    --------
     >>> low_accuracy_posterior(PRIORS["fixed2"], [0, 9], [3, 10]).round(4).tolist()
     [0.9981, 0.2671]
     """
@@ -101,31 +88,12 @@ def low_accuracy_posterior(
 
 
 def not_best_class_posterior(prior: BetaMixture, successes: npt.ArrayLike, trials: npt.ArrayLike) -> FloatArray:
-    """Posterior probability that each annotator does not belong to the best component.
+    """Compute the posterior probability that each annotator does not belong to the best component of the prior.
 
-    Parameters
-    ----------
-    prior : BetaMixture
-        Prior on accuracy, with two components or more.
-    successes, trials : array_like, shape (n,)
-        Correct and counted answers of each annotator.
+    For s correct of n counted answers of an annotator, the posterior q_k of component k is proportional to theta_k
+    B(alpha_k + s, beta_k + n - s) / B(alpha_k, beta_k), with theta_k its weight. A prior with one component is an
+    error.
 
-    Returns
-    -------
-    ndarray of float, shape (n,)
-        The probabilities.
-
-    Raises
-    ------
-    ValueError
-        If the prior has one component.
-
-    Notes
-    -----
-    q_k is proportional to theta_k B(alpha_k + s, beta_k + n - s) / B(alpha_k, beta_k).
-
-    Examples
-    --------
     >>> not_best_class_posterior(PRIORS["fixed2"], [0, 9], [3, 10]).round(4).tolist()
     [0.966, 0.0002]
     """

@@ -54,20 +54,11 @@ class Screening(Record):
 
 
 def default_screening_model(trials: npt.ArrayLike) -> str:
-    """Return the default model: `class_learned2`, or `rate_fixed2` with too few data.
+    """Return the name of the default model: `class_learned2`, or `rate_fixed2` with too few data.
 
-    Parameters
-    ----------
-    trials : array_like, shape (n, 2)
-        Counted answers of each annotator by type of question.
+    `trials` (n, 2) has the counted answers of each annotator by type of question. Learning needs, for each type, 30
+    annotators with at least five answers.
 
-    Returns
-    -------
-    str
-        Name of the model. Learning needs 30 annotators with at least five answers to each type.
-
-    Examples
-    --------
     >>> default_screening_model([[5, 5]] * 29), default_screening_model([[5, 5]] * 30)
     ('rate_fixed2', 'class_learned2')
     """

@@ -48,27 +48,8 @@ class Family(Record):
 
 
 def pvalue_stars(pvalue: float | None, scheme: str = "10/5/1") -> str:
-    """Return the stars of a p-value.
+    """Return the stars of an adjusted p-value by a scheme of `STAR_SCHEMES`, or '' without a p-value.
 
-    Parameters
-    ----------
-    pvalue : float or None
-        Adjusted p-value, or None without a test.
-    scheme : str, default '10/5/1'
-        Key of `STAR_SCHEMES`.
-
-    Returns
-    -------
-    str
-        The stars; '' without a p-value.
-
-    Raises
-    ------
-    ValueError
-        If the scheme is unknown.
-
-    Examples
-    --------
     >>> pvalue_stars(0.04), pvalue_stars(0.04, "5/1/0.1"), pvalue_stars(None)
     ('**', '*', '')
     """

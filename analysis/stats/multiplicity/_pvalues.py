@@ -42,26 +42,11 @@ def holm(pvalues: Sequence[float | None], *, size: int | None = None) -> list[fl
 
 
 def bonferroni(pvalues: Sequence[float | None], *, size: int | None = None) -> list[float | None]:
-    """Bonferroni's adjustment, min(1, m p).
+    """Return Bonferroni's adjusted p-values, min(1, m p), in the same order.
 
-    Parameters
-    ----------
-    pvalues : sequence[float or None]
-        P-values; None is a planned test that is missing.
-    size : int, optional
-        Number of planned tests; the number of p-values if None.
+    A p-value of None is a planned test that is missing, and `size` is the number m of planned tests. Clark et al. 2021,
+    section 2.4, has m = 15.
 
-    Returns
-    -------
-    list[float or None]
-        Adjusted p-values in the same order.
-
-    References
-    ----------
-    Clark et al. 2021, section 2.4, with m = 15.
-
-    Examples
-    --------
     >>> bonferroni([0.02, 0.4], size=4)
     [0.08, 1.0]
     """
@@ -69,39 +54,16 @@ def bonferroni(pvalues: Sequence[float | None], *, size: int | None = None) -> l
 
 
 def hommel(pvalues: Sequence[float | None], *, size: int | None = None) -> list[float | None]:
-    """Hommel's adjustment, which controls the family-wise error if Simes' test is valid for every part of the family.
+    """Return Hommel's adjusted p-values, in the same order, which control the family-wise error if Simes' test is valid.
 
-    Parameters
-    ----------
-    pvalues : sequence[float or None]
-        P-values; None is a planned test that is missing and counts as 1.
-    size : int, optional
-        Number of planned tests; the number of p-values if None.
+    Simes' test has to be valid for every part of the family. It is so for independent and for positively dependent
+    p-values, such as those of comparisons with shared annotators or a shared system in the same direction. The adjusted
+    p-value of a test is the largest p-value of Simes' test, min over k of j p_(k) / k, over all parts of the family
+    that contain the test; among the parts with j tests, the one with the j - 1 largest other p-values decides, so m
+    parts are enough (Hommel 1988, Biometrika 75, 383-386; Wright 1992, Biometrics 48, 1005-1013; Simes 1986, Biometrika
+    73, 751-754). The method is never less powerful than Holm's. A p-value of None is a planned test that is missing and
+    counts as 1, and `size`, the number of planned tests, must not be less than the number of p-values.
 
-    Returns
-    -------
-    list[float or None]
-        Adjusted p-values in the same order.
-
-    Raises
-    ------
-    ValueError
-        If a p-value is not in 0..1, or if `size` is less than the number of p-values.
-
-    Notes
-    -----
-    The adjusted p-value of a test is the largest p-value of Simes' test, min over k of j p_(k) / k, over all parts of the
-    family that contain the test. Among the parts with j tests, the one with the j - 1 largest other p-values decides, so
-    m parts are enough. It is never less powerful than Holm's method. Simes' test is valid for independent and for
-    positively dependent p-values, such as those of comparisons with shared annotators or a shared system in the same
-    direction.
-
-    References
-    ----------
-    Hommel 1988, Biometrika 75, 383-386; Wright 1992, Biometrics 48, 1005-1013; Simes 1986, Biometrika 73, 751-754.
-
-    Examples
-    --------
     >>> hommel([0.01, 0.02, 0.03, 0.04]), [round(p, 4) for p in holm([0.01, 0.02, 0.03, 0.04])]
     ([0.04, 0.04, 0.04, 0.04], [0.04, 0.06, 0.06, 0.06])
     >>> hommel([0.02, None])
@@ -205,26 +167,11 @@ def adjust_among(
 
 
 def benjamini_hochberg(pvalues: Sequence[float | None], *, size: int | None = None) -> list[float | None]:
-    """Benjamini and Hochberg's adjustment for the false discovery rate.
+    """Return Benjamini and Hochberg's adjusted p-values for the false discovery rate, in the same order.
 
-    Parameters
-    ----------
-    pvalues : sequence[float or None]
-        P-values; None is a planned test that is missing.
-    size : int, optional
-        Number of planned tests; the number of p-values if None.
+    A p-value of None is a planned test that is missing, and `size` is the number of planned tests. The method is for
+    exploration only, and reports label it so.
 
-    Returns
-    -------
-    list[float or None]
-        Adjusted p-values in the same order.
-
-    Notes
-    -----
-    For exploration only; reports label it so.
-
-    Examples
-    --------
     >>> [round(p, 5) for p in benjamini_hochberg([0.0004, 0.03, 0.012, 0.2, 0.049])]
     [0.002, 0.05, 0.03, 0.2, 0.06125]
     """

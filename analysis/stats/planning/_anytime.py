@@ -37,22 +37,10 @@ def evidence_after_each_person(means: FloatArray, null: float | FloatArray, leve
 def anytime_headlines(values: FloatArray, people: IntArray, size: StudySize, target: Target) -> Headlines:
     """Stop each run as `sequential.sequential_test` stops a study, and return what the report says of it.
 
-    Parameters
-    ----------
-    values : ndarray of float, shape (runs, n_rows)
-        Choices, 0 to 1.
-    people : ndarray of int, shape (n_rows,)
-        Annotator of each row.
-    size, target : StudySize, Target
-        The scale of the headline, and the goal of the plan.
+    `values`, of shape (runs, n_rows), are choices from 0 to 1, and `people` is the annotator of each row. The estimates
+    and claims are those when the rule stops, or after all people. Only some runs have an interval, which is NaN in the
+    others.
 
-    Returns
-    -------
-    Headlines
-        The estimates and claims when the rule stops, or after all people. Only some runs have an interval.
-
-    Examples
-    --------
     >>> size, target = StudySize(protocol="two_choice", people=20, prompts=30, prompts_each=15), Target(stopping="anytime", population="people")
     >>> who, rng = np.repeat(np.arange(20), 15), np.random.default_rng(0)
     >>> found = anytime_headlines((rng.random((50, 300)) < 0.8).astype(float), who, size, target)

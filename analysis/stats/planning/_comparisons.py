@@ -61,39 +61,14 @@ def simulate_claims(
 ) -> SimulatedClaims:
     """Simulate studies with all comparisons, each at the smallest difference that matters, and correct their p-values.
 
-    Parameters
-    ----------
-    size, target : StudySize, Target
-        The design, and what each comparison is to find unless it says otherwise.
-    variations : Variation or sequence[Variation]
-        How much people and prompts vary. Several are draws from what a pilot says.
-    claims, families : sequence[PlannedClaim], sequence[PlannedFamily]
-        The comparisons, and how their families are corrected.
-    seed : int
-        Seed of all random draws.
-    runs : int
-        Simulated studies. Many comparisons of a large study get fewer.
+    `target` is what each comparison is to find unless it says otherwise, several `variations` are draws from what a
+    pilot says, and many comparisons of a large study get fewer than `runs` simulated studies. The p-values are those of
+    the report, corrected by `multiplicity.adjust_among`, and by `multiplicity.behind_gate` where a family waits for
+    another. In all comparisons the same people answer about the same prompts. What a person and a prompt add to a
+    difference is what they add to x minus what they add to y, so comparisons with a common system are correlated; if a
+    person judges all outputs at once, what the answer adds is shared in the same way. Two conditions have different
+    people, but share the prompts.
 
-    Returns
-    -------
-    SimulatedClaims
-        The shares of studies.
-
-    Raises
-    ------
-    ValueError
-        Without a comparison.
-
-    Notes
-    -----
-    The p-values are those of the report, corrected by `multiplicity.adjust_among`, and by `multiplicity.behind_gate` where a
-    family waits for another. In all comparisons the same people answer about the same prompts. What a person and a prompt
-    add to a difference is what they add to x minus what they add to y, so comparisons with a common system are
-    correlated. If a person judges all outputs at once, that of the answer is shared in the same way. Two conditions have
-    other people, and share the prompts.
-
-    Examples
-    --------
     >>> from analysis.stats.plan_claims import Comparisons
     >>> size, target = StudySize(protocol="two_choice", people=36, prompts=60, prompts_each=20), Target(tests=3)
     >>> found = simulate_claims(size, target, Variation(), *Comparisons(method="holm").claims_of(target), seed=1, runs=200)
@@ -151,20 +126,9 @@ def shown_claims(
 ) -> BoolArray:
     """Return which comparisons each study shows, after the correction of their families.
 
-    Parameters
-    ----------
-    pvalues, larger : ndarray of float, shape (runs, claims)
-        The p-value that decides each comparison, and the larger one of its two tests, as `adjust_among` takes them.
-    claims, families : sequence[PlannedClaim], sequence[PlannedFamily]
-        The comparisons, and how their families are corrected.
+    `pvalues` are the p-values that decide each comparison, and `larger` the larger ones of its two tests, as
+    `adjust_among` takes them; both, and the result, have the shape (runs, claims).
 
-    Returns
-    -------
-    ndarray of bool
-        Shape (runs, claims).
-
-    Examples
-    --------
     >>> claims = [PlannedClaim(name=name, x=name, y="base", family="primary") for name in "ab"]
     >>> pvalues = np.array([[0.01, 0.04], [0.03, 0.04]])
     >>> shown_claims(pvalues, pvalues, claims, [PlannedFamily(name="primary", method="holm")]).tolist()

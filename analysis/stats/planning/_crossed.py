@@ -121,32 +121,13 @@ def checked_pilot_answers(
 def crossed_components(values: npt.ArrayLike, people: npt.ArrayLike, prompts: npt.ArrayLike) -> CrossedComponents:
     """Estimate the variance components of answers by people about prompts.
 
-    Parameters
-    ----------
-    values : array_like, shape (n,)
-        One answer in each row, none missing.
-    people, prompts : array_like, shape (n,)
-        Who answered about what.
+    Each row is one answer, and none is missing. The rest is the mean square after people and prompts. The variance over
+    people is the one at which the sum of squares[k] / (rest + eigenvalues[k] * variance), the pivot of the draws, has
+    its mean, df_people; likewise over prompts. It is a method of moments that weights people by what their answers say
+    (as Paule and Mandel 1982 do), so that one busy person does not decide; with all combinations equally often it is
+    the usual analysis of variance. A component is 0 where people, or prompts, vary less than the rest explains. If the
+    answers cannot tell the components apart, the message of the error says what to change.
 
-    Returns
-    -------
-    CrossedComponents
-        The estimates; 0 where people, or prompts, vary less than the rest explains.
-
-    Raises
-    ------
-    ValueError
-        If the answers cannot tell the components apart. The message says what to change.
-
-    Notes
-    -----
-    The rest is the mean square after people and prompts. The variance over people is the one at which the sum of
-    squares[k] / (rest + eigenvalues[k] * variance), the pivot of the draws, has its mean, df_people; likewise over
-    prompts. It is a method of moments that weights people by what their answers say (as Paule and Mandel 1982 do), so
-    that one busy person does not decide. With all combinations equally often it is the usual analysis of variance.
-
-    Examples
-    --------
     >>> people, prompts = np.repeat(np.arange(3), 3), np.tile(np.arange(3), 3)
     >>> found = crossed_components([4, 5, 6, 2, 4, 4, 1, 2, 4], people, prompts)
     >>> round(found.people, 2), round(found.prompts, 2), round(found.rest, 2)

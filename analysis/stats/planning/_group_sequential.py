@@ -25,43 +25,16 @@ def compute_group_sequential_power(
     options: PlanOptions | None = None,
     protocol: str = "mean",
 ) -> Plan:
-    """Plan a test of a mean with planned looks: power, and expected numbers of units and labels.
+    """Compute the power of a test of a mean with planned looks, and the expected numbers of units and labels.
 
-    Parameters
-    ----------
-    difference, sd : float
-        Difference of the mean from its null, and standard deviation of a unit.
-    looks : sequence[int]
-        Numbers of units at the looks, ascending from at least 2.
-    shape : str, default 'obrien_fleming'
-        Shape of the boundaries, as in `group_sequential.group_sequential_design`.
-    answers_each : int, default 1
-        Answers per unit.
-    is_one_sided : bool, default False
-        Whether only a mean above the null is a claim, as for goals by a margin. Each look then has half the level.
-    options : PlanOptions, optional
-        Options of the planner.
-    protocol : str, default 'mean'
-        Name of the protocol.
+    `difference` is that of the mean from its null, `sd` is the standard deviation of a unit, and `looks` are the
+    numbers of units at the looks, ascending from at least 2. `shape` is as in
+    `group_sequential.group_sequential_design`. With `is_one_sided` only a mean above the null is a claim, as for goals
+    by a margin, and each look has half the level. The boundaries are those of a large sample, and each look is a t
+    test. With few units the power is clearly below that of a z test, so it is simulated, for normal values and with a
+    fixed seed, from the means and variances of the units between two looks. `detail["simulation_error"]` is the
+    standard error of the power.
 
-    Returns
-    -------
-    Plan
-        The plan, by simulation of normal values with a fixed seed. `detail["simulation_error"]` is the standard error
-        of the power.
-
-    Raises
-    ------
-    ValueError
-        If `looks` do not ascend, or `difference` is not finite.
-
-    Notes
-    -----
-    The boundaries are those of a large sample, and each look is a t test. With few units the power is clearly below
-    that of a z test, so it is simulated from the means and variances of the units between two looks.
-
-    Examples
-    --------
     >>> plan = compute_group_sequential_power(0.075, 0.27, [40, 80, 120, 160, 200])
     >>> round(plan.power, 2), round(plan.detail["expected_n"], -1)
     (0.97, 130.0)

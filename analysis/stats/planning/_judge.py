@@ -71,27 +71,12 @@ def headlines_between_conditions(
 ) -> Headlines:
     """Compare two conditions in many runs, as `groups.cell_contrast` does in one.
 
-    Parameters
-    ----------
-    correct : ndarray of float, shape (runs, answers)
-        1 for a right answer, 0 for a wrong one.
-    people, prompts : ndarray of int, shape (answers,)
-        Annotator and text of each answer, the same in every run. The first `people_each` people are in condition x.
-    size, target : StudySize, Target
-        The design, and the goal of the plan.
+    `correct`, of shape (runs, answers), is 1 for a right answer and 0 for a wrong one; `people` and `prompts` are the
+    annotator and the text of each answer, the same in every run, and the first `people_each` people are in condition x.
+    The result has the differences x - y, their intervals and claims. The spread is the jackknife (CV3) over annotators
+    and, with five texts or more, over texts: `clusters.ModelSpread` for the means of the cells, computed for all runs
+    at once.
 
-    Returns
-    -------
-    Headlines
-        The differences x - y, their intervals and claims.
-
-    Notes
-    -----
-    The jackknife (CV3) over annotators and, with five texts or more, over texts: `clusters.ModelSpread` for the means
-    of the cells, computed for all runs at once.
-
-    Examples
-    --------
     >>> from analysis.stats import groups
     >>> from analysis.stats.planning import assign_prompts, simulate_answers
     >>> from analysis.stats.plan_inputs import Variation

@@ -100,26 +100,12 @@ def plan_parts(
     other_runs: int = OTHER_RUNS,
     spa_prompts_each: int = 4,
 ) -> tuple[PlanPart, ...]:
-    """Return the pieces of work of a plan. Each can run in another process.
+    """Return the pieces of work of a plan, the planned size first; each can run in another process.
 
-    Parameters
-    ----------
-    size, target, variation : StudySize, Target, Variation
-        The design, what it is to find, and how much people and prompts vary.
-    seed : int
-        Seed of all random draws, stored with the plan.
-    runs, other_runs : int
-        Simulated studies of the planned size, and of each other size.
-    spa_prompts_each : int, default 4
-        Prompts that each person reads in the size with SPA among the other protocols.
+    `seed` is stored with the plan. `runs` and `other_runs` are the simulated studies of the planned size, and of each
+    other size; `spa_prompts_each` is the number of prompts that each person reads in the size with SPA among the other
+    protocols.
 
-    Returns
-    -------
-    tuple[PlanPart, ...]
-        The parts, the planned size first.
-
-    Examples
-    --------
     >>> size = StudySize(protocol="two_choice", people=36, prompts=60, prompts_each=20)
     >>> parts = plan_parts(size, Target(), Variation(), seed=1)
     >>> parts[0].kind, parts[0].runs, sorted({part.kind for part in parts})[:3]
@@ -155,23 +141,11 @@ def plan_parts(
 
 
 def simulate_part(part: PlanPart, variations: Variation | Sequence[Variation]) -> SimulatedSize:
-    """Simulate the studies of one part.
+    """Simulate the studies of one part of a plan.
 
-    Parameters
-    ----------
-    part : PlanPart
-        The part.
-    variations : Variation or sequence[Variation]
-        How much people and prompts vary. Several are draws from what a pilot says: each serves an equal share of the
-        runs, so the power is the assurance.
+    Several `variations` are draws from what a pilot says: each serves an equal share of the runs, so the power is the
+    assurance.
 
-    Returns
-    -------
-    SimulatedSize
-        What the studies said.
-
-    Examples
-    --------
     >>> size = StudySize(protocol="two_choice", people=36, prompts=60, prompts_each=20)
     >>> part = PlanPart(kind="planned", size=size, target=Target(), runs=400, seed=(1, 0))
     >>> 0.7 < simulate_part(part, Variation()).power < 0.85

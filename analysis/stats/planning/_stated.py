@@ -68,33 +68,15 @@ class StatedComponents(Record):
 def stated_components(values: npt.ArrayLike, people: npt.ArrayLike, prompts: npt.ArrayLike) -> StatedComponents:
     """Estimate the variance components of stated chances.
 
-    Parameters
-    ----------
-    values : array_like, shape (n,)
-        The chance that the person of the row stated, from 0 to 1; the same in all rows of a person.
-    people, prompts : array_like, shape (n,)
-        Who read which prompt.
+    `values` has the chance that the person of the row stated, from 0 to 1 and the same in all rows of a person;
+    `people` and `prompts` say who read which prompt. The answer of person i is mu + a_i + the mean of b_j over the m_i
+    prompts that the person read, so two people have the covariance `prompts` sum_j w_ij w_kj, with w_ij = 1 / m_i.
+    After the mean is removed, the squares along the eigenvectors of this matrix are independent, with the means people
+    + eigenvalue * prompts (Seely and El-Bassiouni 1983). Where an eigenvalue is 0, people read the same prompts, and
+    the squares depend on people alone. If groups of people read the same prompts and no others, it is the one-way
+    analysis of variance. The estimate over prompts is 0 where people who read other prompts differ no more than those
+    who read the same. If the answers cannot separate people from prompts, a ValueError says what to change.
 
-    Returns
-    -------
-    StatedComponents
-        The estimates; 0 over prompts where people who read other prompts differ no more than those who read the same.
-
-    Raises
-    ------
-    ValueError
-        If the answers cannot tell people from prompts. The message says what to change.
-
-    Notes
-    -----
-    The answer of person i is mu + a_i + the mean of b_j over the m_i prompts that the person read. So two people have the
-    covariance `prompts` sum_j w_ij w_kj, with w_ij = 1 / m_i. After the mean is removed, the squares along the
-    eigenvectors of this matrix are independent, with the means people + eigenvalue * prompts (Seely and El-Bassiouni
-    1983). Where an eigenvalue is 0, people read the same prompts, and the squares tell of people alone. If groups of people
-    read the same prompts and no others, it is the one-way analysis of variance.
-
-    Examples
-    --------
     >>> people, prompts = np.repeat(np.arange(8), 2), np.array([0, 1] * 2 + [2, 3] * 2 + [4, 5] * 2 + [6, 7] * 2)
     >>> found = stated_components(np.repeat([0.5, 0.7, 0.6, 0.7, 0.4, 0.5, 0.8, 0.7], 2), people, prompts)
     >>> round(found.people, 4), round(found.prompts, 4), found.df_people, found.df_prompts

@@ -69,43 +69,14 @@ def plan_labelling_strategies(
 ) -> tuple[StrategyPlan, ...]:
     """Plan labelling strategies of two choices with one stopping rule, by simulation.
 
-    Parameters
-    ----------
-    mean_difficulty : float
-        Mean difficulty of the requests, in -1..1: the share of annotators for x is (1 + capability difficulty) / 2.
-    n_requests : int
-        Largest number of requests. Studies without a decision pay for all.
-    rule : Boundaries
-        Stopping rule for `n_requests`.
-    rng : numpy.random.Generator
-        Source of the random draws.
-    strategies : sequence[str], optional
-        Keys of `STRATEGIES`.
-    runs : int, default 400
-        Simulated studies of each strategy.
-    progress : callable[[int, int], None], optional
-        Called with (done, total) after each strategy. It may raise to cancel.
-    **agent_options : Any
-        `spread`, `spread_kind`, `capability` and `reading` of `choice_simulation.simulate_effort_of_new_agents`, which
-        draws annotators and requests again in every study.
+    There is one plan for each key of `STRATEGIES` in `strategies`. `mean_difficulty` is in -1..1: the share of
+    annotators for x is (1 + capability difficulty) / 2. `n_requests` is the largest number of requests, for which
+    `rule` is made, and studies without a decision pay for all. `progress` is called with (done, total) after each
+    strategy and may raise to cancel. `agent_options` are `spread`, `spread_kind`, `capability` and `reading` of
+    `choice_simulation.simulate_effort_of_new_agents`, which draws annotators and requests again in every study. The
+    source is Thorleiksdóttir et al., Dynamic Human Evaluation for Relative Model Comparisons, Table 3 and Figure 1; the
+    paper holds one draw of requests and annotators fixed, so its intervals are too narrow for another study.
 
-    Returns
-    -------
-    tuple[StrategyPlan, ...]
-        One plan per strategy.
-
-    Raises
-    ------
-    ValueError
-        If a strategy is unknown, the rule is for another number of requests, or an argument is outside its range.
-
-    References
-    ----------
-    Thorleiksdóttir et al., Dynamic Human Evaluation for Relative Model Comparisons, Table 3 and Figure 1. The paper
-    holds one draw of requests and annotators fixed, so its intervals are too narrow for another study.
-
-    Examples
-    --------
     >>> from analysis.stats.sequential import beta_binomial_boundaries
     >>> one, three = plan_labelling_strategies(0.25, 1000, rule=beta_binomial_boundaries(1000), rng=np.random.default_rng(0),
     ...                                        strategies=("one", "max_three"), runs=100)

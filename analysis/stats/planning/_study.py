@@ -65,27 +65,10 @@ def assemble_plan(
 ) -> StudyPlan:
     """Return the plan from the results of all its parts.
 
-    Parameters
-    ----------
-    size, target, variation : StudySize, Target, Variation
-        As in `plan_parts`.
-    simulated : sequence[SimulatedSize]
-        The results, in any order.
-    settings : mapping, optional
-        What is stored with the plan, for example its seed.
+    `size`, `target` and `variation` are as in `plan_parts`, and the results in `simulated` have any order. If the
+    planned size is not among them, the function raises ValueError. `settings` is stored with the plan and has its seed,
+    for example.
 
-    Returns
-    -------
-    StudyPlan
-        The plan.
-
-    Raises
-    ------
-    ValueError
-        If the planned size is not among the results.
-
-    Examples
-    --------
     >>> size, target = StudySize(protocol="two_choice", people=20, prompts=40, prompts_each=10), Target(difference=0.7)
     >>> parts = plan_parts(size, target, Variation(), seed=1, runs=100, other_runs=100)
     >>> plan = assemble_plan(size, target, Variation(), [simulate_part(part, Variation()) for part in parts])

@@ -55,26 +55,11 @@ def anova_power(effect: float, sizes: Sequence[int], *, significance: float = 0.
 def anova_detectable_effect(
     sizes: Sequence[int], *, power: float = 0.8, significance: float = 0.05, tests: int = 1
 ) -> float:
-    """Smallest Cohen's f that the one-way analysis of variance finds with the given power.
+    """Compute the smallest Cohen's f that the one-way analysis of variance finds with the given power.
 
-    Parameters
-    ----------
-    sizes : sequence[int]
-        Number of units in each group.
-    power : float, default 0.8
-        Power.
-    significance : float, default 0.05
-        Significance level of the test.
-    tests : int, default 1
-        Number of tests in a Holm family; the level is significance / tests.
+    `sizes` are the numbers of units in each group, and `tests` is the number of tests in a Holm family: the level is
+    significance / tests.
 
-    Returns
-    -------
-    float
-        Cohen's f.
-
-    Examples
-    --------
     >>> round(anova_detectable_effect([130, 130, 130]), 3)
     0.158
     """
@@ -90,33 +75,11 @@ def anova_detectable_effect(
 def n_per_group_for_anova(
     effect: float, n_groups: int, *, power: float = 0.8, significance: float = 0.05, tests: int = 1
 ) -> int:
-    """Least number of units per group for the given power of the analysis of variance.
+    """Compute the least number of units per group for the given power of the analysis of variance.
 
-    Parameters
-    ----------
-    effect : float
-        Cohen's f.
-    n_groups : int
-        Number of groups.
-    power : float, default 0.8
-        Power.
-    significance : float, default 0.05
-        Significance level of the test.
-    tests : int, default 1
-        Number of tests in a Holm family; the level is significance / tests.
+    `effect` is Cohen's f, which must not be 0, because no number of units finds an effect of 0, and `tests` is the
+    number of tests in a Holm family: the level is significance / tests.
 
-    Returns
-    -------
-    int
-        Units per group.
-
-    Raises
-    ------
-    ValueError
-        If `effect` is 0 or `n_groups` is less than 2.
-
-    Examples
-    --------
     >>> n_per_group_for_anova(0.25, 3)
     53
     """

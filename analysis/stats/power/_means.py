@@ -98,31 +98,11 @@ def t_test_detectable_difference(
 
 
 def n_for_t_test(effect: float, *, power: float = 0.8, significance: float = 0.05, tests: int = 1) -> int:
-    """Least number of units for the given power of the one-sample or paired t test.
+    """Compute the least number of units for the given power of the one-sample or paired t test.
 
-    Parameters
-    ----------
-    effect : float
-        Standardised effect d_z.
-    power : float, default 0.8
-        Power.
-    significance : float, default 0.05
-        Significance level of the test.
-    tests : int, default 1
-        Number of tests in a Holm family; the level is significance / tests.
+    `effect` is the standardised d_z. The level is significance / tests, for a Holm family of `tests` tests. An effect
+    of 0 raises ValueError, as does a need of more than ten million units.
 
-    Returns
-    -------
-    int
-        Number of units.
-
-    Raises
-    ------
-    ValueError
-        If `effect` is 0, or more than ten million units are needed.
-
-    Examples
-    --------
     >>> n_for_t_test(0.5)
     34
     """
@@ -193,29 +173,11 @@ def equivalence_power(
 def n_for_equivalence(
     *, sd: float, margin: float, difference: float = 0.0, power: float = 0.8, significance: float = 0.05
 ) -> int:
-    """Least number of units for the given power of TOST.
+    """Compute the least number of units for the given power of TOST.
 
-    Parameters
-    ----------
-    sd, margin, difference : float
-        Standard deviation, equivalence margin and true difference, on one scale.
-    power : float, default 0.8
-        Power.
-    significance : float, default 0.05
-        Significance level of the test.
+    `sd`, `margin` and the true `difference` are on one scale. The function raises ValueError unless |difference| <
+    margin.
 
-    Returns
-    -------
-    int
-        Number of units.
-
-    Raises
-    ------
-    ValueError
-        Unless |difference| < margin.
-
-    Examples
-    --------
     >>> n_for_equivalence(sd=0.25, margin=0.10)
     55
     """

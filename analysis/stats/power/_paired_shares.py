@@ -67,31 +67,11 @@ def paired_proportions_power(only_x: float, only_y: float, n: int, *, significan
 def n_for_paired_proportions(
     only_x: float, only_y: float, *, power: float = 0.8, significance: float = 0.05, tests: int = 1
 ) -> int:
-    """Least number of units for the given `power` of McNemar's exact test.
+    """Compute the least number of units that answer for both x and y for the given power of McNemar's exact test.
 
-    Parameters
-    ----------
-    only_x, only_y : float
-        Shares of units that say yes to x alone, and to y alone.
-    power : float, default 0.8
-        Power.
-    significance : float, default 0.05
-        Significance level of the test.
-    tests : int, default 1
-        Number of tests in a Holm family; the level is significance / tests.
+    `only_x` and `only_y` are the shares of units that say yes to x alone, and to y alone; two equal shares raise
+    ValueError. The level is significance / tests, for a Holm family of `tests` tests.
 
-    Returns
-    -------
-    int
-        Number of units that answer for both.
-
-    Raises
-    ------
-    ValueError
-        If the two shares are equal.
-
-    Examples
-    --------
     >>> n_for_paired_proportions(0.25, 0.10)
     129
     """
@@ -108,28 +88,11 @@ def n_for_paired_proportions(
 def paired_proportions_detectable_difference(
     discordant: float, n: int, *, power: float = 0.8, significance: float = 0.05, tests: int = 1
 ) -> float:
-    """Smallest difference of paired shares, only_x - only_y, that McNemar's exact test finds.
+    """Compute the smallest difference of paired shares, only_x - only_y, that McNemar's exact test finds with `power`.
 
-    Parameters
-    ----------
-    discordant : float
-        Share of units whose two answers differ, only_x + only_y.
-    n : int
-        Number of units that answer for both.
-    power : float, default 0.8
-        Power.
-    significance : float, default 0.05
-        Significance level of the test.
-    tests : int, default 1
-        Number of tests in a Holm family; the level is significance / tests.
+    `discordant` is the share of units whose two answers differ, only_x + only_y; the difference is at most this. `n`
+    counts units that answer for both. The level is significance / tests, for a Holm family of `tests` tests.
 
-    Returns
-    -------
-    float
-        The difference, at most `discordant`.
-
-    Examples
-    --------
     >>> round(paired_proportions_detectable_difference(0.35, 100), 3)
     0.171
     """

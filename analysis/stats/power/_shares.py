@@ -65,33 +65,12 @@ def proportion_power(p: float, n: int, *, null: float = 0.5, significance: float
 def proportion_detectable_increase(
     n: int, *, null: float = 0.5, power: float = 0.8, significance: float = 0.05, tests: int = 1
 ) -> float:
-    """Smallest distance above `null` of a share that the exact binomial test finds with probability `power`.
+    """Compute the smallest distance above `null` of a share that the exact binomial test finds with probability `power`.
 
-    Parameters
-    ----------
-    n : int
-        Number of independent units.
-    null : float, default 0.5
-        Share under the null hypothesis.
-    power : float, default 0.8
-        Power.
-    significance : float, default 0.05
-        Significance level of the test.
-    tests : int, default 1
-        Number of tests in a Holm family; the level is significance / tests.
+    The distance is a share (0.1 is ten percentage points), and `n` counts independent units. The level is significance
+    / tests, for a Holm family of `tests` tests. If even a share of 1 is not found, `n` is too small for the test to
+    reject, and the function raises ValueError.
 
-    Returns
-    -------
-    float
-        The distance, as a share (0.1 is ten percentage points).
-
-    Raises
-    ------
-    ValueError
-        If even a share of 1 is not found: n is then too small for the test to reject.
-
-    Examples
-    --------
     >>> round(proportion_detectable_increase(210), 3)
     0.097
     """
@@ -107,33 +86,11 @@ def proportion_detectable_increase(
 def n_for_proportion(
     p: float, *, null: float = 0.5, power: float = 0.8, significance: float = 0.05, tests: int = 1
 ) -> int:
-    """Least n from which `proportion_power` stays at `power` or above.
+    """Compute the least number of independent units from which `proportion_power` stays at `power` or above.
 
-    Parameters
-    ----------
-    p : float
-        True share.
-    null : float, default 0.5
-        Share under the null hypothesis.
-    power : float, default 0.8
-        Power.
-    significance : float, default 0.05
-        Significance level of the test.
-    tests : int, default 1
-        Number of tests in a Holm family; the level is significance / tests.
+    `p` is the true share. The level is significance / tests, for a Holm family of `tests` tests. A `p` that equals
+    `null` raises ValueError, as does a need of more than a million units.
 
-    Returns
-    -------
-    int
-        Number of independent units.
-
-    Raises
-    ------
-    ValueError
-        If `p` equals `null`, or more than a million units are needed.
-
-    Examples
-    --------
     >>> n_for_proportion(0.60), n_for_proportion(0.65), n_for_proportion(0.9, null=0.8)
     (210, 97, 120)
     """
@@ -198,28 +155,11 @@ def two_proportions_power(p_x: float, p_y: float, n_x: int, n_y: int, *, signifi
 def two_proportions_detectable_increase(
     p_y: float, n_x: int, n_y: int, *, power: float = 0.8, significance: float = 0.05, tests: int = 1
 ) -> float:
-    """Smallest distance above `p_y` of the other share that Fisher's exact test finds with probability `power`.
+    """Compute the smallest distance p_x - p_y above `p_y` that Fisher's exact test finds with probability `power`.
 
-    Parameters
-    ----------
-    p_y : float
-        True share of the second group.
-    n_x, n_y : int
-        Independent units in each group.
-    power : float, default 0.8
-        Power.
-    significance : float, default 0.05
-        Significance level of the test.
-    tests : int, default 1
-        Number of tests in a Holm family; the level is significance / tests.
+    `p_y` is the true share of the second group, and `n_x` and `n_y` count independent units. The level is significance
+    / tests, for a Holm family of `tests` tests.
 
-    Returns
-    -------
-    float
-        The distance p_x - p_y.
-
-    Examples
-    --------
     >>> round(two_proportions_detectable_increase(0.5, 93, 93), 3)
     0.211
     """
@@ -236,33 +176,12 @@ def two_proportions_detectable_increase(
 def n_for_two_proportions(
     p_x: float, p_y: float, *, ratio: float = 1.0, power: float = 0.8, significance: float = 0.05, tests: int = 1
 ) -> tuple[int, int]:
-    """Least number of units in each group from which Fisher's exact test keeps `power`.
+    """Compute the least numbers of units n_x and n_y from which Fisher's exact test keeps `power`.
 
-    Parameters
-    ----------
-    p_x, p_y : float
-        True shares.
-    ratio : float, default 1.0
-        n_y / n_x; n_y is rounded up.
-    power : float, default 0.8
-        Power.
-    significance : float, default 0.05
-        Significance level of the test.
-    tests : int, default 1
-        Number of tests in a Holm family; the level is significance / tests.
+    `p_x` and `p_y` are the true shares; two equal shares raise ValueError. `ratio` is n_y / n_x, and n_y is rounded up.
+    The power is a sawtooth in n, so the search also checks the next 25 sizes. The level is significance / tests, for a
+    Holm family of `tests` tests.
 
-    Returns
-    -------
-    tuple[int, int]
-        n_x and n_y. The power is a sawtooth in n, so the search also checks the next 25 sizes.
-
-    Raises
-    ------
-    ValueError
-        If the shares are equal, or `ratio` is not positive.
-
-    Examples
-    --------
     >>> n_for_two_proportions(0.5, 0.7)
     (102, 102)
     """

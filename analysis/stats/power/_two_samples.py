@@ -101,30 +101,12 @@ def two_sample_detectable_difference(
     significance: float = 0.05,
     tests: int = 1,
 ) -> float:
-    """Smallest difference of two means that `two_sample_t_test_power` finds with probability `power`.
+    """Compute the smallest difference of two means that `two_sample_t_test_power` finds with probability `power`.
 
-    Parameters
-    ----------
-    n_x, n_y : int
-        Units in each group.
-    sd_x, sd_y : float, optional
-        Standard deviations; `sd_y` equals `sd_x` if None. The result is on their scale.
-    variances : {"unequal", "equal"}, default 'unequal'
-        Welch's test, or Student's pooled test.
-    power : float, default 0.8
-        Power.
-    significance : float, default 0.05
-        Significance level of the test.
-    tests : int, default 1
-        Number of tests in a Holm family; the level is significance / tests.
+    The difference is on the scale of the standard deviations, so it is Cohen's d if `sd_x` is 1; `sd_y` equals `sd_x`
+    if None. `variances` is "unequal" for Welch's test or "equal" for Student's pooled test, and `tests` is the number
+    of tests in a Holm family: the level is significance / tests.
 
-    Returns
-    -------
-    float
-        The difference; Cohen's d if `sd_x` is 1.
-
-    Examples
-    --------
     >>> round(two_sample_detectable_difference(130, 130), 2), round(two_sample_detectable_difference(130, 130, tests=15), 2)
     (0.35, 0.47)
     """
@@ -149,37 +131,13 @@ def n_for_two_sample_t_test(
     significance: float = 0.05,
     tests: int = 1,
 ) -> tuple[int, int]:
-    """Least number of units in each group for the given `power` of `two_sample_t_test_power`.
+    """Compute the least numbers of units in each group, n_x and n_y, for the given `power` of `two_sample_t_test_power`.
 
-    Parameters
-    ----------
-    difference : float
-        True difference of the means; Cohen's d if `sd_x` is 1.
-    sd_x, sd_y : float, optional
-        Standard deviations; `sd_y` equals `sd_x` if None.
-    ratio : float, default 1.0
-        n_y / n_x; n_y is rounded up.
-    variances : {"unequal", "equal"}, default 'unequal'
-        Welch's test, or Student's pooled test.
-    power : float, default 0.8
-        Power.
-    significance : float, default 0.05
-        Significance level of the test.
-    tests : int, default 1
-        Number of tests in a Holm family; the level is significance / tests.
+    `difference` is the true difference of the means, Cohen's d if `sd_x` is 1; it must not be 0, because no number of
+    units finds a difference of 0. `sd_y` equals `sd_x` if None. `ratio` is n_y / n_x, and n_y is rounded up.
+    `variances` is "unequal" for Welch's test or "equal" for Student's pooled test, and `tests` is the number of tests
+    in a Holm family: the level is significance / tests.
 
-    Returns
-    -------
-    tuple[int, int]
-        n_x and n_y.
-
-    Raises
-    ------
-    ValueError
-        If `difference` is 0, or `ratio` is not positive.
-
-    Examples
-    --------
     >>> n_for_two_sample_t_test(0.05, sd_x=0.224), n_for_two_sample_t_test(0.5, ratio=2)
     ((317, 317), (49, 98))
     """

@@ -53,36 +53,14 @@ def judge_bias_by_group(
     analysis: str = "prediction_powered.bias",
     unit: str = "annotator",
 ) -> tuple[GroupBias, ...]:
-    """Bias of each judge in each group of items: a system, or a subgroup such as long texts.
+    """Estimate the bias of each judge in each group of items: a system, or a subgroup such as long texts.
 
-    Parameters
-    ----------
-    values, annotators, items, judges, names, prompts, inclusion, level, bounds, judge_bounds, unit
-        As in `prediction_powered_mean`.
-    groups : array_like, shape (n_items,)
-        Group of each item.
-    families : mapping[str, str], optional
-        Family of models of judges and of systems, by their names. A judge and a group with the same family get a warning.
-    analysis : str, optional
-        Name of the analysis.
+    Arguments are as in `prediction_powered_mean`; `groups` has the group of each item, and `families` the family of
+    models of judges and of systems, by their names. A judge and a group with the same family get a warning. There is
+    one record for each judge and group, in this order. The bias is the mean of judge minus human over the labels, with
+    the variance of `clusters.annotator_prompt_clustered_mean`; the favour is a contrast of such means, this group minus
+    the mean of the others. Adjusted intervals are Bonferroni's, one family for biases and one for favours.
 
-    Returns
-    -------
-    tuple[GroupBias, ...]
-        One record for each judge and group, in this order.
-
-    Raises
-    ------
-    ValueError
-        As in `prediction_powered_mean`, or if `groups` has another length.
-
-    Notes
-    -----
-    The mean of judge minus human over the labels, with the variance of `clusters.annotator_prompt_clustered_mean`; the favour is a contrast of such means.
-    Adjusted intervals are Bonferroni's, one family for biases and one for favours.
-
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> human, systems = rng.normal(3, 1, 200), np.repeat(["a", "b"], 100)
     >>> judge = human + np.where(systems == "a", 0.8, 0.0) + rng.normal(0, 0.3, 200)

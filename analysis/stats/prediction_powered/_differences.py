@@ -53,36 +53,15 @@ def prediction_powered_differences(
     analysis: str = "prediction_powered.difference",
     unit: str = "annotator",
 ) -> tuple[PairOfSystems, ...]:
-    """Difference of the mean human scores of each two systems that answered the same prompts.
+    """Estimate the difference of the mean human scores of each two systems that answered the same prompts.
 
-    Parameters
-    ----------
-    values, annotators, items, judges, names, inclusion, weights, level, bounds, judge_bounds, price, unit
-        As in `prediction_powered_mean`. An item is the output of a system for a prompt.
-    systems, prompts : array_like, shape (n_items,)
-        System and prompt of each item.
-    families : mapping[str, str], optional
-        Family of models of judges and of systems, by their names.
-    analysis : str, optional
-        Name of the analysis.
-
-    Returns
-    -------
-    tuple[PairOfSystems, ...]
-        One record for each two systems, in the order of their names. `interval_adjusted` of the estimates are Bonferroni's: they hold for all pairs jointly.
-
-    Raises
-    ------
-    ValueError
-        As in `prediction_powered_mean`, or if there are fewer than two systems.
-
-    Notes
-    -----
-    A prompt, or an annotator, moves both means, so what it adds to both cancels (pairing); nobody needs to label both outputs. The weights of the judges are those of the difference. They
+    An item is the output of a system for a prompt; `systems` and `prompts` (n_items,) name both, and `families` has the
+    family of models of judges and of systems, by their names. The other arguments are as in `prediction_powered_mean`.
+    There is one record for each two systems, in the order of their names. `interval_adjusted` of the estimates are
+    Bonferroni's: they hold for all pairs jointly. A prompt, or an annotator, moves both means, so what it adds to both
+    cancels (pairing); nobody needs to label both outputs. The weights of the judges are those of the difference. They
     can be smaller than those of a mean: a judge can know which prompts are hard and not which system is better.
 
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> systems, prompts = np.repeat(["a", "b"], 300), np.tile(np.arange(300), 2)
     >>> quality = rng.normal(0, 1, 300)[prompts] + rng.normal(0, 1, 600) + 0.5 * (systems == "a")
@@ -149,36 +128,15 @@ def prediction_powered_preferences(
     analysis: str = "prediction_powered.preference",
     unit: str = "annotator",
 ) -> tuple[PairOfSystems, ...]:
-    """Share of preferences for the first of each two systems, from verdicts of people on some pairs and of judges on all.
+    """Estimate the share of preferences for the first of each two systems, from verdicts of people and of judges on pairs.
 
-    Parameters
-    ----------
-    values : array_like, shape (n_rows,)
-        Human verdicts: 1 for the output of the item's first system, 0 for the second's, .5 for a tie.
-    annotators, items, names, inclusion, strata, weights, level, price, unit
-        As in `prediction_powered_mean`. An item is a pair of outputs for a prompt.
-    judges : array_like, shape (n_items, n_judges) or (n_items,)
-        Verdicts of the judges on all pairs, from 0 to 1, in the same sense.
-    firsts, seconds, prompts : array_like, shape (n_items,)
-        The two systems and the prompt of each item.
-    families : mapping[str, str], optional
-        Family of models of judges and of systems, by their names.
-    analysis : str, optional
-        Name of the analysis.
+    An item is a pair of outputs for a prompt; `firsts`, `seconds` and `prompts` (n_items,) are its two systems and its
+    prompt. `values` are human verdicts on some pairs: 1 for the output of the item's first system, 0 for the second's,
+    .5 for a tie. `judges` (n_items, n_judges) or (n_items,) has the judges' verdicts on all pairs, from 0 to 1, in the
+    same sense. The other arguments are as in `prediction_powered_differences`. There is one record for each two systems
+    that have a pair, `first` before `second` by name, with `interval_adjusted` as there. A verdict outside 0..1, or a
+    pair of a system with itself, raises ValueError.
 
-    Returns
-    -------
-    tuple[PairOfSystems, ...]
-        One record for each two systems that have a pair, `first` before `second` by name. `interval_adjusted` as in
-        `prediction_powered_differences`.
-
-    Raises
-    ------
-    ValueError
-        As in `prediction_powered_mean`, for a verdict outside 0..1, or for a pair of a system with itself.
-
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> verdicts = (rng.random(400) < 0.7).astype(float)
     >>> judge = np.where(rng.random(400) < 0.9, verdicts, 1 - verdicts)

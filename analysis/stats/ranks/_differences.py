@@ -43,40 +43,17 @@ def simultaneous_differences(
     df: npt.ArrayLike | None = None,
     level: float = 0.95,
 ) -> SimultaneousDifferences:
-    """Simultaneous intervals for all differences of K scores, by Šidák's bound.
+    """Compute simultaneous intervals for all differences of K scores, by Šidák's bound.
 
-    D_ij is the difference with the standard error se_ij and df_ij degrees of freedom. For m pairs, q is the normal quantile
-    with the two-sided tail 1 - level^(1/m), and q_ij the t quantile with the same tail. The interval is D_ij -/+ q_ij se_ij,
-    and the adjusted p-value is 1 - (1 - p_ij)^m.
-
-    Parameters
-    ----------
-    scores : array_like, shape (K,)
-        Scores; finite.
-    standard_errors : array_like, shape (K, K)
-        Standard errors of the differences, NaN if undefined.
-    df : array_like, optional
-        Degrees of freedom, a number or (K, K) by pair. Infinite if None.
-    level : float, default 0.95
-        Probability that all intervals contain the true differences.
-
-    Returns
-    -------
-    SimultaneousDifferences
-        Differences, intervals and adjusted p-values.
-
-    Notes
-    -----
-    The quantile of the largest of normal draws with the estimated covariance is too small: over few clusters this covariance
-    has too few dimensions, and the maximum over pairs finds the smallest standard error. Rank sets of six equal systems over
+    The scores are finite. D_ij is the difference with the standard error se_ij (NaN if undefined) and df_ij degrees of
+    freedom (`df` is a number or (K, K) by pair, and infinite if None). For m pairs, q is the normal quantile with the
+    two-sided tail 1 - level^(1/m), and q_ij the t quantile with the same tail. The interval is D_ij -/+ q_ij se_ij, and
+    the adjusted p-value is 1 - (1 - p_ij)^m (Šidák 1967, Rectangular confidence regions for the means of multivariate
+    normal distributions). `level` is the probability that all intervals contain the true differences. The quantile of
+    the largest of normal draws with the estimated covariance is too small: over few clusters this covariance has too
+    few dimensions, and the maximum over pairs finds the smallest standard error. Rank sets of six equal systems over
     seven prompts then held in .915 instead of .95 of studies (`tests/calibration/rank_sets.py`).
 
-    References
-    ----------
-    Šidák 1967, Rectangular confidence regions for the means of multivariate normal distributions.
-
-    Examples
-    --------
     >>> result = simultaneous_differences([0.1, 1.0], [[0, 0.3], [0.3, 0]], df=12)
     >>> result.estimates[1, 0].round(3).item(), result.low[1, 0].round(3).item(), result.pvalues[1, 0].round(4).item()
     (0.9, 0.246, 0.0111)

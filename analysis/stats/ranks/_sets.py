@@ -51,20 +51,8 @@ class RankSets(Record):
 
 
 def descending_ranks(scores: npt.ArrayLike) -> IntArray:
-    """Ranks of scores: 1 + the number of higher scores; equal scores share the better rank.
+    """Return the rank of each score, 1 + the number of higher scores; equal scores share the better rank.
 
-    Parameters
-    ----------
-    scores : array_like, shape (K,)
-        Scores; higher is better.
-
-    Returns
-    -------
-    ndarray of int, shape (K,)
-        The ranks; 1 is the best.
-
-    Examples
-    --------
     >>> descending_ranks([0.7, 0.9, 0.7, 0.1]).tolist()
     [2, 1, 2, 4]
     """

@@ -68,35 +68,11 @@ def paired_difference_paper(
 def rounding_reversal_guard(observed: float, *, step: float = 1.0) -> ReversalGuard:
     """Check whether rounding to the scale can have reversed a preference (propositions 1 and 2 of the paper).
 
-    Parameters
-    ----------
-    observed : float
-        Observed difference of means.
-    step : float, default 1.0
-        Distance between two points of the scale, greater than 0.
+    `observed` is a difference of means, and `step` the distance between two points of the scale, which is small for a
+    continuous scale. An annotator who rounds a utility up to the next point adds a residual in [0, step). The true
+    difference of means is therefore in (observed - step, observed + step), and its sign is certain only if |observed|
+    >= step (section 3, remark 2 and propositions 1 and 2).
 
-    Returns
-    -------
-    ReversalGuard
-        The interval of the true difference.
-
-    Raises
-    ------
-    ValueError
-        If `step` is not positive or `observed` is not finite.
-
-    Notes
-    -----
-    An annotator who rounds a utility up to the next point adds a residual in [0, step). The true difference of means
-    is in (observed - step, observed + step). Its sign is certain only if |observed| >= step. A continuous scale has a
-    small step.
-
-    References
-    ----------
-    Section 3, Remark 2, Propositions 1 and 2.
-
-    Examples
-    --------
     >>> rounding_reversal_guard(0.644).is_reversal_possible, rounding_reversal_guard(-1.2).is_reversal_possible
     (True, False)
     """

@@ -30,44 +30,17 @@ def cumulative_logit(
     analysis: str = "rating.cumulative_logit",
     unit: str = "annotator",
 ) -> Estimate:
-    """Log odds ratio of a higher rating, `system` against `reference`, in a proportional-odds model.
+    """Estimate the log odds ratio of a higher rating, `system` against `reference`, in a proportional-odds model.
 
-    Parameters
-    ----------
-    ratings : array_like, shape (n_rows,)
-        Ratings; NaN is missing.
-    systems : array_like, shape (n_rows,)
-        Label of each row's system. Rows of other systems are left out.
-    annotators : array_like, shape (n_rows,)
-        Label of each row's annotator.
-    prompts : array_like, shape (n_rows,), optional
-        Label of each row's prompt. Without prompts, or with fewer than five, the estimate is for exactly these prompts.
-    system, reference : object
-        The two systems.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    analysis, unit : str, optional
-        Labels that are copied to the record.
+    NaN is a missing rating, and rows of other systems are left out. The model is logit P(rating > k) = b [row is of
+    system] - c_k for every threshold k (McCullagh 1980, Regression models for ordinal data). The interval and the test
+    are those of `clusters.ModelSpread`: the jackknife over annotators, and with prompts over both. Without prompts, or
+    with fewer than five, the estimate is for exactly these prompts. `detail["by_threshold"]` has the log odds ratio at
+    each threshold (None if a cell is empty). If these differ much, the proportional-odds assumption fails: do not
+    report the single number. The status is `separation` if all ratings of one system are at or above the other's,
+    `not_identified` if no two ratings are equal or one annotator (or prompt) alone connects the systems, and `failed`
+    if the fit does not converge.
 
-    Returns
-    -------
-    Estimate
-        The log odds ratio. `detail["by_threshold"]` has the log odds ratio at each threshold (None if a cell is
-        empty). Statuses: `separation` if all ratings of one system are above the other's, `not_identified` if no two
-        ratings are equal or one annotator (or prompt) alone connects the systems, `failed` if the fit does not converge.
-
-    Notes
-    -----
-    logit P(rating > k) = b [row is of system] - c_k for every threshold k. The interval and the test are those of
-    `clusters.ModelSpread`: the jackknife over annotators, and with prompts over both. If the log odds ratios by
-    threshold differ much, the proportional-odds assumption fails: do not report the single number.
-
-    References
-    ----------
-    McCullagh 1980, Regression models for ordinal data.
-
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> ratings = np.r_[rng.integers(2, 6, 40), rng.integers(1, 5, 40)]
     >>> result = cumulative_logit(ratings, ["x"] * 40 + ["y"] * 40, [*range(40)] * 2, system="x", reference="y")

@@ -53,27 +53,11 @@ def z_scores_by_annotator(
 ) -> ZScores:
     """Standardise each rating by the mean and the standard deviation of its annotator.
 
-    Parameters
-    ----------
-    values : array_like, shape (n_rows,)
-        Ratings; NaN is missing.
-    annotators : array_like, shape (n_rows,)
-        Label of each row's annotator.
-    min_ratings : int, default MIN_Z_RATINGS
-        Smallest number of ratings. Annotators with fewer, or with equal ratings, are dropped.
+    NaN is missing, and annotators with fewer than `min_ratings` ratings, or with equal ratings, are dropped. This
+    removes location and spread only, not unequal distances between points (Ethayarajh and Jurafsky 2022, section 3,
+    Remark 1). It needs systems assigned to annotators at random and in balance. Use it as a sensitivity analysis, not
+    as the only result.
 
-    Returns
-    -------
-    ZScores
-        The scores and the dropped annotators.
-
-    Notes
-    -----
-    This removes location and spread only, not unequal distances between points (section 3, Remark 1). It needs
-    systems assigned to annotators at random and in balance. Use it as a sensitivity analysis, not as the only result.
-
-    Examples
-    --------
     >>> z_scores_by_annotator([1, 2, 3, 5, 5, 5], ["a", "a", "a", "b", "b", "b"], min_ratings=3).scores.tolist()
     [-1.0, 0.0, 1.0, nan, nan, nan]
     """
@@ -102,38 +86,12 @@ def rescale_to_references(
 ) -> RescaledRatings:
     """Rescale continuous ratings to each annotator's own scale between the planted references.
 
-    Parameters
-    ----------
-    values : array_like, shape (n_rows,)
-        Ratings on the scale of the question; NaN is missing.
-    annotators : array_like, shape (n_rows,)
-        Label of each row's annotator.
-    is_minimum, is_maximum : array_like of bool, shape (n_rows,)
-        Mark the ratings of the minimal and maximal reference.
-    minimum_spread : float, default MIN_REFERENCE_SPREAD
-        Smallest distance of the two references. Annotators below it are left out.
+    `is_minimum` and `is_maximum` mark the ratings of the minimal and maximal reference; NaN is a missing rating. The
+    rescaled rating is u = (x - min) / (max - min), with the annotator's mean ratings of the two references (Ethayarajh
+    and Jurafsky 2022, section 4, point 2). An annotator who does not rate the maximal reference above the minimal
+    violates extremum equivalence (Boutilier 2003) and is left out, and so is one whose two references are less than
+    `minimum_spread` apart.
 
-    Returns
-    -------
-    RescaledRatings
-        The rescaled ratings and the annotators left out.
-
-    Raises
-    ------
-    ValueError
-        If a mask has another shape than `values`.
-
-    Notes
-    -----
-    u = (x - min) / (max - min), with the annotator's mean ratings of the two references. An annotator who does not
-    rate the maximal reference above the minimal violates extremum equivalence and is left out.
-
-    References
-    ----------
-    Section 4, point 2; Boutilier 2003 for extremum equivalence.
-
-    Examples
-    --------
     >>> rescaled = rescale_to_references([10, 90, 50], ["a"] * 3, is_minimum=[True, False, False],
     ...                               is_maximum=[False, True, False])
     >>> rescaled.values.tolist()

@@ -69,29 +69,13 @@ def beta_binomial_log_e_values(
 def beta_binomial_anytime_interval(
     successes: npt.ArrayLike, n: npt.ArrayLike, *, level: float = 0.95, concentration: float = CONCENTRATION
 ) -> tuple[FloatArray, FloatArray]:
-    """Interval of the means that the beta-binomial e-process has not refuted at this n.
+    """Return the interval of the means that the beta-binomial e-process has not refuted at this n.
 
-    Parameters
-    ----------
-    successes, n : array_like
-        Numbers of successes and of labels; they broadcast.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    concentration : float, default CONCENTRATION
-        Parameter of the Beta prior, see `beta_binomial_log_e_values`.
+    `successes` and `n`, the numbers of successes and of labels, broadcast, and `concentration` is the parameter of the
+    Beta prior, see `beta_binomial_log_e_values`. log e is convex in the null, so there is one root on each side; the
+    lower end is 0 without a success, the upper end 1 without a failure. `confidence_sequence` intersects these
+    intervals over n.
 
-    Returns
-    -------
-    tuple[ndarray of float, ndarray of float]
-        Lower and upper ends. The lower end is 0 without a success, the upper end 1 without a failure.
-
-    Notes
-    -----
-    log e is convex in the null, so there is one root on each side. `confidence_sequence` intersects these intervals
-    over n.
-
-    Examples
-    --------
     >>> low, high = beta_binomial_anytime_interval(60, 100, concentration=1)
     >>> round(float(low), 6), round(float(high), 6)
     (0.440774, 0.746036)
@@ -116,26 +100,12 @@ def beta_binomial_anytime_interval(
 def confidence_sequence(
     values: npt.ArrayLike, *, process: str = "betting", level: float = 0.95, concentration: float = CONCENTRATION
 ) -> ConfidenceSequence:
-    """Confidence sequence of the mean: intervals after each unit that all cover it at once with probability `level`.
+    """Compute the confidence sequence of a mean: intervals after each unit that all cover it at once with probability `level`.
 
-    Parameters
-    ----------
-    values : array_like, shape (n,)
-        Values in the order in which units enter: 0/1 labels for "beta_binomial", 0..1 for "betting".
-    process : {"betting", "beta_binomial"}, default 'betting'
-        The e-process.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    concentration : float, default CONCENTRATION
-        Parameter of the Beta prior, for "beta_binomial".
+    The values are in the order in which units enter: 0/1 labels for the process "beta_binomial", and 0..1 for
+    "betting". `concentration` is the parameter of the Beta prior, for "beta_binomial". Each interval is intersected
+    with those before.
 
-    Returns
-    -------
-    Confidencesequence
-        The intervals, each intersected with those before.
-
-    Examples
-    --------
     >>> sequence = confidence_sequence([1, 0, 1, 1] * 25, process="beta_binomial")
     >>> round(float(sequence.low[-1]), 4), round(float(sequence.high[-1]), 4)
     (0.5823, 0.8745)
@@ -156,20 +126,10 @@ def confidence_sequence(
 
 
 def anytime_pvalues(log_e: npt.ArrayLike) -> FloatArray:
-    """P-value after each unit: min(1, 1 / the greatest e so far).
+    """Return the p-value after each unit: min(1, 1 / the greatest e so far).
 
-    Parameters
-    ----------
-    log_e : array_like, shape (n,)
-        Logarithm of the e-process.
+    `log_e` is the logarithm of the e-process. The p-values are valid at any n, however it is chosen.
 
-    Returns
-    -------
-    ndarray of float, shape (n,)
-        The p-values. They are valid at any n, however it is chosen.
-
-    Examples
-    --------
     >>> anytime_pvalues(np.log([0.5, 4.0, 2.0, 10.0])).round(3).tolist()
     [1.0, 0.25, 0.25, 0.1]
     """

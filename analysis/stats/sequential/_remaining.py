@@ -45,48 +45,14 @@ def predict_remaining_units(
     rng: np.random.Generator,
     unit: str = "annotator",
 ) -> RemainingUnits:
-    """Number of further units that the rule needs if the future is like the past.
+    """Predict the number of further units that the rule needs if the future is like the past.
 
-    Parameters
-    ----------
-    values : array_like, shape (n,)
-        As in `sequential_test`.
-    process : {"betting", "beta_binomial"}, default 'betting'
-        The e-process.
-    null : float, default 0.5
-        Value of the null hypothesis.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    margin : float, optional
-        Equivalence margin.
-    budget : int, optional
-        Largest number of units in the study. Without one, the simulation ends after 5,000 further units.
-    concentration : float, default CONCENTRATION
-        Parameter of the Beta prior, for "beta_binomial".
-    runs : int, default RUNS
-        Number of simulated futures.
-    rng : numpy.random.Generator
-        Source of the random draws.
-    unit : str, optional
-        Labels that are copied to the record.
+    The result is the median and the 90 % quantile over `runs` simulated futures, for display only and not for
+    decisions. `values` are as in `sequential_test`, and `concentration` is the parameter of the Beta prior, for
+    "beta_binomial". Each future draws the distribution of a unit from its Bayesian bootstrap posterior with one
+    pseudo-unit at 0 and one at 1 (for 0/1 labels exactly Beta(1 + S, 1 + n - S)). `budget` is the largest number of
+    units in the study; without one, the simulation ends after 5,000 further units.
 
-    Returns
-    -------
-    RemainingUnits
-        Median and 90 % quantile.
-
-    Raises
-    ------
-    ValueError
-        If `runs` is less than 1.
-
-    Notes
-    -----
-    For display only, not for decisions. Each future draws the distribution of a unit from its Bayesian bootstrap
-    posterior with one pseudo-unit at 0 and one at 1 (for 0/1 labels exactly Beta(1 + S, 1 + n - S)).
-
-    Examples
-    --------
     >>> left = predict_remaining_units([1, 1, 0, 1] * 5, process="beta_binomial", rng=np.random.default_rng(0))
     >>> left.median < left.high
     True

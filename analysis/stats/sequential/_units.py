@@ -40,34 +40,14 @@ def annotator_means_in_claim_order(
 ) -> AnnotatorUnits:
     """Convert labels to units: one mean per annotator, in the order in which batches were claimed.
 
-    Parameters
-    ----------
-    values : array_like, shape (n_rows,)
-        One planned label per row: 1 for A, 0 for B, between for a share or tie, NaN if it was not given.
-    annotators : array_like, shape (n_rows,)
-        Label of each row's annotator.
-    claims : array_like, shape (n_rows,)
-        Number of each row's claim, a whole number per batch.
-    is_settled : array_like, shape (n_rows,), optional
-        Whether the row's batch was submitted or released; all if None.
-    missing : float, default 0.5
-        Value of a label missing from a settled batch. Leaving it out would drop annotators who quit after losing.
-    returning : {"first", "last"}, default 'first'
-        For an annotator who claims again. "first": only the first batch counts. "last": all batches form one mean at
-        the place of the last; this is valid only if returning does not depend on the answers.
+    A row is a planned label: 1 for A, 0 for B, between for a share or tie, and NaN if it was not given. `claims` has
+    the number of each row's claim, a whole number per batch, and `is_settled` says whether the batch was submitted or
+    released. A label missing from a settled batch has the value `missing`, because leaving it out would drop annotators
+    who quit after losing. If an annotator claims again, `returning` "first" counts only the first batch. "last" makes
+    all batches one mean at the place of the last, which is valid only if returning does not depend on the answers. The
+    units end at the first open claim: if later ones counted, fast annotators would enter first. Two annotators who
+    share a claim raise ValueError with the row.
 
-    Returns
-    -------
-    AnnotatorUnits
-        Units up to the first open claim. If later ones counted, fast annotators would enter first.
-
-    Raises
-    ------
-    ValueError
-        If a value or option is not allowed, or two annotators share a claim; the message has the row.
-
-    Examples
-    --------
     >>> units = annotator_means_in_claim_order([1, 0, 1, 1, np.nan], ["x", "x", "y", "z", "z"], [1, 1, 3, 2, 2])
     >>> units.values.tolist(), units.annotators
     ([0.5, 0.75, 1.0], ('x', 'z', 'y'))

@@ -65,54 +65,19 @@ def sequential_test(
     estimand: str = "annotator-weighted mean of P[A chosen] over the items shown",
     unit: str = "annotator",
 ) -> SequentialResult:
-    """Sequential test of a pairwise choice: which system is better, or equivalence, with a verdict after every unit.
+    """Test a pairwise choice sequentially: which system is better, or equivalence, with a verdict after every unit.
 
-    Parameters
-    ----------
-    values : array_like, shape (n,)
-        One value in 0..1 per unit, in the order in which units enter.
-    process : {"betting", "beta_binomial"}, default 'betting'
-        "beta_binomial" needs 0/1 labels, one per annotator; "betting" takes any values in 0..1.
-    null : float, default 0.5
-        Value of the null hypothesis.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    margin : float, optional
-        Equivalence margin, set before the first unit.
-    budget : int, optional
-        Largest number of units.
-    stops : tuple[str, ...], default STOPPING_VERDICTS
-        Verdicts that end the study, set before the first unit.
-    annotators : array_like, shape (n,), optional
-        Label of each unit's annotator, to check that each gave one value.
-    concentration : float, default CONCENTRATION
-        Parameter of the Beta prior, for "beta_binomial".
-    analysis, estimand, unit : str, optional
-        Labels that are copied to the record.
+    `values` has one value in 0..1 per unit, in the order in which units enter; "beta_binomial" (with the parameter
+    `concentration` of its Beta prior) needs 0/1 labels, one per annotator. `margin` is the equivalence margin and
+    `stops` the verdicts that end the study, both set before the first unit; `annotators` serves to check that each gave
+    one value. a_better and b_better mean that the e-process against `null` has reached 1 / (1 - level), equivalent that
+    the confidence sequence is within null -/+ margin and contains the null, different_but_trivial that it is within,
+    without the null, budget_exhausted that there are `budget` units without one of these, and inconclusive that there
+    is no decision yet. A false difference and a false equivalence each have probability at most 1 - level. The mean at
+    a crossing overestimates the preference (warning `optional_stopping`); the interval does not. The test's statistic
+    is the greatest log e so far. Constant values are allowed, because no variance is estimated. An empty confidence
+    sequence (the units drift) has the status `failed` and no verdict.
 
-    Returns
-    -------
-    SequentialResult
-        The verdict and its estimate. An empty confidence sequence (the units drift) has status `failed` and no
-        verdict.
-
-    Raises
-    ------
-    ValueError
-        If an option is not allowed, a value is invalid, or an annotator gave more than one value.
-
-    Notes
-    -----
-    a_better, b_better: the e-process against `null` has reached 1 / (1 - level). equivalent: the confidence sequence
-    is within null -/+ margin and contains the null. different_but_trivial: it is within, without the null.
-    budget_exhausted: `budget` units without one of these. inconclusive: not yet.
-
-    A false difference and a false equivalence each have probability at most 1 - level. The mean at a crossing
-    overestimates the preference (warning `optional_stopping`); the interval does not. The test's statistic is the
-    greatest log e so far. Constant values are allowed: no variance is estimated.
-
-    Examples
-    --------
     >>> result = sequential_test([1] * 20, process="beta_binomial")
     >>> result.verdict, result.stopped_at, result.n_overrun, round(result.estimate.pvalue, 4)
     ('a_better', 15, 5, 0.0433)

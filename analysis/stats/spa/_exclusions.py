@@ -22,43 +22,15 @@ def exclusion_effects_by_rule(
     analysis: str = "spa.before_after",
     unit: str = "annotator",
 ) -> dict[str, dict[str, Estimate]]:
-    """Effect of each exclusion rule on each estimate: mean after minus mean before, with a nested bootstrap interval.
+    """Estimate the effect of each exclusion rule on each estimate: mean after minus mean before.
 
-    Parameters
-    ----------
-    values : array_like, shape (n_annotators, n_columns)
-        One column per pair; NaN is missing.
-    kept_by_rule : mapping[str, array_like]
-        For each rule, a boolean array (n_annotators,) that is True for the annotators who remain.
-    names : sequence[str]
-        Names of the columns.
-    rng : numpy.random.Generator
-        Source of the random draws.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    resamples : int, default bootstrap.RESAMPLES
-        Number of resamples.
-    analysis, unit : str, optional
-        Labels that are copied to the record.
+    `values`, of shape (n_annotators, n_columns), has one column per pair, NaN if missing, and each mask of
+    `kept_by_rule` is True for the annotators who remain; the result is {rule: {name: Estimate}}. The interval is a
+    nested bootstrap: both means are computed in each resample of annotators, because those who remain are part of all,
+    whereas a t test would treat the two groups as different people. A rule whose limit depends on other annotators
+    (`too_fast`) counts as applied: its limit is not found again in each resample. If no annotator remains, the status
+    is `no_data` with the warning `all_excluded`.
 
-    Returns
-    -------
-    dict[str, dict[str, Estimate]]
-        {rule: {name: Estimate}}. If no annotator remains: `no_data` with the warning `all_excluded`.
-
-    Raises
-    ------
-    ValueError
-        If the lengths of `names` or of a mask do not fit `values`.
-
-    Notes
-    -----
-    Both means are computed in each resample of annotators, because those who remain are part of all. A t test would
-    treat the two groups as different people. A rule whose limit depends on other annotators (`too_fast`) counts as applied: its
-    limit is not found again in each resample.
-
-    Examples
-    --------
     >>> result = exclusion_effects_by_rule([[0.2], [0.6], [0.7]], {"too_fast": [False, True, True]}, names=["a > b"],
     ...                      rng=np.random.default_rng(0), resamples=999)
     >>> round(result["too_fast"]["a > b"].estimate, 4)

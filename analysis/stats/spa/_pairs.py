@@ -96,63 +96,25 @@ def pair_preferences_recommended(
     analysis: str = "spa.pair",
     unit: str = "annotator",
 ) -> dict[str, Estimate]:
-    """The recommended estimate of every pair: the mean of the combined answers, and the t test against .5.
+    """Estimate the mean of the combined answers of every pair in the recommended way, and test it against .5 by t.
 
-    All annotators count.
+    All annotators count. Answers, of shape (n_annotators, n_pairs), are on 0..100 with x (or y) named first, NaN if
+    missing; the result is {name: Estimate} with d_z, and without a test if there are fewer than six annotators.
+    `detail` has n_xy, n_yx, n_both, n_single, sd, the shares above, at and below .5 with Wilson intervals, and the
+    difference detectable with power .8. Batches with different labels (or groups of batches) must not share a prompt:
+    with five labels or more the claim is about prompts like these, too, otherwise about exactly these prompts;
+    `populations`, {name: "people_and_prompts" or "people"}, says what the claim of a pair is about, see
+    `clusters.annotator_prompt_clustered_mean`, and has no effect without batches. The sensitivities are sign flips,
+    Wilcoxon (a test of symmetry), BCa, the Bayesian bootstrap and the sign test; with `sensitivity_tau`, the threshold
+    of the paper's exclusion rule, also the estimate after the paper's rule and after the symmetric rule; and with the
+    equivalence `margin` also TOST ("spa.pair.equivalence"; adjust and judge both with
+    `equivalence.adjust_and_add_verdicts`). All pairs share one set of resamples, and an annotator above tau in one pair
+    is excluded from all pairs in that sensitivity, so pass the whole study at once. The warnings are `single_order`
+    (some annotators answered in one order only), `order_not_identified` (all were asked in the same order, so being
+    named first and being better cannot be separated), `few_batches`, and those of
+    `clusters.annotator_prompt_clustered_mean`; on the sensitivities after tau they are `tau_asymmetric` (see
+    `gap_preference_correlation`) and `all_excluded`.
 
-    Parameters
-    ----------
-    xy_percent, yx_percent : array_like, shape (n_annotators, n_pairs)
-        Answers on 0..100 with x (or y) named first; NaN is missing.
-    pair_names : sequence[str]
-        Keys of the pairs.
-    rng : numpy.random.Generator
-        Source of the random draws.
-    margin : float, optional
-        Equivalence margin for TOST among the sensitivities.
-    sensitivity_tau : float or None, default TAU
-        Threshold of the paper's exclusion rule, used in sensitivities only. None leaves them out.
-    batches : array_like, shape (n_annotators,), optional
-        Label of each annotator's batch, or of a group of batches. Batches with different labels must not share a prompt.
-        With five labels or more the claim is about prompts like these, too; otherwise it is about exactly these prompts.
-    populations : mapping[str, str], optional
-        {name: "people_and_prompts" or "people"}: what the claim of a pair is about, see
-        `clusters.annotator_prompt_clustered_mean`. Without batches it has no effect.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    sensitivity_resamples : int, default bootstrap.RESAMPLES
-        Number of resamples.
-    analysis, unit : str, optional
-        Labels that are copied to the record.
-
-    Returns
-    -------
-    dict[str, Estimate]
-        {name: Estimate} with d_z, and without a test if there are fewer than six annotators. `detail` has n_xy, n_yx,
-        n_both, n_single, sd, the shares above, at and below .5 with Wilson intervals, and the difference detectable with
-        power .8.
-
-    Raises
-    ------
-    ValueError
-        If an answer is outside 0..100, or the shapes and `pair_names` do not fit.
-
-    Notes
-    -----
-    Sensitivities: sign flips, Wilcoxon (a test of symmetry), BCa, the Bayesian bootstrap and the sign test. With
-    `sensitivity_tau`: the estimate after the paper's rule and after the symmetric rule. With `margin`: TOST
-    ("spa.pair.equivalence"; adjust and judge both with `equivalence.adjust_and_add_verdicts`).
-
-    All pairs share one set of resamples. Pass the whole study at once: an annotator above tau in one pair is excluded
-    from all pairs in that sensitivity.
-
-    Warnings: `single_order` (some annotators answered in one order only), `order_not_identified` (all were asked in
-    the same order, so being named first and being better cannot be separated), `few_batches`, and those of
-    `clusters.annotator_prompt_clustered_mean`. On the sensitivities after tau: `tau_asymmetric` (see `gap_preference_correlation`) and
-    `all_excluded`.
-
-    Examples
-    --------
     >>> answers = {"xy": [[70], [80], [65], [30]], "yx": [[30], [25], [45], [20]]}
     >>> result = pair_preferences_recommended(answers["xy"], answers["yx"], pair_names=["a > b"], rng=np.random.default_rng(0))
     >>> result["a > b"].detail["n_both"], [other.analysis for other in result["a > b"].sensitivity][:2]

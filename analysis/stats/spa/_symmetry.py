@@ -26,47 +26,17 @@ def naming_order_effect(
     analysis: str = "spa.order_symmetry",
     unit: str = "annotator",
 ) -> Estimate:
-    """Effect of the order of naming: the mean gap g = p_xy + p_yx - 1, and the t test that it is 0.
+    """Estimate the effect of the order of naming, the mean gap g = p_xy + p_yx - 1, and test whether it is 0 (t test).
 
-    Parameters
-    ----------
-    xy_percent, yx_percent : array_like, shape (n,)
-        Answers on 0..100 with x (or y) named first. Annotators with one order only are left out.
-    margin : float, default SYMMETRY_MARGIN
-        Equivalence margin of the TOST on the scale 0..1.
-    is_after_tau : bool, default False
-        Whether annotators above tau were excluded before. Then there is no answer: status `not_applicable`, reason
-        `circular`.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    analysis, unit : str, optional
-        Labels that are copied to the record.
+    The answers are on 0..100 with x (or y) named first, and annotators with one order only are left out. If g > 0, the
+    system that is named first gains; if g < 0, both answers together are below 1. The convictions p_xy - .5 and .5 -
+    p_yx differ by exactly g. A result that is not significant does not show symmetry; the sensitivity is TOST within
+    `margin`, on the scale 0..1, and `detail["verdict"]` joins both tests. `detail["shares"]` counts gaps beyond 10
+    points to either side. Tau excludes large sums, that is large g, so after this filter the data show a negative gap
+    whatever the annotators think. With `is_after_tau` there is no answer: the status is `not_applicable`, with the
+    reason `circular`. The source is Ethayarajh and Jurafsky 2022, section 6.2 and Figure 1, which report the gap, and
+    Figure 5 after the filter.
 
-    Returns
-    -------
-    Estimate
-        The mean gap. The sensitivity is TOST within `margin`; `detail["verdict"]` joins both tests.
-        `detail["shares"]` counts gaps beyond 10 points to either side.
-
-    Raises
-    ------
-    ValueError
-        If an answer is outside 0..100 or the shapes differ.
-
-    Notes
-    -----
-    g > 0: the system that is named first gains. g < 0: both answers together are below 1. The convictions p_xy - .5
-    and .5 - p_yx differ by exactly g. A result that is not significant does not show symmetry.
-
-    Tau excludes large sums, that is large g. After this filter the data show a negative gap whatever the annotators
-    think.
-
-    References
-    ----------
-    Section 6.2 and Figure 1, which report it; Figure 5 after the filter.
-
-    Examples
-    --------
     >>> result = naming_order_effect([70, 80, 65, 30], [30, 25, 45, 20])
     >>> round(result.estimate, 4), result.detail["shares"]["within"]["count"]
     (-0.0875, 3)

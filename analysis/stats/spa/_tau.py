@@ -36,34 +36,11 @@ class TauFlags(Record):
 def tau_incoherence_flags(xy_percent: npt.ArrayLike, yx_percent: npt.ArrayLike, *, tau: float = TAU) -> TauFlags:
     """Flag annotators whose two answers to some pair add up to more than tau.
 
-    Parameters
-    ----------
-    xy_percent, yx_percent : array_like, shape (n_annotators, n_pairs)
-        Answers on 0..100 with x (or y) named first; NaN is missing.
-    tau : float, default TAU
-        Largest sum that is accepted, in 0..2.
+    The answers (n_annotators, n_pairs) are on 0..100 with x (or y) named first, with NaN for missing, and `tau` is in
+    0..2. One pair above tau flags the annotator for all pairs, and a pair asked in one order flags no annotator
+    (Ethayarajh and Jurafsky 2022, section 5.2, step 3). Sums are compared with round(100 tau), so .65 + .45 is exactly
+    1.1 and passes.
 
-    Returns
-    -------
-    TauFlags
-        The flags of each annotator and pair.
-
-    Raises
-    ------
-    ValueError
-        If `tau` is not in 0..2, an answer is outside 0..100, or the shapes differ.
-
-    Notes
-    -----
-    One pair above tau flags the annotator for all pairs. A pair asked in one order flags no annotator. Sums are
-    compared with round(100 tau), so .65 + .45 is exactly 1.1 and passes.
-
-    References
-    ----------
-    Section 5.2, step 3.
-
-    Examples
-    --------
     >>> tau_incoherence_flags([[70], [90], [65]], [[30], [90], [45]]).incoherent.tolist()
     [False, True, False]
     """
