@@ -15,7 +15,7 @@ ENTRY = re.compile(r"^\*\*([^*]+)\*\*", re.MULTILINE)
 NOT = re.compile(r"^Not: (.*)$", re.MULTILINE)
 
 # Places that may use a replaced word, with the reason: (file, word).
-# A certificate of TLS is none of our results.
+# A certificate of TLS is not a result of heval.
 ALLOWED = {("templates/docs/how-to/put-a-proxy-in-front.md", "certificate")}
 
 
