@@ -1,9 +1,10 @@
 """What an annotator waits while slow and idle clients hold connections and others guess passwords, straight to the server without a proxy.
 
-python -m tests.faults.slow_clients [--idle 1000] [--dripping 200] [--logins 400] [--requests 200] [--database sqlite|postgres] [--json]
+python -m tests.faults.slow_clients [--idle 1000] [--dripping 200] [--clients 16] [--requests 200] [--database sqlite|postgres] [--json]
 
 Prints the seconds (median, 95 %, most) of an annotator's landing page: alone, beside connections that send nothing, beside heads and
-beside forms that arrive at one byte a second, and beside log-ins with new names, from one address and each from an address of its own.
+beside forms that arrive at one byte a second, and beside clients that log in without a pause and with a new name each time: all from
+one address, and each from its own.
 """
 
 import argparse
@@ -12,6 +13,7 @@ import json
 import resource
 import sys
 import time
+from collections import Counter
 from contextlib import ExitStack, suppress
 from itertools import count
 
@@ -44,15 +46,15 @@ async def hold(port: int, kind: str) -> None:
         await asyncio.sleep(1)
 
 
-async def log_in(port: int, number: int, kind: str) -> None:
+async def log_in(port: int, number: int, kind: str, statuses: Counter[int]) -> None:
     """One log-in after the other, each with a new name."""
     address = "203.0.113.1" if kind == "log-ins of one" else f"198.51.{number // 256}.{number % 256}"
     headers = f"Cookie: csrftoken={'a' * 32}\r\nX-Forwarded-For: {address}\r\n"
     for n in count():
         form = {"username": f"name-{number}-{n}", "password": "guessed", "csrfmiddlewaretoken": "a" * 32}
         with suppress(OSError):
-            await asked(port, "POST", "/admin/login/", form, headers)
-        await asyncio.sleep(1)
+            status, _ = await asked(port, "POST", "/admin/login/", form, headers)
+            statuses[status] += 1
 
 
 async def waits(port: int, path: str, requests: int) -> list[float]:
@@ -71,16 +73,32 @@ async def waits(port: int, path: str, requests: int) -> list[float]:
     return sorted(seconds)
 
 
+def summary(seconds: list[float]) -> dict[str, float]:
+    return {"median": seconds[len(seconds) // 2], "p95": seconds[int(0.95 * len(seconds))], "most": seconds[-1]}
+
+
+def show(name: str, seconds: list[float], statuses: Counter[int] | None = None) -> None:
+    """Print at once, to the standard error, because a measurement takes minutes."""
+    line = "  ".join(f"{what} {value:.3f} s" for what, value in summary(seconds).items())
+    answers = ", ".join(f"{count} x {status}" for status, count in sorted((statuses or {}).items()))
+    print(f"{name:20} {line}{f'  ({answers})' if answers else ''}", file=sys.stderr, flush=True)
+
+
 async def measured(port: int, path: str, requests: int, counts: dict[str, int]) -> dict[str, list[float]]:
     await waits(port, path, 20)
     found = {"alone": await waits(port, path, requests)}
+    show("alone", found["alone"])
     for kind, n_clients in counts.items():
+        statuses: Counter[int] = Counter()
         held = [
-            asyncio.create_task(log_in(port, number, kind) if kind.startswith("log-ins") else hold(port, kind))
+            asyncio.create_task(
+                log_in(port, number, kind, statuses) if kind.startswith("log-ins") else hold(port, kind)
+            )
             for number in range(n_clients)
         ]
         await asyncio.sleep(4)
         found[f"{n_clients} {kind}"] = await waits(port, path, requests)
+        show(f"{n_clients} {kind}", found[f"{n_clients} {kind}"], statuses)
         for task in held:
             task.cancel()
         await asyncio.gather(*held, return_exceptions=True)
@@ -88,7 +106,7 @@ async def measured(port: int, path: str, requests: int, counts: dict[str, int]) 
     return found
 
 
-def slow_clients(database: str, idle: int, dripping: int, logins: int, requests: int) -> dict[str, dict[str, float]]:
+def slow_clients(database: str, idle: int, dripping: int, clients: int, requests: int) -> dict[str, dict[str, float]]:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     with folder("heval-slow-") as home, ExitStack() as stack:
@@ -106,30 +124,25 @@ def slow_clients(database: str, idle: int, dripping: int, logins: int, requests:
             "idle": idle,
             "heads": dripping,
             "forms": dripping,
-            "log-ins of one": logins,
-            "log-ins of many": logins,
+            "log-ins of one": clients,
+            "log-ins of many": clients,
         }
         found = asyncio.run(measured(site.port, f"{door}s1", requests, counts))
-    return {
-        name: {"median": s[len(s) // 2], "p95": s[int(0.95 * len(s))], "most": s[-1]} for name, s in found.items() if s
-    }
+    return {name: summary(seconds) for name, seconds in found.items()}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--idle", type=int, default=1000)
     parser.add_argument("--dripping", type=int, default=200)
-    parser.add_argument("--logins", type=int, default=400)
+    parser.add_argument("--clients", type=int, default=16)
     parser.add_argument("--requests", type=int, default=200)
     parser.add_argument("--database", choices=["sqlite", "postgres"], default="sqlite")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    found = slow_clients(options.database, options.idle, options.dripping, options.logins, options.requests)
+    found = slow_clients(options.database, options.idle, options.dripping, options.clients, options.requests)
     if options.json:
         print(json.dumps(found, indent=1))
-    else:
-        for name, seconds in found.items():
-            print(f"{name:20} " + "  ".join(f"{what} {value:.3f} s" for what, value in seconds.items()))
     return 0
 
 
