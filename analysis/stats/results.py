@@ -7,7 +7,7 @@ instead. NaN and infinity never leave this module.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -174,6 +174,24 @@ class Estimate(Record):
     def supports_no_claim(self) -> bool:
         """Return whether the estimate is blocked and not the paper's, whose conclusions are reported as they are."""
         return self.is_blocked and self.mode != "paper"
+
+    def labelled(self, **labels: str) -> "Estimate":
+        """Return the estimate with other values of `analysis`, `estimand`, `unit` or `mode`.
+
+        Its sensitivities get the same value where they shared the old one.
+
+        >>> Estimate(analysis="mean", estimand="mean", unit="annotator", n=0).labelled(unit="prompt").unit
+        'prompt'
+        """
+        if unknown := labels.keys() - {"analysis", "estimand", "unit", "mode"}:
+            raise TypeError(f"{', '.join(sorted(unknown))}: not a label")
+        shared = [
+            {name: value for name, value in labels.items() if getattr(other, name) == getattr(self, name)}
+            for other in self.sensitivity
+        ]
+        others = tuple(other.labelled(**own) for other, own in zip(self.sensitivity, shared, strict=True))
+        changes: dict[str, Any] = {**labels, "sensitivity": others}
+        return replace(self, **changes)
 
     def has_warning(self, code: str) -> bool:
         """Return whether the estimate has a warning with this code."""

@@ -169,3 +169,12 @@ def test_the_envelope_holds_all_that_the_estimate_said(made):
     body = json.loads(json.dumps(made.as_dict(), allow_nan=False))
     assert body["schema"] == SCHEMA and not any("schema" in one for one in body["sensitivity"])
     assert back(body) == made
+
+
+def test_a_label_is_given_to_sensitivities_that_shared_it():
+    other = estimate(unit="prompt", mode="recommended")
+    labelled = estimate(sensitivity=(other,)).labelled(analysis="b", unit="person")
+    assert (labelled.analysis, labelled.unit) == ("b", "person")
+    assert [(one.analysis, one.unit) for one in labelled.sensitivity] == [("b", "prompt")]
+    with pytest.raises(TypeError, match="n: not a label"):
+        labelled.labelled(n="4")
