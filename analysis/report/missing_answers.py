@@ -8,7 +8,7 @@ from django.db.models import Count, Prefetch
 
 from annotators.models import Assignment
 from studies.models import Batch, Item, Placement, Question, Section, Study
-from studies.protocols import REGISTRY
+from studies.protocols import REGISTRY as PROTOCOLS
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -50,7 +50,7 @@ def _live_sections(study: Study) -> list[Section]:
         if isinstance(scale, dict) and scale.get("kind") == "text"
     ]
     questions = Prefetch("questions", Question.objects.exclude(pk__in=texts))
-    sections = study.sections.filter(purpose=Section.Purpose.LIVE, protocol__in=list(REGISTRY)).order_by("position")
+    sections = study.sections.filter(purpose=Section.Purpose.LIVE, protocol__in=list(PROTOCOLS)).order_by("position")
     return list(sections.prefetch_related(questions, "section_arms"))
 
 
@@ -75,7 +75,7 @@ def _planned_by_section(study: Study, sections: list[Section], kept: set[int]) -
         if pk not in kept:
             continue
         for section in sections:
-            protocol = REGISTRY[section.protocol]
+            protocol = PROTOCOLS[section.protocol]
             arms = arms_by_section[section.pk]
             # A batch of third labels has the items of one section and nothing else.
             if (arms and arm not in arms) or (origin == Batch.Origin.TOP_UP and not protocol.has_items):

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from studies.protocols import REGISTRY
+from studies.protocols import REGISTRY as PROTOCOLS
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -28,7 +28,7 @@ def given_labels(responses: "DataFrame") -> "DataFrame":
 
 def _kind_of_answers(rows: "DataFrame") -> "Series":
     """Return how each row's answer is compared: ``Protocol.comparable_answers``."""
-    kinds = {slug: REGISTRY[slug].comparable_answers for slug in rows["protocol"].unique() if slug in REGISTRY}
+    kinds = {slug: PROTOCOLS[slug].comparable_answers for slug in rows["protocol"].unique() if slug in PROTOCOLS}
     return rows["protocol"].map(kinds).fillna("")
 
 

@@ -31,7 +31,8 @@ from annotators.counting import Use, select
 from annotators.models import Assignment
 from studies.access import Action, check_permission_or_404
 from studies.models import Item, Job, Study
-from studies.models.rules import REGISTRY, TEST_QUESTION_RULES
+from studies.models.rules import REGISTRY as RULES
+from studies.models.rules import TEST_QUESTION_RULES
 from studies.services import jobs
 
 from .agreement import agreement_by_annotator, evidence_by_annotator, given_labels
@@ -157,7 +158,7 @@ def declared_settings(study: Study) -> tuple[ModelSettings, SimpleSettings]:
     """Return the settings of the study's rules about test questions; the default ones if a rule is not declared."""
     cleaned: dict[str, Mapping[str, Any]] = {}
     for row in study.exclusion_rules.filter(rule__in=TEST_QUESTION_RULES):
-        form = REGISTRY[row.rule].bound_form(row.settings or {})
+        form = RULES[row.rule].bound_form(row.settings or {})
         if form is not None and form.is_valid():
             cleaned[row.rule] = form.cleaned_data
     return (

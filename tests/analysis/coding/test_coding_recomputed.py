@@ -41,7 +41,7 @@ def some(rng, keys, share):
 
 
 @pytest.fixture
-def samples():
+def coded_samples():
     """Of each sample (rule, items that both coded, the report's estimates): half-coded, thought over, and one annotator withdraws."""
     study = humanlike_draft(conditions=CONDITIONS, domains=("news",), target_n=PEOPLE, owner=user("olga"), m=1)
     launched(study)
@@ -92,9 +92,9 @@ def read(study):
     return rows
 
 
-def test_all_of_it(samples):
-    assert [sample[:2] for sample in samples] == list(KINDS)
-    for kind, rule, both, estimates in samples:
+def test_all_of_it(coded_samples):
+    assert [sample[:2] for sample in coded_samples] == list(KINDS)
+    for kind, rule, both, estimates in coded_samples:
         agreement(both, estimates)
         check = categories if kind == "explanations" else refusals
         check(both, rule, estimates)
