@@ -221,7 +221,7 @@ def condition_by_domain_model(
     annotator_codes, _ = label_codes(np.asarray(annotators), "annotators", len(array))
     item_codes = None if items is None else label_codes(np.asarray(items), "items", len(array))[0]
 
-    def contrast(weights: dict[int, float], named: dict[str, Any], **labels: str) -> Estimate:
+    def contrast(weights: dict[int, float], named: dict[str, Any], **labels: Any) -> Estimate:
         result = cell_contrast(array, cells, weights, annotator_codes, item_codes, level=level, **labels)
         detail = {key: value for key, value in result.detail.items() if key != "cells"}
         settings = {key: value for key, value in result.settings.items() if key != "weights"}
