@@ -46,7 +46,7 @@ def audit_scores(
     array = vector(values, "values")
     validate_within_bounds(array, (0.0, 1.0), "values")
     item_groups = items if item_groups is None else item_groups
-    options: dict[str, Any] = {"rng": rng, "items_sampled": items_sampled, "resamples": resamples, "unit": unit}
+    options: dict[str, Any] = {"rng": rng, "items_sampled": items_sampled, "resamples": resamples}
     options["item_groups"] = item_groups
     sampled = item_groups if items_sampled else None
     probes = []
