@@ -57,9 +57,7 @@ def audit_scores(
             annotators,
             sampled,
             systems=systems,
-            analysis="board_audit.position",
-            unit=unit,
-        )
+        ).labelled(analysis="board_audit.position")
         probes.append(fires_by_test("position", effect, alpha))
     is_neutral = np.where(np.isnan(array), np.nan, array == 0.5)
     probes.append(neutral_share_probe(is_neutral, annotators, sampled, alpha=alpha, unit=unit))
