@@ -58,16 +58,14 @@ def order_probe(
     exchanged: npt.ArrayLike,
     *,
     prompts: npt.ArrayLike,
-    weights: npt.ArrayLike | None = None,
     level: float = 0.95,
 ) -> OrderProbe:
     """Compare a judge's verdicts on the same pairs of outputs in both orders.
 
     Both arrays have the preference for the same output A of each pair, from 0 (the other) to 1, with .5 for a tie and
-    NaN for missing: `original` with A in the first place, `exchanged` with A in the second. `weights` are the inverse
-    probabilities with which the pairs were drawn (equal if None). The preference for the first place of a pair is
-    (original + 1 - exchanged) / 2. The results are shares of pairs, with the intervals of `clusters.clustered_mean`
-    over prompts; `n` counts prompts, and `n_rows` counts pairs.
+    NaN for missing: `original` with A in the first place, `exchanged` with A in the second. The preference for the
+    first place of a pair is (original + 1 - exchanged) / 2. The results are shares of pairs, with the intervals of
+    `clusters.clustered_mean` over prompts; `n` counts prompts, and `n_rows` counts pairs.
 
     >>> probe = order_probe([1, 1, 0, 1, 1, 0] * 5, [1, 0, 0, 0, 1, 1] * 5, prompts=np.arange(30))
     >>> round(probe.flips.estimate, 3), round(probe.first_place.estimate, 3), probe.n_to_first, probe.n_to_second
@@ -80,7 +78,7 @@ def order_probe(
     for name, values in (("original", first), ("exchanged", second)):
         validate_within_bounds(values, (0.0, 1.0), name)
     is_used = ~np.isnan(first + second)
-    rows = ClusteredRows.from_arrays(is_used, annotators=None, prompts=prompts, weights=weights, has_people=False)
+    rows = ClusteredRows.from_arrays(is_used, annotators=None, prompts=prompts, weights=None, has_people=False)
     first, second = first[is_used], second[is_used]
     flips = rows.mean(
         np.asarray(first != second, dtype=np.float64),
