@@ -229,7 +229,7 @@ def _agreement(one: ScoredMetric, seed: str, resamples: int) -> dict[str, Any]:
         return seeded_generator(seed, one.fingerprint, measure, _values(one.scores))
 
     people, scores = one.people.to_numpy(), one.scores.to_numpy()
-    options: dict[str, Any] = {"resamples": resamples, "unit": "prompt", "item_groups": one.item_groups}
+    options: dict[str, Any] = {"resamples": resamples, "item_groups": one.item_groups}
     measures: dict[str, Any] = {}
     if one.n_scores:
         measures |= metrics.system_level_correlations(people, scores, rng=rng("systems"), **options)
@@ -303,7 +303,6 @@ def compare_each_two(
             rng=seeded_generator(seed, statistic, first.fingerprint, second.fingerprint),
             statistic=statistic,
             resamples=resamples,
-            unit="prompt",
             item_groups=first.item_groups,
         ).as_dict()
         row |= {name: found[name] for name in ("status", "reason", "estimate", "n")}

@@ -34,8 +34,6 @@ from .results import SHAPES
 
 # A simulated power that differs by more than this from the formulas is said to.
 SURPRISING = 0.05
-# Prompts that a person reads in the comparison with SPA.
-SPA_PROMPTS_EACH = 4
 DESIGN_NAMES = {
     "fixed": "Fixed size",
     "group": "Five looks",
@@ -98,7 +96,7 @@ def _recruits(inputs: PlanInputs, currency: str, knows_fees: bool) -> str:
 
 def _protocol_rows(inputs: PlanInputs, currency: str) -> list[dict[str, Any]]:
     """Return the same question in other protocols. A margin is on the scale of its own protocol, so a plan with one has no others."""
-    others = other_protocols(inputs.size, SPA_PROMPTS_EACH) if inputs.target.goal == "difference" else []
+    others = other_protocols(inputs.size) if inputs.target.goal == "difference" else []
     rows = []
     for size in (inputs.size, *others) if others else ():
         budget = plan_budget(size, inputs.pace.in_protocol(inputs.size.protocol, size.protocol), inputs.prices)

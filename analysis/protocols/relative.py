@@ -280,17 +280,13 @@ def _check_estimates(answers: ComparisonAnswers, context: AnalysisContext) -> di
             analysis="relative.ties",
             estimand="share of answers “the same”",
         ),
-        "side": replace(
-            ratings.rating_change_per_position(
-                score,
-                answers.kept["side"].to_numpy(float),
-                people,
-                None if answers.comparison.population == "people" else prompts,
-                level=context.level,
-                analysis="relative.side",
-            ),
-            estimand="points toward whatever stood first",
-        ),
+        "side": ratings.rating_change_per_position(
+            score,
+            answers.kept["side"].to_numpy(float),
+            people,
+            None if answers.comparison.population == "people" else prompts,
+            level=context.level,
+        ).labelled(analysis="relative.side", estimand="points toward whatever stood first"),
     }
     shared = answers.kept[answers.kept.groupby("item")["annotator"].transform("nunique") > 1]
     if len(shared):

@@ -58,7 +58,6 @@ def build_attrition_block(
             level=level,
             resamples=resamples,
             rng=rng,
-            unit="assignment",
         )
         losses.append((reason, lost))
         estimates += [

@@ -143,9 +143,9 @@ def _by_level(
             **options,
         )
         for order, answers in (("xy", xy), ("yx", yx)):
-            order_estimate = spa.pair_preference_paper(answers[:, column], analysis=f"{analysis}.{order}", **options)
+            order_estimate = spa.pair_preference_paper(answers[:, column], level=options["level"])
             named = f"mean over annotators of P[{' > '.join(order)}] after {name}, asked in this order"
-            by_order[order, name] = replace(order_estimate, estimand=named)
+            by_order[order, name] = order_estimate.labelled(analysis=f"{analysis}.{order}", estimand=named)
     combined = adjust_pvalues_and_intervals_of_family(combined, Family(f"{analysis}.levels", names), star_scheme=None)
     for order in ("xy", "yx"):
         adjusted = {name: by_order[order, name] for name in names}

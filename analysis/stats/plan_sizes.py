@@ -22,6 +22,8 @@ from analysis.stats.quick_power import components, plan_of_components, quick_pla
 _NORMAL = NormalDist()
 PEOPLE_FACTORS = (0.25, 0.5, 0.75, 1.5, 2.0, 3.0, 4.0)
 DIFFERENCE_QUANTILES = (0.1, 0.3, 0.5, 0.7, 0.9, 0.97)
+# Prompts that each person reads in the size with SPA among the other protocols.
+SPA_PROMPTS_EACH = 4
 
 
 def wrong_target(size: StudySize, target: Target, variation: Variation) -> Target:
@@ -198,11 +200,11 @@ def other_prompts(size: StudySize) -> list[StudySize]:
     return [replace(size, prompts=n) for n in sorted(numbers) if fewest <= n <= most]
 
 
-def other_protocols(size: StudySize, spa_prompts_each: int) -> list[StudySize]:
+def other_protocols(size: StudySize) -> list[StudySize]:
     """Return sizes with the same people in other protocols that compare pairs; in SPA each person reads fewer prompts.
 
     >>> size = StudySize(protocol="two_choice", people=36, prompts=60, prompts_each=20)
-    >>> [(one.protocol, one.prompts_each) for one in other_protocols(size, 4)]
+    >>> [(one.protocol, one.prompts_each) for one in other_protocols(size)]
     [('rating', 20), ('ranking', 20), ('relative', 20), ('spa', 4)]
     """
     others = [p for p in ("rating", "two_choice", "ranking", "relative", "spa") if p != size.protocol]
@@ -210,6 +212,6 @@ def other_protocols(size: StudySize, spa_prompts_each: int) -> list[StudySize]:
         return []
     sizes = []
     for protocol in others:
-        each = min(spa_prompts_each, size.prompts_each) if KINDS[protocol] == "chance" else size.prompts_each
+        each = min(SPA_PROMPTS_EACH, size.prompts_each) if KINDS[protocol] == "chance" else size.prompts_each
         sizes.append(replace(size, protocol=protocol, prompts_each=each, prompts=min(size.prompts, size.people * each)))
     return sizes

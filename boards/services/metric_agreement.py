@@ -49,8 +49,7 @@ def agreements_with_people(
                 row[name] = TOO_MANY_PAIRS
                 continue
             rng = seeded_generator(seed, one.metric, name)
-            options: dict[str, Any] = {"rng": rng, "resamples": resamples, "unit": "prompt"}
-            options["item_groups"] = item_groups
+            options: dict[str, Any] = {"rng": rng, "resamples": resamples, "item_groups": item_groups}
             if name != "soft_pairwise_accuracy":
                 options["level"] = level
             own = measure(people[:, is_scored], scores[:, is_scored], **options)

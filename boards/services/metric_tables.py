@@ -221,7 +221,6 @@ class _Tables:
             human_scores=[_estimate(scores[number], result["level"]) for number in systems],
             level=result["level"],
             resamples=self.resamples,
-            unit="prompt",
             item_groups=groups,
         )
         of_all = {one["key"]: self._scores_of_all(one["name"], texts) for one in facts if one["is_of_all"]}

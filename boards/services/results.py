@@ -276,7 +276,7 @@ def _paper_scores(rows: "DataFrame", rng: "np.random.Generator") -> dict[int, di
     for system in rows["system"].unique().tolist():
         values, _, prompts, people = answer_arrays(rows[rows["system"] == system])
         score = leaderboard.system_score_in_points(
-            values, prompts, people, rng=rng, mode="paper", level=LEVEL, resamples=RESAMPLES, unit="answer"
+            values, prompts, people, rng=rng, mode="paper", level=LEVEL, resamples=RESAMPLES
         )
         found[int(system)] = estimate_fields(score)
     return found

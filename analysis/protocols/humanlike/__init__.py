@@ -288,9 +288,7 @@ def _paper_groups_block(judgements, context, title_suffix, family_suffix) -> Blo
         scores = _annotator_scores(judgements.model_rows(model, is_paper=True))
         untrained = scores[scores["condition"] == judgements.reference_condition(model)]
         if len({cell.domain for cell in judgements.cells if cell.model == model}) > 1:
-            anova = groups.one_way_anova(
-                *column_arrays(untrained, "accuracy", "domain"), level=level, analysis="humanlike.anova"
-            )
+            anova = groups.one_way_anova(*column_arrays(untrained, "accuracy", "domain"), level=level)
             estimates.append(tag_with_cell(anova, Cell(model, judgements.reference_condition(model))))
         if len(judgements.conditions(model)) > 1:
             pairs = groups.pairwise_comparisons(
@@ -322,9 +320,7 @@ def _recommended_groups_block(judgements, context, title_suffix, family_suffix) 
         scores = _annotator_scores(judgements.model_rows(model))
         untrained = scores[scores["condition"] == judgements.reference_condition(model)]
         if len({cell.domain for cell in judgements.cells if cell.model == model}) > 1:
-            anova = groups.welch_anova(
-                *column_arrays(untrained, "accuracy", "domain"), level=level, analysis="humanlike.welch_anova"
-            )
+            anova = groups.welch_anova(*column_arrays(untrained, "accuracy", "domain"), level=level)
             estimates.append(tag_with_cell(anova, Cell(model, judgements.reference_condition(model))))
         if len(judgements.conditions(model)) > 1:
             pairs = groups.pairwise_comparisons(

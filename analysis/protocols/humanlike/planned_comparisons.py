@@ -292,7 +292,6 @@ def _condition_model_estimates(judgements: Any, context: AnalysisContext) -> lis
             text,
             reference=reference,
             level=context.level,
-            analysis="humanlike.condition_model",
         )
         model_estimates = (*fitted.effects, *fitted.by_domain, *fitted.cells, fitted.interaction)
         estimates += [replace(estimate, settings={**estimate.settings, "model": model}) for estimate in model_estimates]

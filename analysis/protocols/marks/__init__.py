@@ -126,11 +126,8 @@ def _difference_estimate(
         if estimand == PENALTY:
             # Fewer errors are better: above 0, x is better.
             samples |= {"x": -samples["x"], "y": -samples["y"]}
-        estimate = unpaired.mean_difference(
-            **samples,
-            level=level,
-            analysis=f"marks.{estimand}_unpaired",
-            estimand=f"{ESTIMAND_TEXTS[estimand]} (not side by side)",
+        estimate = unpaired.mean_difference(**samples, level=level).labelled(
+            analysis=f"marks.{estimand}_unpaired", estimand=f"{ESTIMAND_TEXTS[estimand]} (not side by side)"
         )
         judged = wide.reindex(columns=[comparison.x, comparison.y]).dropna(how="all")
         estimate = about_groups(estimate, judged, comparison.population)

@@ -276,18 +276,14 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
         )
     letters = {label: n for n, label in enumerate(sorted(set(rows["label"]), key=lambda label: (len(label), label)))}
     checks.append(
-        replace(
-            ratings.rating_change_per_position(
-                rows["rank"].to_numpy(float),
-                rows["label"].map(letters).to_numpy(float),
-                rows["annotator"].to_numpy(object),
-                None if population == "people" else rows[SECOND_SAMPLE].to_numpy(object),
-                systems=rows["system"].to_numpy(object),
-                level=level,
-                analysis="ranking.position_effect",
-            ),
-            estimand="change of the rank per place on the page",
-        )
+        ratings.rating_change_per_position(
+            rows["rank"].to_numpy(float),
+            rows["label"].map(letters).to_numpy(float),
+            rows["annotator"].to_numpy(object),
+            None if population == "people" else rows[SECOND_SAMPLE].to_numpy(object),
+            systems=rows["system"].to_numpy(object),
+            level=level,
+        ).labelled(analysis="ranking.position_effect", estimand="change of the rank per place on the page")
     )
     textbook = agreement.kendall_w(
         rankings.paper_wide.groupby("annotator").mean().to_numpy(float), analysis="ranking.friedman", mode_label="paper"

@@ -318,8 +318,7 @@ def _system_mean(
         population=population,
         bounds=question_ratings.ends,
         level=level,
-        analysis="rating.mean",
-    )
+    ).labelled(analysis="rating.mean")
     settings = {
         **mean.settings,
         "system": system,

@@ -86,11 +86,8 @@ def utility_difference(utilities: Utilities, comparison: Comparison, level: floa
     )
     samples = samples_if_unpaired(wide, comparison)
     if samples is not None:
-        estimate = unpaired.mean_difference(
-            **samples,
-            level=level,
-            analysis="rating.utility_difference_unpaired",
-            estimand=f"{estimand} (not side by side)",
+        estimate = unpaired.mean_difference(**samples, level=level).labelled(
+            analysis="rating.utility_difference_unpaired", estimand=f"{estimand} (not side by side)"
         )
         judged = wide.reindex(columns=[comparison.x, comparison.y]).dropna(how="all")
         estimate = about_groups(estimate, judged, comparison.population)

@@ -182,11 +182,10 @@ def paper_decision_estimate(comparison_labels: ComparisonLabels) -> "Estimate":
         values = values[: int(comparison_labels.answers.is_complete.argmin())]
         warnings = (ResultWarning("open_items", "warn", {"n_open": n_open, "n_used": len(values)}),)
     first, final = (
-        sequential.hoeffding_decision(
-            values, delta=settings["delta"], reading=reading, analysis=f"choice.hoeffding.{reading}"
+        sequential.hoeffding_decision(values, delta=settings["delta"], reading=reading).labelled(
+            analysis=f"choice.hoeffding.{reading}", estimand="share of items on which x was chosen"
         )
         for reading in sequential.READINGS
     )
-    estimand = "share of items on which x was chosen"
-    final = replace(final, estimand=estimand, warnings=(*final.warnings, *warnings))
-    return replace(first, estimand=estimand, warnings=(*first.warnings, *warnings), sensitivity=(final,))
+    final = replace(final, warnings=(*final.warnings, *warnings))
+    return replace(first, warnings=(*first.warnings, *warnings), sensitivity=(final,))

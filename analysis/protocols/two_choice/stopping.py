@@ -77,7 +77,6 @@ def anytime_stopping_status(
         level=level,
         margin=comparison.margin,
         annotators=units.annotators,  # type: ignore[arg-type]  # NumPy takes a tuple of any objects
-        estimand="annotator-weighted mean of P[x chosen] over the items shown",
     )
     is_decided = test.stopped_at is not None
     labels_per_annotator = float(np.mean(units.n_labels)) if len(units.n_labels) else float(section.m)

@@ -46,7 +46,7 @@ def audit_scores(
     array = vector(values, "values")
     validate_within_bounds(array, (0.0, 1.0), "values")
     item_groups = items if item_groups is None else item_groups
-    options: dict[str, Any] = {"rng": rng, "items_sampled": items_sampled, "resamples": resamples, "unit": unit}
+    options: dict[str, Any] = {"rng": rng, "items_sampled": items_sampled, "resamples": resamples}
     options["item_groups"] = item_groups
     sampled = item_groups if items_sampled else None
     probes = []
@@ -57,9 +57,7 @@ def audit_scores(
             annotators,
             sampled,
             systems=systems,
-            analysis="board_audit.position",
-            unit=unit,
-        )
+        ).labelled(analysis="board_audit.position")
         probes.append(fires_by_test("position", effect, alpha))
     is_neutral = np.where(np.isnan(array), np.nan, array == 0.5)
     probes.append(neutral_share_probe(is_neutral, annotators, sampled, alpha=alpha, unit=unit))

@@ -78,7 +78,7 @@ def heavy_voter_probe(
         "influence": None,
         "influential_annotator": None,
     }
-    spread = ranks.score_spread(array, annotators, systems, weights=weights, unit=unit)
+    spread = ranks.score_spread(array, annotators, systems, weights=weights)
     influence = 0.0
     if len(spread.systems) > 1 and n > 1:
         first, second = np.argsort(-spread.scores, kind="stable")[:2]

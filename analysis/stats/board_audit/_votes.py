@@ -93,7 +93,7 @@ def cycle_probe(
     x, y = checked_system_pairs(first, second, len(values), n_systems)
     oriented = np.where(x < y, values, 1 - values)
     labels = np.minimum(x, y) * n_systems + np.maximum(x, y)
-    spread = ranks.score_spread(oriented - 0.5, annotators, labels, unit=unit)
+    spread = ranks.score_spread(oriented - 0.5, annotators, labels)
     common: dict[str, Any] = {
         "analysis": "board_audit.cycles",
         "estimand": "number of cycles of systems that are shown to beat one another",
@@ -191,7 +191,7 @@ def vote_drift_probe(
         n = len(np.unique(codes[~np.isnan(values)]))
         reason = "no pair of systems has votes in both parts of the time"
         return fires_by_test("drift", Estimate(n=n, status="not_identified", reason=reason, **common), alpha)
-    spread = ranks.score_spread(100 * points, people, columns, weights=weights, unit=unit)
+    spread = ranks.score_spread(100 * points, people, columns, weights=weights)
     common |= {"n": spread.n_annotators, "n_clusters": spread.n_annotators, "n_rows": spread.n_rows // 2}
     systems = [name // 2 for name in spread.systems[::2]]
     contrasts = np.kron(np.eye(len(systems)), [[-1.0, 1.0]])

@@ -195,7 +195,7 @@ def paired_ratings(
     df = max(1.0, 1 / float(np.sum(shares**2)) - 1)
     place = n_systems + votes.with_nu
     ratings = _ratings(spread, level, resamples, rng, f"{analysis}.rating", common)
-    sets, differences = ranks.rank_confidence_sets_from_spread(spread, level=level, unit=unit)
+    sets, differences = ranks.rank_confidence_sets_from_spread(spread, level=level)
     return PairedRatings(
         status="ok",
         reason="",

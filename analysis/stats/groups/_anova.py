@@ -11,15 +11,7 @@ from analysis.stats.groups._sample import GroupSample
 from analysis.stats.results import Estimate, HypothesisTest, Interval
 
 
-def one_way_anova(
-    values: npt.ArrayLike,
-    groups: npt.ArrayLike,
-    *,
-    level: float = 0.95,
-    analysis: str = "one_way_anova",
-    unit: str = "annotator",
-    mode_label: str = "paper",
-) -> Estimate:
+def one_way_anova(values: npt.ArrayLike, groups: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
     """Estimate eta squared, the share of the variance between groups, and test by F that all means are equal.
 
     There is one value per unit; NaN is missing. F = (SSB / (k - 1)) / (SSW / (n - k)) on k - 1 and n - k degrees of
@@ -35,7 +27,7 @@ def one_way_anova(
     """
     validate_level(level)
     sample = GroupSample.from_arrays(values, groups)
-    common = sample.common(analysis, "eta squared", unit, mode_label, level)
+    common = sample.common("humanlike.anova", "paper", level)
     problem = sample.undefined_status_and_reason(min_group_size=1)
     if problem is not None:
         return Estimate(status=problem[0], reason=problem[1], detail=sample.detail(), **common)
@@ -61,15 +53,7 @@ def one_way_anova(
     )
 
 
-def welch_anova(
-    values: npt.ArrayLike,
-    groups: npt.ArrayLike,
-    *,
-    level: float = 0.95,
-    analysis: str = "welch_anova",
-    unit: str = "annotator",
-    mode_label: str = "recommended",
-) -> Estimate:
+def welch_anova(values: npt.ArrayLike, groups: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
     """Test by Welch's F that all groups have the same mean, for unequal variances; the estimate is eta squared.
 
     There is one value per unit, NaN is missing, and every group needs two values that differ. With weights w = n / s^2,
@@ -83,7 +67,7 @@ def welch_anova(
     """
     validate_level(level)
     sample = GroupSample.from_arrays(values, groups)
-    common = sample.common(analysis, "eta squared", unit, mode_label, level)
+    common = sample.common("humanlike.welch_anova", "recommended", level)
     problem = sample.undefined_status_and_reason(min_group_size=2)
     if problem is not None:
         return Estimate(status=problem[0], reason=problem[1], detail=sample.detail(), **common)

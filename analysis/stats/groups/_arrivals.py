@@ -28,9 +28,6 @@ def arrival_order(
     *,
     rng: np.random.Generator,
     resamples: int = 9999,
-    analysis: str = "arrival",
-    unit: str = "annotator",
-    mode_label: str = "recommended",
 ) -> Arrivals:
     """Estimate the mean place of each condition in the order of arrival, and test that the orders are equal.
 
@@ -55,22 +52,27 @@ def arrival_order(
     names, codes = np.unique(np.asarray(conditions, dtype=str)[is_known], return_inverse=True)
     n, sizes = int(is_known.sum()), np.bincount(codes, minlength=len(names))
     ranks = stats.rankdata(times[is_known])
-    common: dict[str, Any] = {"unit": unit, "mode": mode_label}
     means = np.bincount(codes, weights=(ranks - 0.5) / n, minlength=len(names)) / sizes if n else np.empty(0)
     places = tuple(
         Estimate(
-            analysis=f"{analysis}.place",
+            analysis="arrival.place",
             estimand="mean place in the order of arrival",
+            unit="annotator",
             n=int(size),
             n_rows=int(size),
             estimate=float(mean),
             settings={"condition": str(name)},
-            **common,
         )
         for name, size, mean in zip(names, sizes, means, strict=True)
     )
-    common |= {"analysis": f"{analysis}.order", "estimand": "epsilon squared", "n": n, "n_rows": n}
-    common |= {"settings": {"resamples": resamples}}
+    common: dict[str, Any] = {
+        "analysis": "arrival.order",
+        "estimand": "epsilon squared",
+        "unit": "annotator",
+        "n": n,
+        "n_rows": n,
+        "settings": {"resamples": resamples},
+    }
 
     def between(own_ranks: npt.NDArray[np.float64]) -> float:
         sums = np.bincount(codes, weights=own_ranks - (n + 1) / 2, minlength=len(names))

@@ -48,7 +48,6 @@ def cell_contrast(
     analysis: str = "cell_contrast",
     estimand: str = "contrast of cell means",
     unit: str = "annotator",
-    mode_label: str = "recommended",
 ) -> Estimate:
     """Contrast sum_c w_c g(mean of cell c), clustered by annotator and, if given, by item, with a t test.
 
@@ -72,7 +71,7 @@ def cell_contrast(
         Confidence level of the interval, between 0 and 1.
     bounds : tuple[float, float], optional
         Ends of the scale of the values. The interval is clipped to the possible range of the contrast.
-    analysis, estimand, unit, mode_label : str, optional
+    analysis, estimand, unit : str, optional
         Labels that are copied to the record.
 
     Returns
@@ -122,7 +121,6 @@ def cell_contrast(
         "analysis": analysis,
         "estimand": estimand,
         "unit": unit,
-        "mode": mode_label,
         "n": rows.n_annotators,
         "n_clusters": rows.n_clusters,
         "n_rows": len(rows.values),
@@ -195,19 +193,13 @@ def condition_by_domain_model(
     items: npt.ArrayLike | None = None,
     *,
     reference: Any,
-    link: str = "identity",
     level: float = 0.95,
-    bounds: tuple[float, float] | None = None,
-    analysis: str = "condition_model",
-    unit: str = "annotator",
-    mode_label: str = "recommended",
 ) -> ConditionModel:
     """Estimate a condition x domain model: cell means, effects of conditions and their interaction with domains, clustered.
 
-    `values` are 1 for a correct answer, for example, with NaN for missing, and `link` is as in `cell_contrast`. The
-    intervals of the cell means are clipped to `bounds`, the ends of the scale. The mean effect of a condition weighs
-    all domains equally. The interaction is a joint F test of (k - 1)(d - 1) contrasts with the jackknife covariance:
-    with items, the least F among the two-way covariance and either way alone, on min(G) - 1; without items, Hotelling's
+    `values` are 1 for a correct answer, for example, with NaN for missing. The mean effect of a condition weighs all
+    domains equally. The interaction is a joint F test of (k - 1)(d - 1) contrasts with the jackknife covariance: with
+    items, the least F among the two-way covariance and either way alone, on min(G) - 1; without items, Hotelling's
     correction on G* - q. A difference in significance between domains is not a difference between domains; the
     interaction tests that. The source is Clark et al. 2021, section 3.2.
 
@@ -228,10 +220,9 @@ def condition_by_domain_model(
     cells = arms * n_domains + domain_codes
     annotator_codes, _ = label_codes(np.asarray(annotators), "annotators", len(array))
     item_codes = None if items is None else label_codes(np.asarray(items), "items", len(array))[0]
-    common: dict[str, Any] = {"link": link, "level": level, "unit": unit, "mode_label": mode_label}
 
-    def contrast(weights: dict[int, float], named: dict[str, Any], **fields: Any) -> Estimate:
-        result = cell_contrast(array, cells, weights, annotator_codes, item_codes, **common, **fields)
+    def contrast(weights: dict[int, float], named: dict[str, Any], **labels: Any) -> Estimate:
+        result = cell_contrast(array, cells, weights, annotator_codes, item_codes, level=level, **labels)
         detail = {key: value for key, value in result.detail.items() if key != "cells"}
         settings = {key: value for key, value in result.settings.items() if key != "weights"}
         return replace(result, detail=detail, settings={**settings, **named})
@@ -243,8 +234,8 @@ def condition_by_domain_model(
     means = []
     for arm in range(len(arm_names)):
         for domain in range(n_domains):
-            fields = {"analysis": f"{analysis}.cell", "estimand": "mean of the cell", "bounds": bounds}
-            mean = contrast({arm * n_domains + domain: 1.0}, named(arm, domain), **fields)
+            labels = {"analysis": "humanlike.condition_model.cell", "estimand": "mean of the cell"}
+            mean = contrast({arm * n_domains + domain: 1.0}, named(arm, domain), **labels)
             # A mean has no null here; only differences are tested.
             means.append(replace(mean, test=None))
     gains, by_domain = [], []
@@ -254,13 +245,16 @@ def condition_by_domain_model(
         for domain in range(n_domains):
             pair = {arm * n_domains + domain: 1.0, base * n_domains + domain: -1.0}
             weights |= {cell: weight / n_domains for cell, weight in pair.items()}
-            fields = {"analysis": f"{analysis}.by_domain", "estimand": "difference from the reference in the domain"}
-            by_domain.append(contrast(pair, {**named(arm, domain), "reference": str(reference)}, **fields))
-        fields = {
-            "analysis": f"{analysis}.effect",
+            labels = {
+                "analysis": "humanlike.condition_model.by_domain",
+                "estimand": "difference from the reference in the domain",
+            }
+            by_domain.append(contrast(pair, {**named(arm, domain), "reference": str(reference)}, **labels))
+        labels = {
+            "analysis": "humanlike.condition_model.effect",
             "estimand": "mean over domains of the difference from the reference",
         }
-        gains.append(contrast(weights, {**named(arm, None), "reference": str(reference)}, **fields))
+        gains.append(contrast(weights, {**named(arm, None), "reference": str(reference)}, **labels))
     rows = CellRows.from_arrays(
         array, cells, annotator_codes, item_codes, cell_names=list(range(len(arm_names) * n_domains))
     )
@@ -273,7 +267,7 @@ def condition_by_domain_model(
     for row, cell_weights in enumerate(shift):
         for cell, weight in cell_weights.items():
             hypotheses[row, cell] = weight
-    interaction = _joint(rows, hypotheses, link, level, f"{analysis}.interaction", unit, mode_label)
+    interaction = _joint(rows, hypotheses, level)
     return ConditionModel(cells=tuple(means), effects=tuple(gains), by_domain=tuple(by_domain), interaction=interaction)
 
 
@@ -294,20 +288,17 @@ def _exact(rows: CellRows, level: float) -> dict[str, list[float]]:
     }
 
 
-def _joint(
-    rows: CellRows, hypotheses: FloatArray, link: str, level: float, analysis: str, unit: str, mode: str
-) -> Estimate:
+def _joint(rows: CellRows, hypotheses: FloatArray, level: float) -> Estimate:
     """The joint F test that all contrasts are 0."""
     common: dict[str, Any] = {
-        "analysis": analysis,
+        "analysis": "humanlike.condition_model.interaction",
         "estimand": "whether the effects of conditions differ between domains",
-        "unit": unit,
-        "mode": mode,
+        "unit": "annotator",
         "n": rows.n_annotators,
         "n_clusters": rows.n_clusters,
         "n_rows": len(rows.values),
         "settings": {
-            "link": link,
+            "link": "identity",
             "level": level,
             "method": rows.method,
             "population": clusters.PEOPLE if rows.items is None else clusters.PEOPLE_AND_PROMPTS,
@@ -321,14 +312,11 @@ def _joint(
     if rows.n_clusters <= max(n_contrasts, clusters.TOO_FEW_CLUSTERS - 1):
         return Estimate(status="not_identified", reason="too few clusters for a joint test", **common)
     means = rows.sums / rows.counts
-    if link != "identity" and np.any((means <= 0) | (means >= 1)):
-        return Estimate(status="separation", reason="a cell is all 0 or all 1", **common)
-    scores, slopes = _linked(means, link)
-    spread = rows.covariance(hypotheses * slopes, means)
+    spread = rows.covariance(hypotheses, means)
     if spread is None:
         reason = "one annotator (or item) alone gives the answers of a cell"
         return Estimate(status="not_identified", reason=reason, **common)
-    contrasts = hypotheses @ scores
+    contrasts = hypotheses @ means
     statistics = []
     for covariance in spread.candidate_covariances():
         smallest = float(np.linalg.eigvalsh(covariance)[0])
@@ -346,6 +334,6 @@ def _joint(
     return Estimate(
         test=HypothesisTest(name="clustered_f", null=0.0, statistic=statistic, pvalue=pvalue, alternative="greater"),
         detail={"df_between": n_contrasts, "df_within": df, "contrasts": contrasts},
-        warnings=rows.warnings(unit),
+        warnings=rows.warnings("annotator"),
         **common,
     )

@@ -22,7 +22,6 @@ def pairwise_comparisons(
     method: str = "games_howell",
     level: float = 0.95,
     analysis: str = "pairwise",
-    unit: str = "annotator",
     mode_label: str = "recommended",
 ) -> tuple[Estimate, ...]:
     """Differences between all pairs of groups, with simultaneous intervals and p-values.
@@ -37,7 +36,7 @@ def pairwise_comparisons(
         Unequal or pooled variances; the paper uses "tukey_hsd".
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    analysis, unit, mode_label : str, optional
+    analysis, mode_label : str, optional
         Labels that are copied to the record.
 
     Returns
@@ -84,7 +83,7 @@ def pairwise_comparisons(
         common: dict[str, Any] = {
             "analysis": analysis,
             "estimand": "difference of means x - y",
-            "unit": unit,
+            "unit": "annotator",
             "mode": mode_label,
             "n": n_x + n_y,
             "n_rows": n_x + n_y,

@@ -35,12 +35,12 @@ class GroupSample:
         grand = float(np.mean(array[is_observed])) if is_observed.any() else 0.0
         return cls(names, members, sizes, means, variances, grand, int((~is_observed).sum()))
 
-    def common(self, analysis: str, estimand: str, unit: str, mode: str, level: float) -> dict[str, Any]:
+    def common(self, analysis: str, mode: str, level: float) -> dict[str, Any]:
         n = int(self.sizes.sum())
         return {
             "analysis": analysis,
-            "estimand": estimand,
-            "unit": unit,
+            "estimand": "eta squared",
+            "unit": "annotator",
             "mode": mode,
             "n": n,
             "n_rows": n,

@@ -33,9 +33,6 @@ def share_difference(
     n_y: int,
     *,
     level: float = 0.95,
-    analysis: str = "share_difference",
-    unit: str = "annotator",
-    mode_label: str = "recommended",
 ) -> Estimate:
     """Estimate the difference x - y of two shares of independent units, with Newcombe's interval and Fisher's exact test.
 
@@ -55,10 +52,9 @@ def share_difference(
         if not 0 <= successes <= n:
             raise ValueError(f"{name}: {successes} is not in 0..{n}")
     common: dict[str, Any] = {
-        "analysis": analysis,
+        "analysis": "attrition.difference",
         "estimand": "difference of shares x - y",
-        "unit": unit,
-        "mode": mode_label,
+        "unit": "assignment",
         "n": n_x + n_y,
         "n_rows": n_x + n_y,
         "settings": {"null": 0.0, "level": level},
@@ -80,13 +76,7 @@ def share_difference(
 
 
 def independence_test(
-    table: npt.ArrayLike,
-    *,
-    resamples: int = 9999,
-    rng: np.random.Generator | None = None,
-    analysis: str = "independence",
-    unit: str = "annotator",
-    mode_label: str = "recommended",
+    table: npt.ArrayLike, *, resamples: int = 9999, rng: np.random.Generator | None = None
 ) -> Estimate:
     """Estimate Cramer's V of a table of counts, and test whether its rows and columns are independent.
 
@@ -110,10 +100,9 @@ def independence_test(
         raise ValueError("table: only whole, non-negative numbers count units")
     rows, columns, n = counts.sum(axis=1), counts.sum(axis=0), int(counts.sum())
     common: dict[str, Any] = {
-        "analysis": analysis,
+        "analysis": "attrition.independence",
         "estimand": "Cramer's V",
-        "unit": unit,
-        "mode": mode_label,
+        "unit": "assignment",
         "n": n,
         "n_rows": n,
         "settings": {"resamples": resamples},
@@ -166,21 +155,17 @@ def differential_attrition(
     lost: Sequence[int],
     conditions: Sequence[str],
     *,
-    reference: str | None = None,
     level: float = 0.95,
     resamples: int = 9999,
     rng: np.random.Generator | None = None,
-    analysis: str = "attrition",
-    unit: str = "annotator",
-    mode_label: str = "recommended",
 ) -> Attrition:
     """Estimate and test the differences between conditions in the share of annotators who were lost.
 
     `started` and `lost` are, for each condition, the numbers of annotators who started and of those who were lost for
-    one reason. `reference` is the first condition if None. The result has the shares with Wilson's intervals,
-    Holm-adjusted differences from the reference (`share_difference`), and one test over all conditions
-    (`independence_test`, which uses `resamples` and `rng`). Unequal attrition undoes the randomisation: Clark et al.
-    2021, footnote 11, lost over 70 % in one condition with longer training.
+    one reason. The result has the shares with Wilson's intervals, Holm-adjusted differences from the first condition
+    (`share_difference`), and one test over all conditions (`independence_test`, which uses `resamples` and `rng`).
+    Unequal attrition undoes the randomisation: Clark et al. 2021, footnote 11, lost over 70 % in one condition with
+    longer training.
 
     >>> result = differential_attrition([100, 100, 100], [10, 12, 31], ["none", "instructions", "examples"])
     >>> [round(share.estimate, 2) for share in result.shares], [round(d.estimate, 2) for d in result.differences]
@@ -196,26 +181,21 @@ def differential_attrition(
     for row, (n, gone) in enumerate(zip(started, lost, strict=True)):
         if not 0 <= gone <= n:
             raise ValueError(f"lost: row {row} is {gone}, not in 0..{n}")
-    base = names[0] if reference is None and names else str(reference)
-    if names and base not in names:
-        raise ValueError(f"reference: {base!r} is not one of the conditions")
-    common: dict[str, Any] = {"level": level, "unit": unit, "mode_label": mode_label}
     shares, differences = [], {}
     for name, n, gone in zip(names, started, lost, strict=True):
-        share = basic.proportion(gone, n, analysis=f"{analysis}.share", estimand="share lost", **common)
+        share = basic.proportion(
+            gone, n, level=level, analysis="attrition.share", estimand="share lost", unit="assignment"
+        )
         shares.append(replace(share, settings={**share.settings, "condition": name}))
-        if name != base:
-            at = names.index(base)
-            other = share_difference(gone, n, lost[at], started[at], analysis=f"{analysis}.difference", **common)
-            differences[name] = replace(other, settings={**other.settings, "condition": name, "reference": base})
-    family = multiplicity.Family(f"{analysis}.difference", tuple(differences))
+        if name != names[0]:
+            other = share_difference(gone, n, lost[0], started[0], level=level)
+            differences[name] = replace(other, settings={**other.settings, "condition": name, "reference": names[0]})
+    family = multiplicity.Family("attrition.difference", tuple(differences))
     table = np.array([lost, np.subtract(started, lost)], dtype=np.float64).T.reshape(len(names), 2)
     return Attrition(
         shares=tuple(shares),
         differences=tuple(
             multiplicity.adjust_pvalues_and_intervals_of_family(differences, family, star_scheme=None).values()
         ),
-        test=independence_test(
-            table, resamples=resamples, rng=rng, analysis=f"{analysis}.independence", unit=unit, mode_label=mode_label
-        ),
+        test=independence_test(table, resamples=resamples, rng=rng),
     )

@@ -7,7 +7,6 @@ each record says so. Weights are inverse probabilities with which the outputs we
 
 from analysis.stats.judges._agreement import JudgeAgreement, LabelShares, judge_agreement
 from analysis.stats.judges._alternative import (
-    ALIGNMENTS,
     AlternativeAnnotatorTest,
     ComparedPerson,
     alternative_annotator_test,
@@ -16,11 +15,9 @@ from analysis.stats.judges._biases import FamilyProbe, family_probe, length_prob
 from analysis.stats.judges._consistency import OrderProbe, RepeatProbe, order_probe, repeat_probe
 from analysis.stats.judges._groups import AgreementByGroup, GroupAgreement, agreement_by_group
 from analysis.stats.judges._possible import PanelAgreement, PossibleAgreement, possible_agreement
-from analysis.stats.judges._rates import TARGETS, JudgeRates, true_positive_and_negative_rates
+from analysis.stats.judges._rates import JudgeRates, true_positive_and_negative_rates
 
 __all__ = [
-    "ALIGNMENTS",
-    "TARGETS",
     "AgreementByGroup",
     "AlternativeAnnotatorTest",
     "ComparedPerson",

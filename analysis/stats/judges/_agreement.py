@@ -63,8 +63,6 @@ def judge_agreement(
     weights: npt.ArrayLike | None = None,
     categories: Sequence[Any] | None = None,
     level: float = 0.95,
-    population: str = "",
-    analysis: str = "judges.agreement",
 ) -> JudgeAgreement:
     """Share of people's labels that a judge gave too, beside the best constant answer and corrected for chance.
 
@@ -83,10 +81,6 @@ def judge_agreement(
         The labels that were offered. By default those that occur.
     level : float, default 0.95
         Confidence level of the intervals, between 0 and 1.
-    population : {"", "people_and_prompts", "people"}, default ""
-        As in `clusters.annotator_prompt_clustered_mean`.
-    analysis : str, optional
-        Name that is copied to the records.
 
     Returns
     -------
@@ -123,25 +117,22 @@ def judge_agreement(
     """
     validate_level(level)
     judged = JudgedRows.from_arrays(
-        judge,
-        people,
-        annotators=annotators,
-        prompts=prompts,
-        weights=weights,
-        categories=categories,
-        population=population,
+        judge, people, annotators=annotators, prompts=prompts, weights=weights, categories=categories
     )
     n_labels, w = len(judged.names), judged.rows.weights
     by_people, by_judge = (group_sums(codes, w, n_labels) for codes in (judged.people, judged.judge))
     best = int(np.argmax(by_people)) if len(w) else -1
     of_constant = np.asarray(judged.people == best, dtype=np.float64)
     agreement = judged.rows.mean(
-        judged.agrees, level=level, analysis=analysis, estimand="share of people's labels that the judge gave too"
+        judged.agrees,
+        level=level,
+        analysis="judges.agreement",
+        estimand="share of people's labels that the judge gave too",
     )
     constant = judged.rows.mean(
         of_constant,
         level=level,
-        analysis=f"{analysis}.constant",
+        analysis="judges.agreement.constant",
         estimand="share of people's labels that are the most frequent one",
     )
     advantage = judged.rows.mean(
@@ -149,7 +140,7 @@ def judge_agreement(
         null=0.0,
         level=level,
         bounds=(-1.0, 1.0),
-        analysis=f"{analysis}.advantage",
+        analysis="judges.agreement.advantage",
         estimand="agreement of the judge - agreement of the most frequent label",
     )
     total = float(w.sum()) if len(w) else 1.0
@@ -163,13 +154,13 @@ def judge_agreement(
         judged.names[best] if len(w) else None,
         constant,
         advantage,
-        _kappa(judged, level=level, analysis=f"{analysis}.kappa"),
+        _kappa(judged, level=level),
         shares,
         judged.n_missing,
     )
 
 
-def _kappa(judged: JudgedRows, *, level: float, analysis: str) -> Estimate:
+def _kappa(judged: JudgedRows, *, level: float) -> Estimate:
     n_labels = len(judged.names)
     columns = np.eye(n_labels)
     contributions = judged.rows.weights[:, None] * np.column_stack(
@@ -188,6 +179,6 @@ def _kappa(judged: JudgedRows, *, level: float, analysis: str) -> Estimate:
         level=level,
         null=0.0,
         bounds=(-1.0, 1.0),
-        analysis=analysis,
+        analysis="judges.agreement.kappa",
         estimand="Cohen's kappa of the judge and people",
     )

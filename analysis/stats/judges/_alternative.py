@@ -13,7 +13,6 @@ from analysis.stats.arrays import BoolArray, FloatArray, matrix, validate_share,
 from analysis.stats.judges._rows import ClusteredRows
 from analysis.stats.results import Estimate, Record
 
-ALIGNMENTS = ("accuracy", "rmse")
 MIN_PEOPLE = 3
 MIN_ITEMS = 30
 
@@ -79,28 +78,24 @@ def alternative_annotator_test(
     *,
     epsilon: float = 0.1,
     significance: float = 0.05,
-    alignment: str = "accuracy",
     prompts: npt.ArrayLike | None = None,
-    min_items: int = MIN_ITEMS,
     level: float = 0.95,
-    analysis: str = "judges.alternative_annotator_test",
 ) -> AlternativeAnnotatorTest:
     """Test whether a judge may take the place of a person, by comparing it with each person in turn.
 
     Labels without an order are given as numbers (positions in a list), and NaN is missing. For item i and person j,
     S(f, i, j) and S(h, i, j) are the alignments of the judge and of the person with the other people of the item: the
-    share of them with the same label ("accuracy"), or minus the root of the mean squared difference from their labels
-    ("rmse"). W_f = 1 if S(f) >= S(h), W_h = 1 if S(h) >= S(f), and d = W_h - W_f. For each person with at least
-    `min_items` items, a one-sided paired t test with n - 1 degrees of freedom has H0: mean(d) >= epsilon; if d is the
-    same on all items, p is 0 for d < epsilon and otherwise 1. `epsilon` is how much better a person may be and still
-    lose, because the judge costs less: the authors advise .2 for experts, .15 for trained people and .1 for crowd
-    workers. Declare it before the labels are there. The judge wins against the people whose H0 is rejected by
+    share of them with the same label. W_f = 1 if S(f) >= S(h), W_h = 1 if S(h) >= S(f), and d = W_h - W_f. For each
+    person with at least 30 items, a one-sided paired t test with n - 1 degrees of freedom has H0: mean(d) >= epsilon;
+    if d is the same on all items, p is 0 for d < epsilon and otherwise 1. `epsilon` is how much better a person may be
+    and still lose, because the judge costs less: the authors advise .2 for experts, .15 for trained people and .1 for
+    crowd workers. Declare it before the labels are there. The judge wins against the people whose H0 is rejected by
     Benjamini's and Yekutieli's procedure (2001, The control of the false discovery rate in multiple testing under
     dependency), which allows any dependence. The winning rate is their share of all tested people, and the advantage is
     the mean over people of mean(W_f). The test takes items as independent, as its authors do (Calderon, Reichart and
     Dror 2025, The alternative annotator test for LLM-as-a-judge). Items of one prompt make it too eager; the interval
     of the advantage is over people and prompts, where each item is its own prompt if `prompts` is None. With fewer than
-    three people, or fewer than three who have `min_items` items, the status is `not_applicable`.
+    three people, or fewer than three who have 30 items, the status is `not_applicable`.
 
     >>> rng = np.random.default_rng(0)
     >>> truth = rng.integers(0, 2, 80)
@@ -109,13 +104,9 @@ def alternative_annotator_test(
     >>> found.winning_rate.estimate, found.is_passed, found.winning_rate.n
     (1.0, True, 4)
     """
-    if alignment not in ALIGNMENTS:
-        raise ValueError(f"alignment: {alignment!r} is not one of {', '.join(ALIGNMENTS)}")
     validate_share(epsilon, "epsilon")
     if not 0 < significance < 1:
         raise ValueError(f"significance: {significance!r} is not strictly between 0 and 1")
-    if min_items < 2:
-        raise ValueError(f"min_items: {min_items!r} is less than 2")
     table, own = matrix(labels, "labels"), vector(judge, "judge")
     if len(own) != len(table):
         raise ValueError(f"judge: {len(own)} labels for {len(table)} items")
@@ -124,11 +115,11 @@ def alternative_annotator_test(
     is_given = ~np.isnan(table)
     # An item counts if the judge and at least two people labelled it.
     is_given &= (~np.isnan(own) & (is_given.sum(axis=1) >= 2))[:, None]
-    of_judge, of_person = _alignments(table, own, is_given, alignment)
+    of_judge, of_person = _alignments(table, own, is_given)
     slack = 1e-9
     judge_wins, person_wins = of_judge >= of_person - slack, of_person >= of_judge - slack
     compared = [
-        _compare(column, judge_wins[:, column], person_wins[:, column], is_given[:, column], epsilon, min_items)
+        _compare(column, judge_wins[:, column], person_wins[:, column], is_given[:, column], epsilon)
         for column in range(n_people)
     ]
     tested = [one for one in compared if one["pvalue"] is not None]
@@ -142,12 +133,12 @@ def alternative_annotator_test(
     settings = {
         "epsilon": epsilon,
         "significance": significance,
-        "alignment": alignment,
-        "min_items": min_items,
+        "alignment": "accuracy",
+        "min_items": MIN_ITEMS,
         "adjust": "benjamini_yekutieli",
     }
     common: dict[str, Any] = {
-        "analysis": analysis,
+        "analysis": "judges.alternative_annotator_test",
         "estimand": "share of people against whom the judge wins",
         "unit": "annotator",
         "n": len(tested),
@@ -156,12 +147,10 @@ def alternative_annotator_test(
         "detail": {"n_people": n_people, "n_untested": n_people - len(tested)},
     }
     columns = [one["column"] for one in tested]
-    advantage = _advantage(
-        judge_wins, is_given, columns, prompt_labels, level=level, settings=settings, analysis=f"{analysis}.advantage"
-    )
+    advantage = _advantage(judge_wins, is_given, columns, prompt_labels, level=level, settings=settings)
     if len(tested) < MIN_PEOPLE:
         reason = (
-            f"{len(tested)} people have labels of at least {min_items} items beside another person; "
+            f"{len(tested)} people have labels of at least {MIN_ITEMS} items beside another person; "
             f"the test needs {MIN_PEOPLE}"
         )
         return AlternativeAnnotatorTest(
@@ -171,9 +160,7 @@ def alternative_annotator_test(
     return AlternativeAnnotatorTest(Estimate(estimate=rate, **common), advantage, rate >= 0.5, tuple(people))
 
 
-def _alignments(
-    table: FloatArray, own: FloatArray, is_given: BoolArray, alignment: str
-) -> tuple[FloatArray, FloatArray]:
+def _alignments(table: FloatArray, own: FloatArray, is_given: BoolArray) -> tuple[FloatArray, FloatArray]:
     """Return the alignment of the judge and of each person with the item's other people; shapes (n_items, n_people)."""
     of_judge, of_person = np.full(table.shape, np.nan), np.full(table.shape, np.nan)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -182,16 +169,12 @@ def _alignments(
             others[:, column] = False
             n = others.sum(axis=1)
             for target, label in ((of_judge, own), (of_person, table[:, column])):
-                apart = table - label[:, None]
-                if alignment == "accuracy":
-                    target[:, column] = np.sum(others & (apart == 0), axis=1) / n
-                else:
-                    target[:, column] = -np.sqrt(np.sum(np.where(others, apart**2, 0.0), axis=1) / n)
+                target[:, column] = np.sum(others & (table == label[:, None]), axis=1) / n
     return of_judge, of_person
 
 
 def _compare(
-    column: int, judge_wins: BoolArray, person_wins: BoolArray, is_given: BoolArray, epsilon: float, min_items: int
+    column: int, judge_wins: BoolArray, person_wins: BoolArray, is_given: BoolArray, epsilon: float
 ) -> dict[str, Any]:
     n = int(is_given.sum())
     found: dict[str, Any] = {
@@ -203,8 +186,8 @@ def _compare(
         "pvalue": None,
         "reason": "",
     }
-    if n < min_items:
-        return found | {"reason": f"{n} items are fewer than {min_items}"}
+    if n < MIN_ITEMS:
+        return found | {"reason": f"{n} items are fewer than {MIN_ITEMS}"}
     apart = person_wins[is_given].astype(np.float64) - judge_wins[is_given]
     mean, se = float(apart.mean()), float(apart.std(ddof=1)) / math.sqrt(n)
     if se == 0:
@@ -233,7 +216,6 @@ def _advantage(
     *,
     level: float,
     settings: dict[str, Any],
-    analysis: str,
 ) -> Estimate:
     """Return the mean over people of the share of items on which the judge is at least as good, with its interval."""
     is_used = np.zeros_like(is_given)
@@ -246,12 +228,11 @@ def _advantage(
         annotators=column,
         prompts=np.asarray(prompts)[row],
         weights=weights,
-        population="",
     )
     found = rows.mean(
         judge_wins[row, column].astype(np.float64),
         level=level,
-        analysis=analysis,
+        analysis="judges.alternative_annotator_test.advantage",
         estimand="mean over people of the share of items on which the judge agrees with the others at least as well",
     )
     return replace(found, settings={**found.settings, **settings})

@@ -32,19 +32,16 @@ def length_probe(
     prompts: npt.ArrayLike,
     weights: npt.ArrayLike | None = None,
     level: float = 0.95,
-    population: str = "",
-    analysis: str = "judges.length",
 ) -> Estimate:
     """Estimate the change of the judge's error (its score minus a person's) per doubling of the output's length.
 
     A row is a score of a person, beside the judge's score of the same output; NaN is missing. `lengths` are greater
-    than 0, for example in words. `annotators` is None if nobody knows the person of each row, `weights` are the inverse
-    probabilities with which the outputs were drawn (equal if None), and `population` is as in
-    `clusters.annotator_prompt_clustered_mean`. The estimate is the slope, in points of the scale, of weighted least
-    squares of judge - person on log2(length). It is positive if the judge favours long outputs more than people do.
-    `detail["judge_slope"]` and `detail["people_slope"]` are the slopes of both scores, whose difference it is. The
-    variance is that of leaving out each person and each prompt. If all outputs are equally long, the status is
-    `not_identified`.
+    than 0, for example in words. `annotators` is None if nobody knows the person of each row, and `weights` are the
+    inverse probabilities with which the outputs were drawn (equal if None). The estimate is the slope, in points of the
+    scale, of weighted least squares of judge - person on log2(length). It is positive if the judge favours long outputs
+    more than people do. `detail["judge_slope"]` and `detail["people_slope"]` are the slopes of both scores, whose
+    difference it is. The variance is that of leaving out each person and each prompt. If all outputs are equally long,
+    the status is `not_identified`.
 
     >>> people, prompts = np.repeat(np.arange(8), 20), np.tile(np.arange(20), 8)
     >>> words = 50 * 2.0 ** (prompts % 4)
@@ -58,9 +55,7 @@ def length_probe(
     refused = np.flatnonzero(columns["lengths"] <= 0)
     if len(refused):
         raise ValueError(f"lengths: row {int(refused[0])} is {columns['lengths'][refused[0]]:g}, not above 0")
-    rows = ClusteredRows.from_arrays(
-        is_used, annotators=annotators, prompts=prompts, weights=weights, population=population
-    )
+    rows = ClusteredRows.from_arrays(is_used, annotators=annotators, prompts=prompts, weights=weights)
     x, w = np.log2(columns["lengths"][is_used]), rows.weights
     x -= float(np.average(x, weights=w)) if len(x) else 0.0
 
@@ -78,7 +73,7 @@ def length_probe(
         undefined="all outputs are equally long",
         level=level,
         null=0.0,
-        analysis=analysis,
+        analysis="judges.length",
         estimand="change of (judge - person) per doubling of the length",
         detail={**slopes, "n_missing": int(np.sum(~is_used))},
     )
@@ -93,8 +88,6 @@ def family_probe(
     prompts: npt.ArrayLike,
     weights: npt.ArrayLike | None = None,
     level: float = 0.95,
-    population: str = "",
-    analysis: str = "judges.family",
 ) -> FamilyProbe:
     """Test whether a judge favours outputs of its own family of models, beyond what people think of them.
 
@@ -114,16 +107,14 @@ def family_probe(
     validate_level(level)
     own_family = binary_vector(is_own_family, "is_own_family")
     apart, is_used, _ = paired_scores(judge, people, is_own_family=own_family)
-    rows = ClusteredRows.from_arrays(
-        is_used, annotators=annotators, prompts=prompts, weights=weights, population=population
-    )
+    rows = ClusteredRows.from_arrays(is_used, annotators=annotators, prompts=prompts, weights=weights)
     error, is_own = apart[is_used], own_family[is_used] == 1
     own, others = (
         rows.where(kind).mean(
             error[kind],
             level=level,
             bounds=None,
-            analysis=f"{analysis}.{name}",
+            analysis=f"judges.family.{name}",
             estimand=f"mean of judge - person, {name}",
         )
         for kind, name in ((is_own, "own family"), (~is_own, "other systems"))
@@ -144,7 +135,7 @@ def family_probe(
             undefined="people scored outputs of the judge's own family only, or none of them",
             level=level,
             null=0.0,
-            analysis=f"{analysis}.difference",
+            analysis="judges.family.difference",
             estimand="mean of judge - person, own family - other systems",
             detail={"n_missing": int(np.sum(~is_used))},
         ),

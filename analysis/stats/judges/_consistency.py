@@ -58,17 +58,14 @@ def order_probe(
     exchanged: npt.ArrayLike,
     *,
     prompts: npt.ArrayLike,
-    weights: npt.ArrayLike | None = None,
     level: float = 0.95,
-    analysis: str = "judges.order",
 ) -> OrderProbe:
     """Compare a judge's verdicts on the same pairs of outputs in both orders.
 
     Both arrays have the preference for the same output A of each pair, from 0 (the other) to 1, with .5 for a tie and
-    NaN for missing: `original` with A in the first place, `exchanged` with A in the second. `weights` are the inverse
-    probabilities with which the pairs were drawn (equal if None). The preference for the first place of a pair is
-    (original + 1 - exchanged) / 2. The results are shares of pairs, with the intervals of `clusters.clustered_mean`
-    over prompts; `n` counts prompts, and `n_rows` counts pairs.
+    NaN for missing: `original` with A in the first place, `exchanged` with A in the second. The preference for the
+    first place of a pair is (original + 1 - exchanged) / 2. The results are shares of pairs, with the intervals of
+    `clusters.clustered_mean` over prompts; `n` counts prompts, and `n_rows` counts pairs.
 
     >>> probe = order_probe([1, 1, 0, 1, 1, 0] * 5, [1, 0, 0, 0, 1, 1] * 5, prompts=np.arange(30))
     >>> round(probe.flips.estimate, 3), round(probe.first_place.estimate, 3), probe.n_to_first, probe.n_to_second
@@ -81,19 +78,19 @@ def order_probe(
     for name, values in (("original", first), ("exchanged", second)):
         validate_within_bounds(values, (0.0, 1.0), name)
     is_used = ~np.isnan(first + second)
-    rows = ClusteredRows.from_arrays(is_used, annotators=None, prompts=prompts, weights=weights, has_people=False)
+    rows = ClusteredRows.from_arrays(is_used, annotators=None, prompts=prompts, weights=None, has_people=False)
     first, second = first[is_used], second[is_used]
     flips = rows.mean(
         np.asarray(first != second, dtype=np.float64),
         level=level,
-        analysis=f"{analysis}.flips",
+        analysis="judges.order.flips",
         estimand="share of pairs with another verdict in the other order",
     )
     place = rows.mean(
         (first + 1 - second) / 2,
         null=0.5,
         level=level,
-        analysis=f"{analysis}.first_place",
+        analysis="judges.order.first_place",
         estimand="mean preference for the output in the first place",
     )
     to_first, to_second = ((first > 0.5) & (second < 0.5), (first < 0.5) & (second > 0.5))
@@ -106,7 +103,6 @@ def repeat_probe(
     prompts: npt.ArrayLike | None = None,
     weights: npt.ArrayLike | None = None,
     level: float = 0.95,
-    analysis: str = "judges.repeat",
 ) -> RepeatProbe:
     """Estimate the agreement of a judge with itself in repeated runs on the same items.
 
@@ -146,31 +142,30 @@ def repeat_probe(
     identical = rows.mean(
         pairs / (n * (n - 1)),
         level=level,
-        analysis=f"{analysis}.identical",
+        analysis="judges.repeat.identical",
         estimand="share of pairs of runs with the same verdict",
     )
     always = rows.mean(
         is_same.astype(np.float64),
         level=level,
-        analysis=f"{analysis}.always_identical",
+        analysis="judges.repeat.always_identical",
         estimand="share of items with the same verdict in all runs",
     )
-    return RepeatProbe(identical, always, _sd(rows, codes, names, level=level, analysis=f"{analysis}.sd"))
+    return RepeatProbe(identical, always, _sd(rows, codes, names, level=level))
 
 
-def _sd(
-    rows: ClusteredRows, codes: npt.NDArray[np.int64], names: tuple[Any, ...], *, level: float, analysis: str
-) -> Estimate:
-    estimand = "standard deviation of a verdict between runs, within items"
+def _sd(rows: ClusteredRows, codes: npt.NDArray[np.int64], names: tuple[Any, ...], *, level: float) -> Estimate:
+    labels: dict[str, Any] = {
+        "analysis": "judges.repeat.sd",
+        "estimand": "standard deviation of a verdict between runs, within items",
+    }
     if not all(isinstance(name, numbers.Real) for name in names):
         reason = "the verdicts are no numbers"
-        return Estimate(
-            status="not_applicable", reason=reason, analysis=analysis, estimand=estimand, unit="prompt", n=0
-        )
+        return Estimate(status="not_applicable", reason=reason, unit="prompt", n=0, **labels)
     values = np.where(codes >= 0, np.array([*names, np.nan], dtype=np.float64)[codes], np.nan)
     variances = np.nanvar(values, axis=1, ddof=1) if len(values) else np.empty(0)
     contributions = rows.weights[:, None] * np.column_stack([np.ones(len(variances)), variances])
     jackknife = SumsJackknife.from_rows(
         rows, contributions, lambda sums: np.sqrt(np.maximum(0.0, ratio(sums[..., 1], sums[..., 0])))[..., None]
     )
-    return jackknife.estimate(undefined="no item has two runs", level=level, analysis=analysis, estimand=estimand)
+    return jackknife.estimate(undefined="no item has two runs", level=level, **labels)

@@ -42,20 +42,17 @@ def agreement_by_group(
     prompts: npt.ArrayLike,
     weights: npt.ArrayLike | None = None,
     level: float = 0.95,
-    population: str = "",
-    analysis: str = "judges.agreement_by_group",
 ) -> AgreementByGroup:
     """Estimate the agreement of a judge with people by system or subgroup, and test whether it differs.
 
     Each row is a person's label and the judge's label of the same output, None or NaN if missing; `annotators` is None
     if nobody knows who they are, and `weights` are inverse probabilities with which the outputs were drawn. The groups
-    are in sorted order, Holm's method adjusts the p-values of their differences (in the family `analysis`), and with
-    one group the differences and the joint test are `not_applicable`. The differences of all groups from the last, b
-    (q,), have the covariance V of leaving out each person and each prompt; F = b' V^-1 b / q on q and G* - 1 degrees of
-    freedom, with the smaller G*. With two ways the joint test uses the smallest F of the covariances over people, over
-    prompts and over both, so it rejects too seldom rather than too often; with one way, it uses Hotelling's correction
-    (df - q + 1) / df. There is no joint test with no more clusters than q, or with fewer than six people or five
-    prompts. `population` is as in `clusters.annotator_prompt_clustered_mean`.
+    are in sorted order, Holm's method adjusts the p-values of their differences, and with one group the differences and
+    the joint test are `not_applicable`. The differences of all groups from the last, b (q,), have the covariance V of
+    leaving out each person and each prompt; F = b' V^-1 b / q on q and G* - 1 degrees of freedom, with the smaller G*.
+    With two ways the joint test uses the smallest F of the covariances over people, over prompts and over both, so it
+    rejects too seldom rather than too often; with one way, it uses Hotelling's correction (df - q + 1) / df. There is
+    no joint test with no more clusters than q, or with fewer than six people or five prompts.
 
     >>> people, prompts, systems = (axis.ravel() for axis in np.indices((8, 12, 2)))
     >>> said = (people + prompts) % 3 > 0
@@ -66,13 +63,7 @@ def agreement_by_group(
     """
     validate_level(level)
     judged = JudgedRows.from_arrays(
-        judge,
-        people,
-        annotators=annotators,
-        prompts=prompts,
-        weights=weights,
-        categories=None,
-        population=population,
+        judge, people, annotators=annotators, prompts=prompts, weights=weights, categories=None
     )
     codes, names = _groups(groups, judged)
     n_groups = len(names)
@@ -93,21 +84,17 @@ def agreement_by_group(
         name: judged.rows.where(codes == number).mean(
             agrees[codes == number],
             level=level,
-            analysis=analysis,
+            analysis="judges.agreement_by_group",
             estimand=f"share of people's labels that the judge gave too, {name}",
         )
         for number, name in enumerate(names)
     }
     keys = [str(name) for name in names]
-    tested = {
-        key: _difference(apart, number, key, n_groups=n_groups, level=level, analysis=f"{analysis}.difference")
-        for number, key in enumerate(keys)
-    }
+    tested = {key: _difference(apart, number, key, n_groups=n_groups, level=level) for number, key in enumerate(keys)}
     if len(set(keys)) == n_groups:
-        tested = adjust_pvalues_and_intervals_of_family(tested, Family(analysis, tuple(keys)), star_scheme=None)
-    joint = _joint(
-        SumsJackknife.from_rows(judged.rows, contributions, means), n_groups, level=level, analysis=f"{analysis}.joint"
-    )
+        family = Family("judges.agreement_by_group", tuple(keys))
+        tested = adjust_pvalues_and_intervals_of_family(tested, family, star_scheme=None)
+    joint = _joint(SumsJackknife.from_rows(judged.rows, contributions, means), n_groups, level=level)
     return AgreementByGroup(
         tuple(GroupAgreement(name, within[name], tested[str(name)]) for name in names), joint, judged.n_missing
     )
@@ -121,29 +108,28 @@ def _groups(groups: npt.ArrayLike | Sequence[object], judged: JudgedRows) -> tup
     return np.asarray(codes, dtype=np.int64), distinct.tolist()
 
 
-def _difference(
-    apart: SumsJackknife, number: int, name: str, *, n_groups: int, level: float, analysis: str
-) -> Estimate:
-    estimand = f"agreement of the judge, {name} - all other groups"
+def _difference(apart: SumsJackknife, number: int, name: str, *, n_groups: int, level: float) -> Estimate:
+    labels: dict[str, Any] = {
+        "analysis": "judges.agreement_by_group.difference",
+        "estimand": f"agreement of the judge, {name} - all other groups",
+    }
     if n_groups < 2:
-        reason = "there is one group only"
-        return Estimate(status="not_applicable", reason=reason, analysis=analysis, estimand=estimand, **apart.labels())
+        return Estimate(status="not_applicable", reason="there is one group only", **labels, **apart.labels())
     return apart.estimate(
         number,
         undefined="a group has no labels",
         level=level,
         null=0.0,
         bounds=(-1.0, 1.0),
-        analysis=analysis,
-        estimand=estimand,
+        **labels,
     )
 
 
-def _joint(means: SumsJackknife, n_groups: int, *, level: float, analysis: str) -> Estimate:
+def _joint(means: SumsJackknife, n_groups: int, *, level: float) -> Estimate:
     n_contrasts = n_groups - 1
     common: dict[str, Any] = {
         **means.labels(),
-        "analysis": analysis,
+        "analysis": "judges.agreement_by_group.joint",
         "estimand": "whether the agreement of the judge with people differs between groups",
         "settings": {"level": level, "population": means.population},
     }

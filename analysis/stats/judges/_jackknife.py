@@ -42,7 +42,7 @@ class SumsJackknife:
         n_prompts = int(rows.prompts.max(initial=-1)) + 1
         if rows.annotators is not None:
             ways.append(("annotator", rows.annotators))
-        if rows.annotators is None or (n_prompts >= clusters.TOO_FEW_ITEMS and rows.population != "people"):
+        if rows.annotators is None or n_prompts >= clusters.TOO_FEW_ITEMS:
             ways.append(("prompt", rows.prompts))
         total = contributions.sum(axis=0)
         values = np.atleast_1d(function(total))
@@ -98,16 +98,14 @@ class SumsJackknife:
         null: float | None = None,
         bounds: tuple[float, float] | None = None,
         detail: dict[str, Any] | None = None,
-        settings: dict[str, Any] | None = None,
-        **common: Any,
+        **labels: str,
     ) -> Estimate:
         """Return one of the values with its t interval and its test; `undefined` is the reason if it has no value."""
         found: dict[str, Any] = {
             **self.labels(),
-            **common,
+            **labels,
             "detail": {**(detail or {}), "n_prompts": self.n_clusters[-1], **self.weight_detail},
-            "settings": {"null": null, "level": level, "bounds": bounds, "population": self.population}
-            | (settings or {}),
+            "settings": {"null": null, "level": level, "bounds": bounds, "population": self.population},
         }
         value = float(self.values[position])
         if self.n_rows == 0:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -71,8 +70,6 @@ def possible_agreement(
     are_people_known: bool = True,
     panel_sizes: Sequence[int] = (3, 5),
     level: float = 0.95,
-    population: str = "",
-    analysis: str = "judges.possible_agreement",
 ) -> PossibleAgreement:
     """Estimate the agreement among people, the best that a judge can reach, and a judge's agreement as a share of it.
 
@@ -82,12 +79,11 @@ def possible_agreement(
     person is a row. Its value is the share of the item's other labels that are equal (pair); or 1 if it is the most
     frequent of the item's other labels (majority of others), or of all labels of the item (best possible), divided by
     the number of labels that are equally frequent. Means over rows have intervals over people and prompts, which take
-    the most frequent labels as known, with `population` as in `clusters.annotator_prompt_clustered_mean`. For a panel,
-    of as many people as `panel_sizes` says, the labels of an item are drawn with replacement in the shares in which its
-    people gave them, equally frequent labels share the majority, and the best judge gives the most probable majority.
-    Both numbers are means over items, with intervals over prompts; with few labels of an item the best is too high.
-    Without an item that two people labelled, all agreements have the status `no_data`; a panel that is empty or too
-    large for so many labels is an error.
+    the most frequent labels as known. For a panel, of as many people as `panel_sizes` says, the labels of an item are
+    drawn with replacement in the shares in which its people gave them, equally frequent labels share the majority, and
+    the best judge gives the most probable majority. Both numbers are means over items, with intervals over prompts;
+    with few labels of an item the best is too high. Without an item that two people labelled, all agreements have the
+    status `no_data`; a panel that is empty or too large for so many labels is an error.
 
     >>> labels = np.array([["a", "a", "b"], ["b", "b", "b"], ["a", "a", "a"], ["a", "b", "b"]] * 5)
     >>> found = possible_agreement(labels, judge=["a", "b", "b", "b"] * 5)
@@ -128,7 +124,6 @@ def possible_agreement(
         annotators=column if are_people_known else None,
         prompts=item_rows.prompts[item],
         weights=None if weights is None else item_rows.weights[item],
-        population=population,
     )
     others = counts[item]
     others[np.arange(len(item)), label] -= 1
@@ -136,7 +131,7 @@ def possible_agreement(
     of_others, of_best = _share_of_mode(others, label), _share_of_mode(counts[item], label)
 
     def mean(values: FloatArray, name: str, estimand: str) -> Estimate:
-        return rows.mean(values, level=level, analysis=f"{analysis}.{name}", estimand=estimand)
+        return rows.mean(values, level=level, analysis=f"judges.possible_agreement.{name}", estimand=estimand)
 
     agreement = minus_pair = share_of_best = share_of_others = None
     own_codes: IntArray | None = None
@@ -149,11 +144,11 @@ def possible_agreement(
             null=0.0,
             level=level,
             bounds=(-1.0, 1.0),
-            analysis=f"{analysis}.judge_minus_pair",
+            analysis="judges.possible_agreement.judge_minus_pair",
             estimand="agreement of the judge with a person - agreement of another person with a person",
         )
         share_of_best, share_of_others = (
-            _ratio(rows, agrees, part, level=level, analysis=f"{analysis}.{name}", estimand=estimand)
+            _ratio(rows, agrees, part, name, estimand, level=level)
             for part, name, estimand in (
                 (of_best, "share_of_best", "agreement of the judge / best possible agreement"),
                 (of_others, "share_of_others", "agreement of the judge / agreement with the majority of others"),
@@ -163,7 +158,7 @@ def possible_agreement(
         mean(same, "pair", "agreement of a person with another person"),
         mean(of_others, "majority_of_others", "agreement of a person with the majority of the item's other people"),
         mean(of_best, "best", "agreement with a person of a judge that knew each item's most frequent label"),
-        tuple(_panel(size, counts, own_codes, item_rows, level=level, analysis=analysis) for size in panel_sizes),
+        tuple(_panel(size, counts, own_codes, item_rows, level=level) for size in panel_sizes),
         agreement,
         minus_pair,
         share_of_best,
@@ -180,36 +175,36 @@ def _share_of_mode(counts: FloatArray, label: IntArray) -> FloatArray:
 
 
 def _ratio(
-    rows: ClusteredRows, numerator: FloatArray, denominator: FloatArray, *, level: float, analysis: str, estimand: str
+    rows: ClusteredRows, numerator: FloatArray, denominator: FloatArray, name: str, estimand: str, *, level: float
 ) -> Estimate:
     contributions = rows.weights[:, None] * np.column_stack([numerator, denominator])
     jackknife = SumsJackknife.from_rows(rows, contributions, lambda sums: ratio(sums[..., 0], sums[..., 1])[..., None])
     return jackknife.estimate(
-        undefined="no person agrees with others", level=level, analysis=analysis, estimand=estimand
+        undefined="no person agrees with others",
+        level=level,
+        analysis=f"judges.possible_agreement.{name}",
+        estimand=estimand,
     )
 
 
-def _panel(
-    size: int, counts: FloatArray, own: IntArray | None, rows: ClusteredRows, *, level: float, analysis: str
-) -> PanelAgreement:
+def _panel(size: int, counts: FloatArray, own: IntArray | None, rows: ClusteredRows, *, level: float) -> PanelAgreement:
     if size < 1:
         raise ValueError(f"panel_sizes: {size!r} is not a number of people")
     patterns, pattern = np.unique(counts, axis=0, return_inverse=True)
     chances = _majority_chances(patterns, size)[pattern.ravel()] if len(counts) else counts
-    common: dict[str, Any] = {"level": level}
     best = rows.mean(
         np.minimum(1.0, chances.max(axis=1, initial=0.0)),
-        analysis=f"{analysis}.panel.{size}.best",
+        level=level,
+        analysis=f"judges.possible_agreement.panel.{size}.best",
         estimand=f"agreement with the majority of {size} people of a judge that knew its most probable label",
-        **common,
     )
     judge = None
     if own is not None:
         judge = rows.mean(
             np.minimum(1.0, chances[np.arange(len(own)), own]),
-            analysis=f"{analysis}.panel.{size}.judge",
+            level=level,
+            analysis=f"judges.possible_agreement.panel.{size}.judge",
             estimand=f"agreement of the judge with the majority of {size} people",
-            **common,
         )
     return PanelAgreement(size, best, judge)
 

@@ -20,15 +20,13 @@ PEOPLE_LEFT_OUT = ResultWarning("people_left_out", "warn", {"interval": "does no
 class ClusteredRows:
     """Codes of each row's annotator (None if nobody knows them) and prompt, from 0, and the weights of the rows.
 
-    `weights` are inverse inclusion probabilities. `population` is as in `clusters.annotator_prompt_clustered_mean`.
-    `has_people` says whether people gave labels at all, known or not.
+    `weights` are inverse inclusion probabilities. `has_people` says whether people gave labels at all, known or not.
     """
 
     annotators: IntArray | None
     prompts: IntArray
     weights: FloatArray
     is_weighted: bool
-    population: str = ""
     has_people: bool = True
 
     @classmethod
@@ -39,18 +37,13 @@ class ClusteredRows:
         annotators: npt.ArrayLike | None,
         prompts: npt.ArrayLike,
         weights: npt.ArrayLike | None,
-        population: str = "",
         has_people: bool = True,
     ) -> "ClusteredRows":
-        clusters.validate_population(population)
-        if population == "people" and annotators is None:
-            raise ValueError("population: 'people' needs annotators")
         return cls(
             None if annotators is None else label_codes_where(annotators, "annotators", is_used)[0],
             label_codes_where(prompts, "prompts", is_used)[0],
             clusters.weights_of_rows(weights, is_used),
             weights is not None,
-            population,
             has_people,
         )
 
@@ -85,7 +78,7 @@ class ClusteredRows:
             )
         else:
             found = clusters.annotator_prompt_clustered_mean(
-                values, self.annotators, self.prompts, unit="annotator", population=self.population, **options
+                values, self.annotators, self.prompts, unit="annotator", **options
             )
         n_prompts = int(self.prompts.max()) + 1 if len(self.prompts) else 0
         detail = {**found.detail, "n_prompts": n_prompts, **self.weight_detail()}
@@ -128,13 +121,10 @@ class JudgedRows:
         prompts: npt.ArrayLike,
         weights: npt.ArrayLike | None,
         categories: Sequence[Any] | None,
-        population: str,
     ) -> "JudgedRows":
         sides, names = label_positions({"judge": judge, "people": people}, categories)
         is_used = (sides["judge"] >= 0) & (sides["people"] >= 0)
-        rows = ClusteredRows.from_arrays(
-            is_used, annotators=annotators, prompts=prompts, weights=weights, population=population
-        )
+        rows = ClusteredRows.from_arrays(is_used, annotators=annotators, prompts=prompts, weights=weights)
         return cls(sides["judge"][is_used], sides["people"][is_used], names, rows, is_used)
 
 

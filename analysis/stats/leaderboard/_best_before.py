@@ -51,8 +51,6 @@ def compare_each_with_best_before(
     rounds: npt.ArrayLike | None = None,
     items_sampled: bool = True,
     item_groups: npt.ArrayLike | None = None,
-    analysis: str = "leaderboard.better_than_best_before",
-    unit: str = "annotator",
 ) -> tuple[Estimate, ...]:
     """Estimate the difference of each of several new systems from the best of all systems before it, in their order.
 
@@ -91,30 +89,27 @@ def compare_each_with_best_before(
         rounds,
         [*new, *earlier],
         items_sampled,
-        unit,
     )
     verdicts = list(was_better)
     found = []
     for place, name in enumerate(new):
         level = float(alphas_of_submissions(verdicts, alpha=alpha)[-1])
-        estimate = _compare(linked, name, [*earlier, *new[:place]], alpha=level, analysis=analysis, unit=unit)
+        estimate = _compare(linked, name, [*earlier, *new[:place]], alpha=level)
         verdicts.append(bool(estimate.detail.get("is_better", False)))
         found.append(estimate)
     return tuple(found)
 
 
-def _compare(
-    linked: "_LinkedScores", new: object, earlier: Sequence[Any], *, alpha: float, analysis: str, unit: str
-) -> Estimate:
+def _compare(linked: "_LinkedScores", new: object, earlier: Sequence[Any], *, alpha: float) -> Estimate:
     if not 0 < alpha < 0.5:
         raise ValueError(f"alpha: {alpha!r} is not strictly between 0 and .5")
     if new in list(earlier):
         raise ValueError(f"earlier: {new!r} is the new system")
     spread = linked.spread
     common: dict[str, Any] = {
-        "analysis": analysis,
+        "analysis": "leaderboard.better_than_best_before",
         "estimand": f"score of {new} minus the highest score of {len(earlier)} earlier systems, in points",
-        "unit": unit,
+        "unit": "annotator",
     }
     common |= {"n": spread.n_annotators, "n_clusters": spread.n_annotators, "n_rows": spread.n_rows}
     common["warnings"] = spread.warnings
@@ -136,7 +131,7 @@ def _compare(
     detail: dict[str, Any] = {"best": earlier[best], "n_earlier": len(earlier), "is_better": False}
     if not apart.is_defined.all():
         name = earlier[int(np.argmin(apart.is_defined))]
-        reason = f"one {unit} or one item alone has all answers about {new} or {name}; collect more answers"
+        reason = f"one annotator or one item alone has all answers about {new} or {name}; collect more answers"
         return Estimate(status="not_identified", reason=reason, detail=detail, **named)
     if se.min() < MIN_SPREAD * SCALE:
         return Estimate(status="zero_variance", reason="a difference does not vary", detail=detail, **named)
@@ -188,7 +183,6 @@ def _linked_rows(
     rounds: npt.ArrayLike | None,
     used: Sequence[Any],
     items_sampled: bool,
-    unit: str,
 ) -> _LinkedScores:
     if rounds is None:
         is_used = np.isin(systems, list(used))
@@ -199,21 +193,10 @@ def _linked_rows(
             systems[is_used],
             np.asarray(item_groups)[is_used] if items_sampled else None,
             weights=weights[is_used],
-            unit=unit,
         )
         return _LinkedScores(spread, {})
     linked = linked_rounds(
-        values,
-        systems,
-        items,
-        annotators,
-        rounds,
-        reference=None,
-        minimum_answers=2,
-        minimum_annotators=2,
-        items_sampled=items_sampled,
-        item_groups=item_groups,
-        unit=unit,
+        values, systems, items, annotators, rounds, items_sampled=items_sampled, item_groups=item_groups
     )
     spread, own_rounds = spread_of_equated_scores(linked)
     groups = {name: linked.group_of(number) for name, number in zip(linked.systems, own_rounds, strict=True)}

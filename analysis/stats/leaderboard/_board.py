@@ -36,12 +36,10 @@ def leaderboard(
     annotators: npt.ArrayLike,
     *,
     rng: np.random.Generator,
-    mode: str = "recommended",
     level: float = 0.95,
     items_sampled: bool = True,
     item_groups: npt.ArrayLike | None = None,
     resamples: int = bootstrap.RESAMPLES,
-    unit: str = "annotator",
 ) -> Leaderboard:
     """Scores, rank sets and distances from the best of all systems.
 
@@ -53,8 +51,6 @@ def leaderboard(
         Labels of each row's system, item and annotator.
     rng : numpy.random.Generator
         Source of the random draws.
-    mode : {"recommended", "paper"}, default 'recommended'
-        As in `system_score_in_points`.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
     items_sampled : bool, default True
@@ -63,8 +59,6 @@ def leaderboard(
         Labels of what is sampled in place of items, such as the document of each row's item. The items if None.
     resamples : int, default bootstrap.RESAMPLES
         Number of resamples.
-    unit : str, optional
-        Labels that are copied to the record.
 
     Returns
     -------
@@ -98,10 +92,9 @@ def leaderboard(
         labels,
         clusters_of_items if items_sampled else None,
         weights=equal_item_weights(array, labels, items),
-        unit=unit,
     )
     spread = spread.in_order(np.argsort(-spread.scores, kind="stable"))
-    sets, differences = ranks.rank_confidence_sets_from_spread(spread, level=level, unit=unit)
+    sets, differences = ranks.rank_confidence_sets_from_spread(spread, level=level)
     scores = []
     for own in _rows_of_systems(labels, spread.systems):
         scores.append(
@@ -110,16 +103,14 @@ def leaderboard(
                 item_labels[own],
                 people[own],
                 rng=rng,
-                mode=mode,
                 level=level,
                 items_sampled=items_sampled,
                 item_groups=clusters_of_items[own],
                 resamples=resamples,
-                unit=unit,
             )
         )
     common: dict[str, Any] = {
-        "unit": unit,
+        "unit": "annotator",
         "n": spread.n_annotators,
         "n_clusters": spread.n_annotators,
         "settings": {"level": level, "population": spread.population},
@@ -160,7 +151,7 @@ def _distance(
     if differences is None:
         return Estimate(status=sets.status, reason=sets.reason, **named)
     if not spread.is_defined[[0, position]].all():
-        reason = f"one {common['unit']} or one item alone has all answers of a system; collect more answers"
+        reason = "one annotator or one item alone has all answers of a system; collect more answers"
         return Estimate(status="not_identified", reason=reason, **named)
     if not differences.decidable[position, 0]:
         return Estimate(status="zero_variance", reason="the difference does not vary", **named)

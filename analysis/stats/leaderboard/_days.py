@@ -22,7 +22,6 @@ def day_effects(
     rng: np.random.Generator,
     level: float = 0.95,
     resamples: int = bootstrap.RESAMPLES,
-    unit: str = "annotator",
 ) -> tuple[tuple[Estimate, ...], Estimate]:
     """Estimate how answers differ between days (or weekdays) for the same systems, and test it jointly over annotators.
 
@@ -38,19 +37,8 @@ def day_effects(
     (3, 'not_applicable', 'max_t')
     """
     validate_level(level)
-    linked = linked_rounds(
-        values,
-        systems,
-        items,
-        annotators,
-        days,
-        reference=None,
-        minimum_answers=2,
-        minimum_annotators=2,
-        items_sampled=False,
-        unit=unit,
-    )
-    common = common_fields(linked, level, unit, 2, 2)
+    linked = linked_rounds(values, systems, items, annotators, days, items_sampled=False)
+    common = common_fields(linked, level)
     table = tuple(replace(one, test=None, analysis="leaderboard.day_shift") for one in shift_estimates(linked, common))
     joint = drift_test(linked, common, level=level, resamples=resamples, rng=rng)
     return table, replace(joint, analysis="leaderboard.day_differences")

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from analysis.stats import bootstrap, clusters, ranks
 from analysis.stats.arrays import validate_level
-from analysis.stats.leaderboard._linking import LinkedRounds, linked_rounds
+from analysis.stats.leaderboard._linking import MINIMUM, LinkedRounds, linked_rounds
 from analysis.stats.leaderboard._renewal import numbered_occasions
 from analysis.stats.leaderboard._stability import largest_difference
 from analysis.stats.ranks import SimultaneousDifferences
@@ -69,14 +69,10 @@ def equated_scores(
     *,
     rng: np.random.Generator,
     samples: npt.ArrayLike | None = None,
-    reference: object | None = None,
-    minimum_answers: int = 2,
-    minimum_annotators: int = 2,
     level: float = 0.95,
     items_sampled: bool = True,
     item_groups: npt.ArrayLike | None = None,
     resamples: int = bootstrap.RESAMPLES,
-    unit: str = "annotator",
 ) -> EquatedScores:
     """Scores of systems that were judged in different rounds, on the scale of one round.
 
@@ -90,10 +86,6 @@ def equated_scores(
         Source of the random draws.
     samples : array_like of int, shape (n_rows,), optional
         The sample of items that each row counts in (`rows_of_samples`). A round on two samples has a shift for each.
-    reference : object, optional
-        The round (without samples) whose scale is used; the first in the order of the labels if None.
-    minimum_answers, minimum_annotators : int, default 2
-        An anchor's cell with fewer answers, or of fewer annotators, links nothing. At least 2.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
     items_sampled : bool, default True
@@ -102,8 +94,6 @@ def equated_scores(
         Labels of what is sampled in place of items, such as the document of each row's item. The items if None.
     resamples : int, default bootstrap.RESAMPLES
         Number of normal draws for the quantile of the largest deviation.
-    unit : str, default 'annotator'
-        Name of the unit.
 
     Returns
     -------
@@ -119,10 +109,12 @@ def equated_scores(
     Notes
     -----
     A cell is a system in a round; its score m_sr is the mean over items. The fixed-effects model m_sr = theta_s +
-    gamma_r, with gamma = 0 for the reference, is fitted to the anchors' cells by least squares, each cell weighted by
-    its answers. The equated score of a system is the mean of its m_sr - gamma_r. All this is linear in the cells, so
-    standard errors leave out one annotator and one item from all cells at once (`ranks.score_spread`), and the interval
-    of an equated score includes the error of the link. An equated score can leave 0..100.
+    gamma_r, with gamma = 0 for the reference (the first round in the order of the labels), is fitted to the anchors'
+    cells by least squares, each cell weighted by its answers. An anchor's cell with fewer than two answers, or of fewer
+    than two annotators, links nothing. The equated score of a system is the mean of its m_sr - gamma_r. All this is
+    linear in the cells, so standard errors leave out one annotator and one item from all cells at once
+    (`ranks.score_spread`), and the interval of an equated score includes the error of the link. An equated score can
+    leave 0..100.
 
     The two tests take the largest standardised difference of two shifts, and the largest standardised residual of an
     anchor's cell ("max_t"). With samples, drift compares only rounds on the same sample. `anchors_agree` needs three anchors. If it fails, the shift of a round is not one number.
@@ -143,24 +135,12 @@ def equated_scores(
     """
     validate_level(level)
     pairs, codes = numbered_occasions(rounds, samples)
-    if pairs and reference is not None:
-        reference = next((place for place, pair in enumerate(pairs) if pair[0] == reference), reference)
     linked = linked_rounds(
-        values,
-        systems,
-        items,
-        annotators,
-        codes,
-        reference=reference,
-        minimum_answers=minimum_answers,
-        minimum_annotators=minimum_annotators,
-        items_sampled=items_sampled,
-        item_groups=item_groups,
-        unit=unit,
+        values, systems, items, annotators, codes, items_sampled=items_sampled, item_groups=item_groups
     )
     if pairs:
         linked = replace(linked, rounds=tuple(pairs[code] for code in linked.rounds))
-    common = common_fields(linked, level, unit, minimum_answers, minimum_annotators)
+    common = common_fields(linked, level)
     options: dict[str, Any] = {"level": level, "resamples": resamples, "rng": rng}
     spread, own_rounds = spread_of_equated_scores(linked)
     base_group = linked.group_of(linked.reference) if linked.rounds else ()
@@ -170,9 +150,7 @@ def equated_scores(
         _score(linked, system, own_rounds[system], spread, (se[system], df[system]), common)
         for system in range(len(linked.systems))
     )
-    sets, differences = ranks.rank_confidence_sets_from_spread(
-        spread.in_order(np.flatnonzero(on_scale)), level=level, unit=unit
-    )
+    sets, differences = ranks.rank_confidence_sets_from_spread(spread.in_order(np.flatnonzero(on_scale)), level=level)
     se_of_cells, _ = linked.spread.of_scores()
     return EquatedScores(
         systems=linked.systems,
@@ -240,10 +218,10 @@ def spread_of_equated_scores(linked: LinkedRounds) -> tuple[ranks.ScoreSpread, l
     return linked.spread.combined(weights, linked.systems), own_rounds
 
 
-def common_fields(linked: LinkedRounds, level: float, unit: str, answers: int, people: int) -> dict[str, Any]:
+def common_fields(linked: LinkedRounds, level: float) -> dict[str, Any]:
     """Return the fields that all estimates of linked rounds share."""
     return {
-        "unit": unit,
+        "unit": "annotator",
         "n": linked.spread.n_annotators,
         "n_clusters": linked.spread.n_annotators,
         "n_rows": linked.spread.n_rows,
@@ -251,8 +229,8 @@ def common_fields(linked: LinkedRounds, level: float, unit: str, answers: int, p
         "settings": {
             "level": level,
             "population": linked.spread.population,
-            "minimum_answers": answers,
-            "minimum_annotators": people,
+            "minimum_answers": MINIMUM,
+            "minimum_annotators": MINIMUM,
         },
     }
 
@@ -279,7 +257,7 @@ def _score(
     }
     value = float(spread.scores[system])
     if not spread.is_defined[system]:
-        reason = f"one {common['unit']} or one item alone has all answers of a cell; collect more answers"
+        reason = "one annotator or one item alone has all answers of a cell; collect more answers"
         return Estimate(status="not_identified", reason=reason, estimate=value, **named)
     estimate = _t(value, se, df, spread, null=None, **named)
     if is_on_scale or estimate.status != "ok":

@@ -11,6 +11,9 @@ from analysis.stats.arrays import BoolArray, FloatArray, IntArray, label_codes, 
 from analysis.stats.bradley_terry import connected_components
 from analysis.stats.leaderboard._rows import SCALE, equal_item_weights
 
+# An anchor's cell with fewer answers, or of fewer annotators, links nothing.
+MINIMUM = 2
+
 
 @dataclass(frozen=True, slots=True)
 class LinkedRounds:
@@ -18,8 +21,8 @@ class LinkedRounds:
 
     `spread` has the cells' scores in points. `system`, `round`, `n_answers`, `is_anchor` (C,) describe the cells: an
     anchor's cell has enough answers of enough annotators, and its system another such cell. `groups` are the rounds that
-    anchors link. `shifts` (R, C) are the weights of the cells in each round's shift against the first round of its
-    group, or against the reference in the reference's group.
+    anchors link, each in order. `reference` is the first round. `shifts` (R, C) are the weights of the cells in each
+    round's shift against the first round of its group.
     """
 
     systems: tuple[Any, ...]
@@ -80,26 +83,17 @@ def linked_rounds(
     annotators: npt.ArrayLike,
     rounds: npt.ArrayLike,
     *,
-    reference: object | None,
-    minimum_answers: int,
-    minimum_annotators: int,
     items_sampled: bool,
-    unit: str,
     item_groups: npt.ArrayLike | None = None,
 ) -> LinkedRounds:
     """Return the cells and their links. Raise ValueError with the argument for an invalid one."""
     array = vector(values, "values")
     validate_within_bounds(array, (0.0, 1.0), "values")
-    for minimum, name in ((minimum_answers, "minimum_answers"), (minimum_annotators, "minimum_annotators")):
-        if minimum < 2:
-            raise ValueError(f"{name}: {minimum} is less than 2")
     is_used = ~np.isnan(array)
     system_codes, _ = label_codes(np.asarray(systems), "systems", len(array))
     round_codes, _ = label_codes(np.asarray(rounds), "rounds", len(array))
     names, system_codes = np.unique(np.asarray(systems)[is_used], return_inverse=True)
     labels, round_codes = np.unique(np.asarray(rounds)[is_used], return_inverse=True)
-    if reference is not None and reference not in labels.tolist():
-        raise ValueError(f"reference: {reference!r} is not one of the rounds")
     cell_labels, cells = np.unique(system_codes * len(labels) + round_codes, return_inverse=True)
     all_cells = np.zeros(len(array), dtype=np.int64)
     all_cells[is_used] = cells
@@ -110,15 +104,13 @@ def linked_rounds(
         all_cells,
         (items if item_groups is None else item_groups) if items_sampled else None,
         weights=equal_item_weights(array, all_cells, items),
-        unit=unit,
     )
     system, of_round = np.divmod(cell_labels, max(1, len(labels)))
     n_answers = np.bincount(cells, minlength=len(cell_labels))
     people_codes, n_people = label_codes(people[is_used], "annotators", len(cells))
     n_annotators = np.bincount(np.unique(cells * max(1, n_people) + people_codes) // max(1, n_people))
-    is_enough = (n_answers >= minimum_answers) & (n_annotators >= minimum_annotators) & spread.is_defined
+    is_enough = (n_answers >= MINIMUM) & (n_annotators >= MINIMUM) & spread.is_defined
     is_anchor = is_enough & (np.bincount(system, is_enough, minlength=len(names))[system] > 1)
-    base = 0 if reference is None or not len(labels) else labels.tolist().index(reference)
     asked = np.zeros((len(names), len(labels)), dtype=np.bool_)
     asked[system[is_anchor], of_round[is_anchor]] = True
     linked = asked.T.astype(np.float64) @ asked.astype(np.float64) > 0
@@ -133,8 +125,8 @@ def linked_rounds(
         np.asarray(n_annotators, dtype=np.int64),
         is_anchor,
         groups,
-        base,
-        _shifts(system, of_round, n_answers, is_anchor, groups, base),
+        0,
+        _shifts(system, of_round, n_answers, is_anchor, groups),
     )
 
 
@@ -144,14 +136,12 @@ def _shifts(
     n_answers: IntArray,
     is_anchor: BoolArray,
     groups: tuple[tuple[int, ...], ...],
-    base: int,
 ) -> FloatArray:
     """Return the cells' weights in the rounds' shifts; each cell counts as often as it has answers."""
     n_rounds = sum(len(group) for group in groups)
     shifts = np.zeros((n_rounds, len(system)))
     for group in groups:
-        first = base if base in group else group[0]
-        others = [number for number in group if number != first]
+        others = group[1:]
         cells = np.flatnonzero(is_anchor & np.isin(of_round, group))
         if not others:
             continue

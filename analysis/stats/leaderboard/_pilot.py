@@ -131,7 +131,6 @@ def precision_for_cost(
     *,
     n_labels: Sequence[int],
     cost_per_label: float,
-    unit: str = "annotator",
 ) -> PrecisionForCost:
     """Estimate the standard error of a score against cost: the worst case before there are data, and as a pilot measures it.
 
@@ -159,7 +158,7 @@ def precision_for_cost(
     sd = SCALE * float(np.std(observed, ddof=1)) if len(observed) > 1 else None
     effect, reason = None, ""
     if people.design_effect is None:
-        reason = f"each {unit} gave one label, or there is one {unit}, so labels count as independent"
+        reason = "each annotator gave one label, or there is one annotator, so labels count as independent"
     if sd is None:
         reason = "fewer than two answers have no spread"
     else:
@@ -175,5 +174,5 @@ def precision_for_cost(
         n=people.n_clusters,
         n_rows=len(observed),
         reason=reason,
-        unit=unit,
+        unit="annotator",
     )

@@ -25,8 +25,6 @@ def system_score_in_points(
     items_sampled: bool = True,
     item_groups: npt.ArrayLike | None = None,
     resamples: int = bootstrap.RESAMPLES,
-    analysis: str = "leaderboard.score",
-    unit: str = "annotator",
 ) -> Estimate:
     """Score of one system: 100 times a mean of answers in 0..1.
 
@@ -49,8 +47,6 @@ def system_score_in_points(
         Labels of what is sampled in place of items, such as the document of each row's item. The items if None.
     resamples : int, default bootstrap.RESAMPLES
         Number of resamples of the paper's mode.
-    analysis, unit : str, optional
-        Labels that are copied to the record.
 
     Returns
     -------
@@ -87,7 +83,7 @@ def system_score_in_points(
         raise ValueError(f"mode: {mode!r} is not one of {', '.join(MODES)}")
     rows = ScoreRows.from_arrays(values, items, annotators, item_groups)
     common: dict[str, Any] = {
-        "analysis": analysis,
+        "analysis": "leaderboard.score",
         "estimand": "score, 0 to 100: mean of answers" if mode == "paper" else "score, 0 to 100: mean over items",
         "mode": mode,
         "n_rows": len(rows.values),
@@ -103,10 +99,10 @@ def system_score_in_points(
         null=None,
         level=level,
         bounds=BOUNDS,
-        analysis=analysis,
+        analysis="leaderboard.score",
         population="people_and_prompts" if items_sampled else "people",
         estimand=common["estimand"],
-        unit=unit,
+        unit="annotator",
     )
     detail: dict[str, Any] = {**found.detail, "n_items": rows.n_items, "n_missing": rows.n_missing}
     if found.estimate is not None:

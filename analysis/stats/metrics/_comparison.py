@@ -21,7 +21,6 @@ def compare_metrics(
     rng: np.random.Generator,
     statistic: str = "pearson",
     resamples: int = 999,
-    unit: str = "item",
     item_groups: npt.ArrayLike | None = None,
 ) -> Estimate:
     """Estimate the difference of two metrics' agreement with people, first - second, and test by permutation that it is 0.
@@ -54,7 +53,7 @@ def compare_metrics(
     common: dict[str, Any] = {
         "analysis": "metrics.compare",
         "estimand": f"difference of {statistic} with human scores, first metric - second metric",
-        "unit": unit,
+        "unit": "prompt",
         "n": tables.n_items,
         "n_rows": tables.n_cells,
         "settings": {"population": ITEMS, "statistic": statistic, "resamples": resamples},

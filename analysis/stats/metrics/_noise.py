@@ -22,7 +22,6 @@ def noise_corrected_correlation(
     metric: npt.ArrayLike,
     *,
     level: float = 0.95,
-    unit: str = "item",
     item_groups: npt.ArrayLike | None = None,
 ) -> Estimate:
     """Estimate Pearson's correlation that the systems' mean scores would have over all items like these, with an interval.
@@ -62,7 +61,7 @@ def noise_corrected_correlation(
     common: dict[str, Any] = {
         "analysis": "metrics.noise_corrected_correlation",
         "estimand": "Pearson's correlation of systems' mean scores over all items like these",
-        "unit": unit,
+        "unit": "prompt",
         "n": n,
         "n_rows": int(x.size),
         "settings": {"level": level, "population": ITEMS},

@@ -53,7 +53,6 @@ def metric_table(
     human_scores: Sequence[Estimate] | None = None,
     level: float = 0.95,
     resamples: int = 999,
-    unit: str = "item",
     item_groups: npt.ArrayLike | None = None,
 ) -> MetricTable:
     """Return each system's mean human score beside its metrics, and the metrics' agreement with people over systems.
@@ -82,7 +81,7 @@ def metric_table(
         raise ValueError("metrics: 'human' is the name of the people's column")
     if human_scores is not None and len(human_scores) != k:
         raise ValueError(f"human_scores: {len(human_scores)} estimates for {k} systems")
-    options: dict[str, Any] = {"level": level, "unit": unit, "item_groups": item_groups}
+    options: dict[str, Any] = {"level": level, "item_groups": item_groups}
     columns: dict[str, Sequence[Estimate]] = {
         "human": _means(scores, "human", **options) if human_scores is None else human_scores
     }
@@ -127,9 +126,7 @@ def metric_table(
     return MetricTable(tuple(rows), tuple(agreements))
 
 
-def _means(
-    table: FloatArray, name: str, *, level: float, unit: str, item_groups: npt.ArrayLike | None
-) -> list[Estimate]:
+def _means(table: FloatArray, name: str, *, level: float, item_groups: npt.ArrayLike | None) -> list[Estimate]:
     found = []
     for column in table.T:
         mean = clusters.clustered_mean(
@@ -138,7 +135,7 @@ def _means(
             level=level,
             analysis="metrics.table",
             estimand=f"mean score of the system, {name}",
-            unit=unit,
+            unit="prompt",
         )
         found.append(replace(mean, settings={**mean.settings, "population": ITEMS}))
     return found

@@ -28,7 +28,6 @@ def segment_level_kendall_tau(
     grouping: str = "item",
     level: float = 0.95,
     resamples: int = 999,
-    unit: str = "item",
     item_groups: npt.ArrayLike | None = None,
 ) -> Estimate:
     """Kendall's tau-b of single outputs, within items or over all cells.
@@ -46,8 +45,6 @@ def segment_level_kendall_tau(
         Confidence level of the interval, between 0 and 1.
     resamples : int, default 999
         Number of resamples.
-    unit : str, optional
-        Labels that are copied to the record.
     item_groups : array_like, shape (n_items,), optional
         Labels of what is drawn again in place of items, such as the document of each. The items if None.
 
@@ -69,7 +66,7 @@ def segment_level_kendall_tau(
     common: dict[str, Any] = {
         "analysis": "metrics.segment_tau",
         "estimand": "Kendall's tau-b within items" if grouping == "item" else "Kendall's tau-b over all outputs",
-        "unit": unit,
+        "unit": "prompt",
         "n_rows": tables.n_cells,
         "settings": {"population": ITEMS, "grouping": grouping, "level": level, "resamples": resamples},
     }
@@ -92,14 +89,12 @@ def tie_calibrated_accuracy(
     metric: npt.ArrayLike,
     *,
     rng: np.random.Generator,
-    grouping: str = "item",
     threshold: float | None = None,
     level: float = 0.95,
     resamples: int = 999,
-    unit: str = "item",
     item_groups: npt.ArrayLike | None = None,
 ) -> Estimate:
-    """Share of pairs of outputs on which metric and people agree: the same order, or a tie in both.
+    """Share of pairs of outputs of an item on which metric and people agree: the same order, or a tie in both.
 
     Parameters
     ----------
@@ -107,8 +102,6 @@ def tie_calibrated_accuracy(
         Scores; NaN is missing.
     rng : numpy.random.Generator
         Source of the random draws.
-    grouping : {"item", "none"}, default 'item'
-        "item": pairs within items, averaged over items. "none": all pairs; it has no interval.
     threshold : float, optional
         Largest difference of metric scores that is a tie. None calibrates it on these data (warning
         `calibrated_on_these_data`): the accuracy is then slightly too high.
@@ -116,8 +109,6 @@ def tie_calibrated_accuracy(
         Confidence level of the interval, between 0 and 1.
     resamples : int, default 999
         Number of resamples.
-    unit : str, optional
-        Labels that are copied to the record.
     item_groups : array_like, shape (n_items,), optional
         Labels of what is drawn again in place of items, such as the document of each. The items if None.
 
@@ -147,15 +138,15 @@ def tie_calibrated_accuracy(
     if threshold is not None:
         validate_non_negative(threshold=threshold)
     tables = ScoreTables.from_arrays(human, metric, item_groups)
-    pairs = OutputPairs.from_tables(tables, grouping)
+    pairs = OutputPairs.from_tables(tables, "item")
     common: dict[str, Any] = {
         "analysis": "metrics.tie_calibrated_accuracy",
         "estimand": "share of pairs of outputs called as people call them, ties included",
-        "unit": unit,
+        "unit": "prompt",
         "n_rows": tables.n_cells,
         "settings": {
             "population": ITEMS,
-            "grouping": grouping,
+            "grouping": "item",
             "threshold": threshold,
             "level": level,
             "resamples": resamples,
@@ -177,10 +168,6 @@ def tie_calibrated_accuracy(
     tied = apart <= chosen
     right = np.where(human_sign == 0, tied, agrees & ~tied)
     per_item = np.bincount(pairs.group, right, pairs.n_groups)[used] / sizes[used]
-    n = tables.n_items if grouping == "none" else int(used.sum())
-    interval = None
-    if grouping == "item":
-        interval = _interval(per_item, tables.groups[used], level, resamples, rng)
     detail = {
         "threshold": chosen,
         "concordant": int(np.sum(agrees & ~tied)),
@@ -190,7 +177,14 @@ def tie_calibrated_accuracy(
         "ties_both": int(np.sum((human_sign == 0) & tied)),
         "n_pairs": len(right),
     }
-    return Estimate(estimate=float(per_item.mean()), interval=interval, n=n, warnings=warnings, detail=detail, **common)
+    return Estimate(
+        estimate=float(per_item.mean()),
+        interval=_interval(per_item, tables.groups[used], level, resamples, rng),
+        n=int(used.sum()),
+        warnings=warnings,
+        detail=detail,
+        **common,
+    )
 
 
 def _interval(

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats.arrays import BoolArray, matrix, validate_level
+from analysis.stats.arrays import BoolArray, validate_level
 from analysis.stats.bootstrap import multinomial_weights, percentile_interval
 from analysis.stats.metrics._flips import (
     mask_of_scored_pairs_by_item,
@@ -24,6 +24,7 @@ from analysis.stats.results import Estimate, ResultWarning
 # With fewer systems a correlation is not estimated: it would be a line through two or three points.
 MIN_SYSTEMS = 4
 STATISTICS = ("pearson", "spearman", "kendall", "pairwise_accuracy")
+SENSITIVITY_SIGNIFICANCE = 0.05
 
 
 def system_level_correlations(
@@ -33,7 +34,6 @@ def system_level_correlations(
     rng: np.random.Generator,
     level: float = 0.95,
     resamples: int = 999,
-    unit: str = "item",
     item_groups: npt.ArrayLike | None = None,
 ) -> dict[str, Estimate]:
     """Pearson's, Spearman's and Kendall's (tau-b) correlation of the systems' mean scores.
@@ -50,8 +50,6 @@ def system_level_correlations(
         Share of the resamples within `detail["item_range"]`, between 0 and 1.
     resamples : int, default 999
         Number of resamples.
-    unit : str, optional
-        Labels that are copied to the record.
     item_groups : array_like, shape (n_items,), optional
         Labels of what is drawn again in place of items, such as the document of each. The items if None.
 
@@ -79,7 +77,7 @@ def system_level_correlations(
     """
     tables = ScoreTables.from_arrays(human, metric, item_groups)
     return {
-        name: _of_systems(tables, name, minimum=MIN_SYSTEMS, level=level, resamples=resamples, rng=rng, unit=unit)
+        name: _of_systems(tables, name, minimum=MIN_SYSTEMS, level=level, resamples=resamples, rng=rng)
         for name in ("pearson", "spearman", "kendall")
     }
 
@@ -89,11 +87,8 @@ def pairwise_accuracy(
     metric: npt.ArrayLike,
     *,
     rng: np.random.Generator,
-    human_pvalues: npt.ArrayLike | None = None,
-    sensitivity_significance: float = 0.05,
     level: float = 0.95,
     resamples: int = 999,
-    unit: str = "item",
     item_groups: npt.ArrayLike | None = None,
 ) -> Estimate:
     """Share of pairs of systems that the metric orders as people do; a tie agrees only with a tie.
@@ -104,17 +99,10 @@ def pairwise_accuracy(
         As in `system_level_correlations`.
     rng : numpy.random.Generator
         Source of the random draws.
-    human_pvalues : array_like, shape (K, K), optional
-        Two-sided p-values of human differences, from an analysis by annotators. None uses sign flips of the items'
-        differences.
-    sensitivity_significance : float, default 0.05
-        Significance level for the pairs of the sensitivity.
     level : float, default 0.95
         Share of the resamples within `detail["item_range"]`, between 0 and 1.
     resamples : int, default 999
         Number of resamples.
-    unit : str, optional
-        Labels that are copied to the record.
     item_groups : array_like, shape (n_items,), optional
         Labels of what is drawn again in place of items, such as the document of each. The items if None.
 
@@ -122,12 +110,13 @@ def pairwise_accuracy(
     -------
     Estimate
         The accuracy of the observed means, without an interval, as in `system_level_correlations`; `n` counts items,
-        `detail["n_pairs"]` pairs. The sensitivity uses only pairs with significant human differences.
+        `detail["n_pairs"]` pairs. The sensitivity uses only pairs whose human differences are significant at .05 by
+        sign flips of the items' differences.
 
     Raises
     ------
     ValueError
-        If `sensitivity_significance` is not in 0..1 or the shapes differ.
+        If the shapes differ.
 
     References
     ----------
@@ -140,21 +129,11 @@ def pairwise_accuracy(
     >>> round(result.estimate, 3), result.detail["n_pairs"]
     (0.667, 3)
     """
-    if not 0 < sensitivity_significance < 1:
-        raise ValueError(f"significance: {sensitivity_significance!r} is not strictly between 0 and 1")
     tables = ScoreTables.from_arrays(human, metric, item_groups)
-    k = tables.n_systems
-    if human_pvalues is None:
-        differences = tables.sums_by_group(system_pair_differences_or_zero(tables.human))
-        upper = sign_flip_upper_tail_pvalues(differences, resamples=resamples, rng=rng)
-        pvalues = 2 * np.minimum(upper, 1 - upper)
-    else:
-        pvalues = matrix(human_pvalues, "human_pvalues")
-        if pvalues.shape != (k, k):
-            raise ValueError(f"human_pvalues: shape {pvalues.shape} for {k} systems")
-        pvalues = pvalues[np.triu_indices(k, 1)]
-    clear = np.nan_to_num(pvalues, nan=1.0) < sensitivity_significance
-    common: dict[str, Any] = {"minimum": 2, "level": level, "resamples": resamples, "rng": rng, "unit": unit}
+    differences = tables.sums_by_group(system_pair_differences_or_zero(tables.human))
+    upper = sign_flip_upper_tail_pvalues(differences, resamples=resamples, rng=rng)
+    clear = 2 * np.minimum(upper, 1 - upper) < SENSITIVITY_SIGNIFICANCE
+    common: dict[str, Any] = {"minimum": 2, "level": level, "resamples": resamples, "rng": rng}
     restricted = _of_systems(tables, "pairwise_accuracy", chosen=clear, **common)
     return _of_systems(tables, "pairwise_accuracy", sensitivity=(restricted,), **common)
 
@@ -165,7 +144,6 @@ def soft_pairwise_accuracy(
     *,
     rng: np.random.Generator,
     resamples: int = 999,
-    unit: str = "item",
     item_groups: npt.ArrayLike | None = None,
 ) -> Estimate:
     """Soft pairwise accuracy: 1 - mean |p_human - p_metric| over pairs of systems.
@@ -178,8 +156,6 @@ def soft_pairwise_accuracy(
         Source of the random draws.
     resamples : int, default 999
         Number of resamples.
-    unit : str, optional
-        Labels that are copied to the record.
     item_groups : array_like, shape (n_items,), optional
         Labels of what is drawn again in place of items, such as the document of each. The items if None.
 
@@ -218,7 +194,7 @@ def soft_pairwise_accuracy(
     common: dict[str, Any] = {
         "analysis": "metrics.soft_pairwise_accuracy",
         "estimand": "1 - mean difference of one-sided p-values over pairs of systems",
-        "unit": unit,
+        "unit": "prompt",
         "n": tables.n_items,
         "n_rows": tables.n_cells,
         "settings": {"population": ITEMS, "resamples": resamples},
@@ -260,7 +236,6 @@ def _of_systems(
     level: float,
     resamples: int,
     rng: np.random.Generator,
-    unit: str,
     chosen: BoolArray | None = None,
     sensitivity: tuple[Estimate, ...] = (),
 ) -> Estimate:
@@ -269,7 +244,7 @@ def _of_systems(
     common: dict[str, Any] = {
         "analysis": f"metrics.{statistic}" + ("" if chosen is None else ".significant"),
         "estimand": _ESTIMANDS[statistic] + ("" if chosen is None else ", of those that people clearly tell apart"),
-        "unit": unit,
+        "unit": "prompt",
         "n": tables.n_items,
         "n_rows": tables.n_cells,
         "settings": {"population": ITEMS, "level": level, "resamples": resamples},

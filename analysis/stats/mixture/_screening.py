@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats.arrays import BoolArray, FloatArray, IntArray
-from analysis.stats.mixture._fit import MAX_CONCENTRATION, MixtureFit, fit_beta_mixture
+from analysis.stats.mixture._fit import MixtureFit, fit_beta_mixture
 from analysis.stats.mixture._priors import (
     CUTOFF,
     MODELS,
@@ -77,7 +77,6 @@ def screen_annotators_by_question_type(
     cutoff: float = CUTOFF,
     rule: str | None = None,
     starts: int = 10,
-    max_concentration: float = MAX_CONCENTRATION,
 ) -> Screening:
     """Flag annotators who are noisy on positive or on negative test questions.
 
@@ -96,7 +95,7 @@ def screen_annotators_by_question_type(
         Accuracy below which an annotator is noisy by the rate criterion.
     cutoff, rule : float, optional
         As in `is_noisy`.
-    starts, max_concentration : int, optional
+    starts : int, optional
         As in `fit_beta_mixture`.
 
     Returns
@@ -147,7 +146,6 @@ def screen_annotators_by_question_type(
             rng=rng,
             method=method,
             starts=starts,
-            max_concentration=max_concentration,
         )
         fits.append(fit)
         if fit.mixture is not None:

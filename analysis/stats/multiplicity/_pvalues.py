@@ -7,15 +7,13 @@ import numpy as np
 from analysis.stats.arrays import FloatArray
 
 
-def holm(pvalues: Sequence[float | None], *, size: int | None = None) -> list[float | None]:
+def holm(pvalues: Sequence[float | None]) -> list[float | None]:
     """Holm's step-down adjustment, which controls the family-wise error.
 
     Parameters
     ----------
     pvalues : sequence[float or None]
         P-values; None is a planned test that is missing.
-    size : int, optional
-        Number of planned tests; the number of p-values if None.
 
     Returns
     -------
@@ -38,22 +36,22 @@ def holm(pvalues: Sequence[float | None], *, size: int | None = None) -> list[fl
     >>> holm([0.02, None])
     [0.04, None]
     """
-    return _adjust(pvalues, size, _holm)
+    return _adjust(pvalues, _holm)
 
 
-def bonferroni(pvalues: Sequence[float | None], *, size: int | None = None) -> list[float | None]:
+def bonferroni(pvalues: Sequence[float | None]) -> list[float | None]:
     """Return Bonferroni's adjusted p-values, min(1, m p), in the same order.
 
-    A p-value of None is a planned test that is missing, and `size` is the number m of planned tests. Clark et al. 2021,
-    section 2.4, has m = 15.
+    A p-value of None is a planned test that is missing; it counts in the number m of tests. Clark et al. 2021, section
+    2.4, has m = 15.
 
-    >>> bonferroni([0.02, 0.4], size=4)
-    [0.08, 1.0]
+    >>> bonferroni([0.02, 0.4, None, None])
+    [0.08, 1.0, None, None]
     """
-    return _adjust(pvalues, size, lambda array: array * len(array))
+    return _adjust(pvalues, lambda array: array * len(array))
 
 
-def hommel(pvalues: Sequence[float | None], *, size: int | None = None) -> list[float | None]:
+def hommel(pvalues: Sequence[float | None]) -> list[float | None]:
     """Return Hommel's adjusted p-values, in the same order, which control the family-wise error if Simes' test is valid.
 
     Simes' test has to be valid for every part of the family. It is so for independent and for positively dependent
@@ -62,14 +60,14 @@ def hommel(pvalues: Sequence[float | None], *, size: int | None = None) -> list[
     that contain the test; among the parts with j tests, the one with the j - 1 largest other p-values decides, so m
     parts are enough (Hommel 1988, Biometrika 75, 383-386; Wright 1992, Biometrics 48, 1005-1013; Simes 1986, Biometrika
     73, 751-754). The method is never less powerful than Holm's. A p-value of None is a planned test that is missing and
-    counts as 1, and `size`, the number of planned tests, must not be less than the number of p-values.
+    counts as 1.
 
     >>> hommel([0.01, 0.02, 0.03, 0.04]), [round(p, 4) for p in holm([0.01, 0.02, 0.03, 0.04])]
     ([0.04, 0.04, 0.04, 0.04], [0.04, 0.06, 0.06, 0.06])
     >>> hommel([0.02, None])
     [0.04, None]
     """
-    return _adjust(pvalues, size, _hommel)
+    return _adjust(pvalues, _hommel)
 
 
 def behind_gate(pvalues: Sequence[float | None], gate_pvalue: float) -> list[float | None]:
@@ -166,19 +164,18 @@ def adjust_among(
     ]
 
 
-def benjamini_hochberg(pvalues: Sequence[float | None], *, size: int | None = None) -> list[float | None]:
+def benjamini_hochberg(pvalues: Sequence[float | None]) -> list[float | None]:
     """Return Benjamini and Hochberg's adjusted p-values for the false discovery rate, in the same order.
 
-    A p-value of None is a planned test that is missing, and `size` is the number of planned tests. The method is for
-    exploration only, and reports label it so.
+    A p-value of None is a planned test that is missing. The method is for exploration only, and reports label it so.
 
     >>> [round(p, 5) for p in benjamini_hochberg([0.0004, 0.03, 0.012, 0.2, 0.049])]
     [0.002, 0.05, 0.03, 0.2, 0.06125]
     """
-    return _adjust(pvalues, size, _benjamini_hochberg)
+    return _adjust(pvalues, _benjamini_hochberg)
 
 
-METHODS: Mapping[str, Callable[..., list[float | None]]] = {
+METHODS: Mapping[str, Callable[[Sequence[float | None]], list[float | None]]] = {
     "holm": holm,
     "bonferroni": bonferroni,
     "hommel": hommel,
@@ -186,20 +183,15 @@ METHODS: Mapping[str, Callable[..., list[float | None]]] = {
 }
 
 
-def _adjust(
-    pvalues: Sequence[float | None], size: int | None, rule: Callable[[FloatArray], FloatArray]
-) -> list[float | None]:
-    planned = len(pvalues) if size is None else size
-    if planned < len(pvalues):
-        raise ValueError(f"size: {planned} is less than the {len(pvalues)} tests given; a family never shrinks")
-    filled = np.ones(planned)
+def _adjust(pvalues: Sequence[float | None], rule: Callable[[FloatArray], FloatArray]) -> list[float | None]:
+    filled = np.ones(len(pvalues))
     for position, pvalue in enumerate(pvalues):
         if pvalue is None or pvalue != pvalue:
             continue
         if not 0 <= pvalue <= 1:
             raise ValueError(f"pvalues: row {position} is {pvalue!r}, not in 0..1")
         filled[position] = pvalue
-    after = np.minimum(1.0, rule(filled)) if planned else filled
+    after = np.minimum(1.0, rule(filled)) if len(filled) else filled
     return [
         None if pvalue is None or pvalue != pvalue else float(after[position])
         for position, pvalue in enumerate(pvalues)

@@ -20,10 +20,8 @@ def compute_group_sequential_power(
     looks: Sequence[int],
     *,
     shape: str = "obrien_fleming",
-    answers_each: int = 1,
     is_one_sided: bool = False,
     options: PlanOptions | None = None,
-    protocol: str = "mean",
 ) -> Plan:
     """Compute the power of a test of a mean with planned looks, and the expected numbers of units and labels.
 
@@ -55,14 +53,14 @@ def compute_group_sequential_power(
     total_power = float(leaving.sum())
     expected = float(leaving @ at) + (1 - total_power) * float(at[-1])
     return Plan(
-        protocol=protocol,
+        protocol="mean",
         estimand="mean of one value a unit, against its null, at planned looks",
         method="simulation",
         unit="annotator",
         n=int(at[-1]),
         effect=difference,
         power=total_power,
-        labels=expected * answers_each,
+        labels=expected,
         significance=chosen.significance,
         tests=chosen.tests,
         wanted=chosen.wanted,
@@ -75,7 +73,7 @@ def compute_group_sequential_power(
             "sd": sd,
             "looks": [int(look) for look in at],
             "shape": shape,
-            "answers_each": answers_each,
+            "answers_each": 1,
             "is_one_sided": is_one_sided,
         },
     )

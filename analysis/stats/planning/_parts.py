@@ -98,13 +98,11 @@ def plan_parts(
     seed: int,
     runs: int = RUNS,
     other_runs: int = OTHER_RUNS,
-    spa_prompts_each: int = 4,
 ) -> tuple[PlanPart, ...]:
     """Return the pieces of work of a plan, the planned size first; each can run in another process.
 
     `seed` is stored with the plan. `runs` and `other_runs` are the simulated studies of the planned size, and of each
-    other size; `spa_prompts_each` is the number of prompts that each person reads in the size with SPA among the other
-    protocols.
+    other size.
 
     >>> size = StudySize(protocol="two_choice", people=36, prompts=60, prompts_each=20)
     >>> parts = plan_parts(size, Target(), Variation(), seed=1)
@@ -121,10 +119,7 @@ def plan_parts(
     todo += [("people", other, target, other_runs) for other in other_people(size)]
     todo += [("prompts", other, target, other_runs) for other in other_prompts(size)]
     if target.goal == "difference":
-        todo += [
-            ("protocol", o, replace(target, stopping="none"), other_runs)
-            for o in other_protocols(size, spa_prompts_each)
-        ]
+        todo += [("protocol", o, replace(target, stopping="none"), other_runs) for o in other_protocols(size)]
     alone = {
         "needed_people": needed_people(size, target, variation),
         "needed_prompts": needed_prompts(size, target, variation),

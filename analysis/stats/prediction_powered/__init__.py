@@ -2,8 +2,8 @@
 
 A judge is a metric or a language model. The combined estimate is the human one, corrected by how far the judges' scores of the
 labelled outputs differ from those of all outputs. It is unbiased for any judge, because people, not judges, set its level;
-a good judge makes it more precise. The labelled outputs must be a random sample of all, with equal or declared
-probabilities. Each record gives the human-only estimate first.
+a good judge makes it more precise. The labelled outputs must be a random sample of all, with equal probabilities. Each
+record gives the human-only estimate first.
 
 References: Angelopoulos, Bates, Fannjiang, Jordan and Zrnic 2023, Prediction-powered inference; Angelopoulos, Duchi and
 Zrnic 2023, PPI++ (the weight); Zrnic and Candès 2024, Cross-prediction-powered inference (weights from other outputs).

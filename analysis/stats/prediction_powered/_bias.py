@@ -16,6 +16,7 @@ from analysis.stats.prediction_powered._sample import LabelledSample, labelled_s
 from analysis.stats.results import Estimate, Record, ResultWarning
 
 Bounds = tuple[float, float] | None
+OUTSIDE = "the judge's scores are outside the declared scale"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,13 +46,9 @@ def judge_bias_by_group(
     groups: npt.ArrayLike,
     names: Sequence[str] | None = None,
     prompts: npt.ArrayLike | None = None,
-    inclusion: npt.ArrayLike | None = None,
     level: float = 0.95,
     bounds: Bounds = None,
-    judge_bounds: Bounds = None,
     families: Mapping[str, str] | None = None,
-    analysis: str = "prediction_powered.bias",
-    unit: str = "annotator",
 ) -> tuple[GroupBias, ...]:
     """Estimate the bias of each judge in each group of items: a system, or a subgroup such as long texts.
 
@@ -73,19 +70,16 @@ def judge_bias_by_group(
     scores = np.asarray(judges, dtype=np.float64)
     codes, n_groups = label_codes(groups, "groups", len(scores))
     called = np.unique(np.asarray(groups)).tolist()
-    sample = labelled_sample(
-        values, annotators, items, judges, prompts=prompts, inclusion=inclusion, names=names, groups=codes
-    )
+    sample = labelled_sample(values, annotators, items, judges, prompts=prompts, names=names, groups=codes)
     if bounds is not None:
         validate_within_bounds(sample.values, bounds, "values")
-    options: dict[str, Any] = {"level": level, "unit": unit}
     found = []
     for column, judge in enumerate(sample.names):
         for group in range(n_groups):
             is_group = sample.groups == group
             own = sample.of_items(is_group)
-            bias = bias_of_judge(own, column, bounds, judge_bounds, analysis=analysis, **options)
-            favour = _favour(sample, column, group, bounds, judge_bounds, analysis=f"{analysis}.favour", **options)
+            bias = bias_of_judge(own, column, bounds, level=level, analysis="prediction_powered.bias")
+            favour = _favour(sample, column, group, bounds, level=level)
             name = str(called[group])
             families = families or {}
             is_own = judge in families and families[judge] == families.get(name)
@@ -120,18 +114,16 @@ def bias_of_judge(
     sample: LabelledSample,
     column: int,
     bounds: Bounds,
-    judge_bounds: Bounds,
     *,
     level: float,
-    unit: str,
     analysis: str,
 ) -> Estimate:
     """Return the mean of judge minus human over all labels, with the test that it is 0."""
-    kind = unit if sample.annotators is not None else sample.samples.removesuffix("s")
+    kind = "annotator" if sample.annotators is not None else sample.samples.removesuffix("s")
     labels: dict[str, Any] = {"analysis": analysis, "estimand": "mean of judge minus human", "unit": kind}
-    scores, reason = _on_human_scale(sample.judges[:, column], bounds, judge_bounds)
-    if scores is None:
-        return Estimate(status="not_applicable", reason=reason, n=0, **labels)
+    scores = sample.judges[:, column]
+    if _is_outside(scores, bounds):
+        return Estimate(status="not_applicable", reason=OUTSIDE, n=0, **labels)
     ends = None if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
     gaps = scores[sample.items] - sample.values
     options: dict[str, Any] = {"weights": sample.weights, "null": 0.0, "level": level, "bounds": ends, **labels}
@@ -147,38 +139,31 @@ def _favour(
     column: int,
     group: int,
     bounds: Bounds,
-    judge_bounds: Bounds,
     *,
     level: float,
-    unit: str,
-    analysis: str,
 ) -> Estimate:
     """Return the bias in a group minus the mean bias in the other groups."""
-    labels: dict[str, Any] = {"analysis": analysis, "estimand": "bias here minus bias in the other groups"}
-    scores, reason = _on_human_scale(sample.judges[:, column], bounds, judge_bounds)
+    labels: dict[str, Any] = {
+        "analysis": "prediction_powered.bias.favour",
+        "estimand": "bias here minus bias in the other groups",
+    }
+    scores = sample.judges[:, column]
     others = [other for other in np.unique(sample.row_groups).tolist() if other != group]
-    if scores is None or not others:
-        reason = reason or "there is no other group with labels"
-        return Estimate(status="not_applicable", reason=reason, n=0, unit=unit, **labels)
+    is_outside = _is_outside(scores, bounds)
+    if is_outside or not others:
+        reason = OUTSIDE if is_outside else "there is no other group with labels"
+        return Estimate(status="not_applicable", reason=reason, n=0, unit="annotator", **labels)
     contrast = np.zeros(sample.n_groups)
     contrast[group], contrast[others] = 1.0, -1.0 / len(others)
     gaps = replace(sample, values=scores[sample.items] - sample.values)
     found = combine(gaps, contrast, weights=np.zeros(len(sample.names)))
     if found is None:
         reason = "a group has labels of one annotator or one prompt only"
-        return Estimate(status="n_lt_2", reason=reason, n=0, unit=unit, **labels)
+        return Estimate(status="n_lt_2", reason=reason, n=0, unit="annotator", **labels)
     ends = None if bounds is None else (2 * (bounds[0] - bounds[1]), 2 * (bounds[1] - bounds[0]))
-    return contrast_estimate(sample, found, null=0.0, level=level, bounds=ends, unit=unit, **labels)
+    return contrast_estimate(sample, found, null=0.0, level=level, bounds=ends, **labels)
 
 
-def _on_human_scale(scores: FloatArray, bounds: Bounds, judge_bounds: Bounds) -> tuple[FloatArray | None, str]:
-    """Return a judge's scores on the human scale, or None with the reason."""
-    ends = bounds if judge_bounds is None else judge_bounds
-    if ends is not None and (scores.min() < ends[0] or scores.max() > ends[1]):
-        return None, "the judge's scores are outside the declared scale"
-    if judge_bounds is None:
-        return scores, ""
-    if bounds is None:
-        return None, "the human scale has no declared ends"
-    low, high = judge_bounds
-    return bounds[0] + (scores - low) / (high - low) * (bounds[1] - bounds[0]), ""
+def _is_outside(scores: FloatArray, bounds: Bounds) -> bool:
+    """Return whether a judge's scores are outside the human scale, if its ends are declared."""
+    return bounds is not None and bool(scores.min() < bounds[0] or scores.max() > bounds[1])

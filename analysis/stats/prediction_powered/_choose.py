@@ -98,7 +98,6 @@ def contrast_estimate(
     null: float | None,
     level: float,
     bounds: tuple[float, float] | None,
-    unit: str,
     **labels: Any,
 ) -> Estimate:
     """Return the t interval and the t test of a combination."""
@@ -108,7 +107,7 @@ def contrast_estimate(
     )
     warnings: tuple[ResultWarning, ...] = ()
     if sample.annotators is not None:
-        warnings = two_way_warnings(sample.annotators, sample.row_prompts, unit=unit)
+        warnings = two_way_warnings(sample.annotators, sample.row_prompts)
     if found.skewness > MAX_SKEWNESS:
         warnings = (*warnings, ResultWarning("small_n_skew", "warn", {"skewness": found.skewness}))
     detail = {
@@ -122,7 +121,7 @@ def contrast_estimate(
     }
     common: dict[str, Any] = {
         **labels,
-        "unit": unit if found.n_annotators is not None else sample.samples.removesuffix("s"),
+        "unit": "annotator" if found.n_annotators is not None else sample.samples.removesuffix("s"),
         "n": found.n_prompts if found.n_annotators is None else found.n_annotators,
         "n_clusters": min(found.n_prompts, found.n_annotators or found.n_prompts),
         "n_rows": len(sample.values),

@@ -42,16 +42,12 @@ def prediction_powered_differences(
     systems: npt.ArrayLike,
     prompts: npt.ArrayLike,
     names: Sequence[str] | None = None,
-    inclusion: npt.ArrayLike | None = None,
     strata: npt.ArrayLike | None = None,
     weights: npt.ArrayLike | None = None,
     level: float = 0.95,
     bounds: Bounds = None,
-    judge_bounds: Bounds = None,
     price: float | None = None,
     families: Mapping[str, str] | None = None,
-    analysis: str = "prediction_powered.difference",
-    unit: str = "annotator",
 ) -> tuple[PairOfSystems, ...]:
     """Estimate the difference of the mean human scores of each two systems that answered the same prompts.
 
@@ -84,7 +80,6 @@ def prediction_powered_differences(
         items,
         judges,
         prompts=prompts,
-        inclusion=inclusion,
         names=names,
         groups=codes,
         strata=strata,
@@ -93,18 +88,17 @@ def prediction_powered_differences(
         validate_within_bounds(sample.values, bounds, "values")
     declared = declared_weights(weights, sample)
     ends = None if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
-    options: dict[str, Any] = {"null": 0.0, "level": level, "bounds": ends, "unit": unit}
+    analysis = "prediction_powered.difference"
+    options: dict[str, Any] = {"null": 0.0, "level": level, "bounds": ends}
+    options["estimand"] = "difference of the mean human scores of all items"
     results = []
     for first, second in itertools.combinations(range(n_systems), 2):
         own = _of_two(sample, first, second)
-        estimand = "difference of the mean human scores of all items"
-        human = _human_difference(own, analysis=f"{analysis}.human_only", estimand=estimand, **options)
+        human = _human_difference(own, analysis=f"{analysis}.human_only", **options)
         contrast = np.array([1.0, -1.0])
         found = combine(own, contrast, weights=declared) if human.interval else None
-        uses = uses_of_judges(own, bounds, judge_bounds, level=level, unit=unit, analysis=analysis)
-        result = build_record(
-            own, human, found, judges=uses, price=price, analysis=analysis, estimand=estimand, **options
-        )
+        uses = uses_of_judges(own, bounds, level=level, analysis=analysis)
+        result = build_record(own, human, found, judges=uses, price=price, analysis=analysis, **options)
         results.append(_pair(called[first], called[second], result, families or {}))
     return _adjusted(results)
 
@@ -119,14 +113,10 @@ def prediction_powered_preferences(
     seconds: npt.ArrayLike,
     prompts: npt.ArrayLike,
     names: Sequence[str] | None = None,
-    inclusion: npt.ArrayLike | None = None,
     strata: npt.ArrayLike | None = None,
-    weights: npt.ArrayLike | None = None,
     level: float = 0.95,
     price: float | None = None,
     families: Mapping[str, str] | None = None,
-    analysis: str = "prediction_powered.preference",
-    unit: str = "annotator",
 ) -> tuple[PairOfSystems, ...]:
     """Estimate the share of preferences for the first of each two systems, from verdicts of people and of judges on pairs.
 
@@ -154,9 +144,7 @@ def prediction_powered_preferences(
     if len(same):
         raise ValueError(f"firsts: row {int(same[0])} compares a system with itself")
     called = [str(name) for name in np.unique(both).tolist()]
-    sample = labelled_sample(
-        values, annotators, items, judges, prompts=prompts, inclusion=inclusion, names=names, strata=strata
-    )
+    sample = labelled_sample(values, annotators, items, judges, prompts=prompts, names=names, strata=strata)
     validate_within_bounds(sample.values, (0, 1), "values")
     validate_within_bounds(sample.judges, (0, 1), "judges")
     is_turned = first > second
@@ -165,7 +153,6 @@ def prediction_powered_preferences(
         values=np.where(is_turned[sample.items], 1 - sample.values, sample.values),
         judges=np.where(is_turned[:, None], 1 - sample.judges, sample.judges),
     )
-    chances = None if inclusion is None else np.asarray(inclusion, dtype=np.float64)
     pairs = np.minimum(first, second) * n_systems + np.maximum(first, second)
     results = []
     for pair in np.unique(pairs).tolist():
@@ -178,16 +165,13 @@ def prediction_powered_preferences(
             judges=own.judges,
             names=own.names,
             prompts=own.prompts,
-            inclusion=None if chances is None else chances[is_pair],
             strata=own.strata,
-            weights=weights,
             null=0.5,
             level=level,
             bounds=(0, 1),
             price=price,
-            analysis=analysis,
+            analysis="prediction_powered.preference",
             estimand="share of preferences for the first system, ties half",
-            unit=unit,
         )
         results.append(_pair(called[pair // n_systems], called[pair % n_systems], result, families or {}))
     return _adjusted(results)
@@ -199,12 +183,12 @@ def _of_two(sample: LabelledSample, first: int, second: int) -> LabelledSample:
     return replace(sample.of_items(is_used), groups=(sample.groups[is_used] == second).astype(np.int64))
 
 
-def _human_difference(sample: LabelledSample, *, unit: str, **options: Any) -> Estimate:
+def _human_difference(sample: LabelledSample, **options: Any) -> Estimate:
     """Return the difference of people alone, by the variance of the headlines."""
     found = combine(sample, np.array([1.0, -1.0]), weights=np.zeros(len(sample.names)))
     if found is not None:
-        return contrast_estimate(sample, found, unit=unit, **options)
-    labels = {"analysis": options["analysis"], "estimand": options["estimand"], "unit": unit}
+        return contrast_estimate(sample, found, **options)
+    labels = {"analysis": options["analysis"], "estimand": options["estimand"], "unit": "annotator"}
     has_both = len(np.unique(sample.row_groups)) == 2
     status, reason = ("n_lt_2", "one annotator or one prompt has all labels of a system")
     if not has_both:

@@ -27,17 +27,14 @@ def prediction_powered_mean(
     judges: npt.ArrayLike,
     names: Sequence[str] | None = None,
     prompts: npt.ArrayLike | None = None,
-    inclusion: npt.ArrayLike | None = None,
     strata: npt.ArrayLike | None = None,
     weights: npt.ArrayLike | None = None,
     null: float | None = None,
     level: float = 0.95,
     bounds: Bounds = None,
-    judge_bounds: Bounds = None,
     price: float | None = None,
     analysis: str = "prediction_powered.mean",
     estimand: str = "mean human score of all items",
-    unit: str = "annotator",
 ) -> CombinedEstimate:
     """Mean human score of all items, from people's labels of a random part and judges' scores of all.
 
@@ -56,8 +53,6 @@ def prediction_powered_mean(
         Names of the judges.
     prompts : array_like, shape (n_items,), optional
         Prompt of each item. Each item has a prompt of its own if None.
-    inclusion : array_like, shape (n_items,), optional
-        Declared probability of each item to be labelled. Equal if None.
     strata : array_like, shape (n_items,), optional
         Stratum of each item, such as the domain of its prompt. Means are brought to the strata's shares of all items. A stratum
         with fewer than five labelled prompts is joined with others; none is used with fewer than ten prompts for each.
@@ -67,12 +62,11 @@ def prediction_powered_mean(
         Value of the null hypothesis. There is no test if None.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    bounds, judge_bounds : tuple[float, float], optional
-        Ends of the human scale and of the judges' scale. The bias of a judge is on the human scale; the judges' scale is the
-        human one if it is not declared.
+    bounds : tuple[float, float], optional
+        Ends of the human scale. A judge with a score outside has no bias on it.
     price : float, optional
         Price of a label.
-    analysis, estimand, unit : str, optional
+    analysis, estimand : str, optional
         Labels that are copied to the record.
 
     Returns
@@ -85,11 +79,11 @@ def prediction_powered_mean(
     Raises
     ------
     ValueError
-        If a judge has no score for an item, a position, a probability or a label is outside its range, or lengths differ.
+        If a judge has no score for an item, a position or a label is outside its range, or lengths differ.
 
     Notes
     -----
-    An item counts as much as any other: a label has the weight 1 / (inclusion probability x labels of the item). With
+    An item counts as much as any other: a label has the weight 1 / labels of the item. With
     z = y - l'(f - mean of f over all items), the estimate is the weighted mean of z. The weights l are least squares of the prompts'
     contributions, without the prompt of the label (cross-fitting), so the estimate is unbiased up to order 1 / n_items. With fewer
     than ten labelled prompts for each judge, the mean of the standardised judges has one weight. The variance is the two-way one of the headlines (`clusters.two_way_jackknife`): a prompt contributes through its labels and through its share
@@ -109,19 +103,17 @@ def prediction_powered_mean(
     (40, True, True)
     """
     validate_level(level)
-    sample = labelled_sample(
-        values, annotators, items, judges, prompts=prompts, inclusion=inclusion, names=names, strata=strata
-    )
+    sample = labelled_sample(values, annotators, items, judges, prompts=prompts, names=names, strata=strata)
     if bounds is not None:
         validate_within_bounds(sample.values, bounds, "values")
-    options: dict[str, Any] = {"null": null, "level": level, "bounds": bounds, "unit": unit}
+    options: dict[str, Any] = {"null": null, "level": level, "bounds": bounds}
     human = human_mean(sample, analysis=f"{analysis}.human_only", estimand=estimand, **options)
     found = combine(sample, np.ones(1), weights=declared_weights(weights, sample)) if human.interval else None
     return build_record(
         sample,
         human,
         found,
-        judges=uses_of_judges(sample, bounds, judge_bounds, level=level, unit=unit, analysis=analysis),
+        judges=uses_of_judges(sample, bounds, level=level, analysis=analysis),
         price=price,
         analysis=analysis,
         estimand=estimand,
@@ -129,7 +121,7 @@ def prediction_powered_mean(
     )
 
 
-def human_mean(sample: LabelledSample, *, analysis: str, unit: str, **options: Any) -> Estimate:
+def human_mean(sample: LabelledSample, *, analysis: str, **options: Any) -> Estimate:
     """Return the mean of people alone by the method of the headlines."""
     if sample.annotators is not None:
         return clusters.annotator_prompt_clustered_mean(
@@ -138,7 +130,7 @@ def human_mean(sample: LabelledSample, *, analysis: str, unit: str, **options: A
             sample.row_prompts,
             weights=sample.weights,
             analysis=analysis,
-            unit=unit,
+            unit="annotator",
             **options,
         )
     kind = sample.samples.removesuffix("s")
@@ -158,18 +150,14 @@ def declared_weights(weights: npt.ArrayLike | None, sample: LabelledSample) -> F
     return declared
 
 
-def uses_of_judges(
-    sample: LabelledSample, bounds: Bounds, judge_bounds: Bounds, *, level: float, unit: str, analysis: str
-) -> tuple[JudgeUse, ...]:
+def uses_of_judges(sample: LabelledSample, bounds: Bounds, *, level: float, analysis: str) -> tuple[JudgeUse, ...]:
     """Return each judge with its correlation and bias, and the weight 0."""
     return tuple(
         JudgeUse(
             judge=name,
             weight=0.0,
             correlation=correlation_with_people(sample, column),
-            bias=bias_of_judge(
-                sample, column, bounds, judge_bounds, level=level, unit=unit, analysis=f"{analysis}.bias"
-            ),
+            bias=bias_of_judge(sample, column, bounds, level=level, analysis=f"{analysis}.bias"),
         )
         for column, name in enumerate(sample.names)
     )

@@ -8,12 +8,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from analysis.stats.arrays import MIN_SPREAD, validate_level, validate_non_negative, validate_share
+from analysis.stats.arrays import MIN_SPREAD, validate_level, validate_non_negative
 from analysis.stats.prediction_powered._combine import combine
 from analysis.stats.prediction_powered._sample import LabelledSample, labelled_sample
 from analysis.stats.results import Record
 
 USELESS, USEFUL, UNCLEAR = "useless", "useful", "unclear"
+# The share of the labels that a judge must save to be of use.
+USEFUL_SHARE = 0.1
 # A correlation needs more labelled prompts than this for an interval.
 FEWEST_PROMPTS = 10
 
@@ -73,23 +75,19 @@ def plan_labels_with_judge(
     widths: Sequence[float],
     n_items: int | None = None,
     prompts: npt.ArrayLike | None = None,
-    inclusion: npt.ArrayLike | None = None,
     price: float | None = None,
     level: float = 0.95,
-    useful_share: float = 0.1,
 ) -> JudgePlan:
     """Plan the number of human labels from a pilot with the same judges.
 
     Parameters
     ----------
-    values, annotators, items, judges, prompts, inclusion, price, level
+    values, annotators, items, judges, prompts, price, level
         The pilot, as in `prediction_powered_mean`.
     widths : sequence of float
         Wanted widths of the interval of the mean, in points of the human scale.
     n_items : int, optional
         Number of items that the judges will score. Those of the pilot if None.
-    useful_share : float, default 0.1
-        Share of the labels that a judge must save to be of use.
 
     Returns
     -------
@@ -117,13 +115,12 @@ def plan_labels_with_judge(
     ('useful', True)
     """
     validate_level(level)
-    validate_share(useful_share, "useful_share")
     if price is not None:
         validate_non_negative(price=price)
     strange = [width for width in widths if not (math.isfinite(width) and width > 0)]
     if strange or not len(widths):
         raise ValueError(f"widths: expected positive numbers, got {list(widths)!r}")
-    sample = labelled_sample(values, annotators, items, judges, prompts=prompts, inclusion=inclusion, names=None)
+    sample = labelled_sample(values, annotators, items, judges, prompts=prompts, names=None)
     n_labelled = len(np.unique(sample.items))
     planned = sample.n_items if n_items is None else n_items
     if planned < n_labelled:
@@ -147,12 +144,12 @@ def plan_labels_with_judge(
         n_labelled=n_labelled,
         n_items=planned,
         level=level,
-        useful_share=useful_share,
+        useful_share=USEFUL_SHARE,
         explained=spans[0],
         explained_low=spans[1],
         explained_high=spans[2],
         needs=needs,
-        verdict=_verdict(needs, useful_share),
+        verdict=_verdict(needs),
         reason=reason,
     )
 
@@ -238,10 +235,10 @@ def _need(
     )
 
 
-def _verdict(needs: Sequence[LabelNeed], useful_share: float) -> str | None:
+def _verdict(needs: Sequence[LabelNeed]) -> str | None:
     """Return the verdict over all widths."""
     if not needs:
         return None
-    if all(need.share_saved < useful_share for need in needs):
+    if all(need.share_saved < USEFUL_SHARE for need in needs):
         return USELESS
-    return USEFUL if all(need.share_saved_low >= useful_share for need in needs) else UNCLEAR
+    return USEFUL if all(need.share_saved_low >= USEFUL_SHARE for need in needs) else UNCLEAR

@@ -23,9 +23,9 @@ from analysis.stats.prediction_powered._records import ITEMS, PEOPLE_AND_PROMPTS
 class LabelledSample:
     """Human labels (rows) of some items, and the scores of all items by judges.
 
-    `weights` of the rows are 1 / (inclusion probability of the item x number of labels of the item). `groups` of the items are the
-    systems whose means are combined. `annotators` is None if the file does not say who gave a label. `strata` of the items have
-    shares that are known from all items.
+    `weights` of the rows are 1 / number of labels of the item. `groups` of the items are the systems whose means are
+    combined. `annotators` is None if the file does not say who gave a label. `strata` of the items have shares that are
+    known from all items.
     """
 
     values: FloatArray
@@ -86,7 +86,6 @@ def labelled_sample(
     judges: npt.ArrayLike,
     *,
     prompts: npt.ArrayLike | None,
-    inclusion: npt.ArrayLike | None,
     names: Sequence[str] | None,
     groups: IntArray | None = None,
     strata: npt.ArrayLike | None = None,
@@ -113,18 +112,12 @@ def labelled_sample(
     used = positions[is_observed].astype(np.int64)
     who = None if annotators is None else label_codes_where(annotators, "annotators", is_observed)[0]
     of_prompts = np.arange(n_items) if prompts is None else label_codes(prompts, "prompts", n_items)[0]
-    chances = np.ones(n_items) if inclusion is None else vector(inclusion, "inclusion")
-    if chances.shape != (n_items,):
-        raise ValueError(f"inclusion: {len(chances)} values where judges has {n_items} rows")
-    strange = np.flatnonzero(~((chances > 0) & (chances <= 1)))
-    if len(strange):
-        raise ValueError(f"inclusion: row {int(strange[0])} is {chances[strange[0]]:g}, not a probability above 0")
     counts = np.bincount(used, minlength=n_items)
     return LabelledSample(
         values=labels[is_observed],
         items=used,
         annotators=who,
-        weights=1 / (chances[used] * counts[used]),
+        weights=1 / counts[used],
         judges=scores,
         prompts=of_prompts,
         groups=np.zeros(n_items, dtype=np.int64) if groups is None else groups,

@@ -64,7 +64,6 @@ def rank_confidence_sets_from_spread(
     spread: ScoreSpread,
     *,
     level: float = 0.95,
-    unit: str = "annotator",
 ) -> tuple[RankSets, SimultaneousDifferences | None]:
     """Return the rank sets of scores with a joint spread, and the simultaneous differences that they come from.
 
@@ -74,8 +73,6 @@ def rank_confidence_sets_from_spread(
         Scores and their joint spread over annotators and items. A system without a defined spread is compared with none.
     level : float, default 0.95
         Probability that all sets together contain the true ranks.
-    unit : str, default 'annotator'
-        Name of the unit.
 
     Returns
     -------
@@ -105,7 +102,7 @@ def rank_confidence_sets_from_spread(
         "scores": tuple(spread.scores.tolist()),
         "ranks": tuple(descending_ranks(spread.scores).tolist()),
         "level": level,
-        "unit": unit,
+        "unit": "annotator",
         "n": spread.n_annotators,
         "n_rows": spread.n_rows,
         "settings": {"level": level, "population": spread.population},
@@ -117,9 +114,9 @@ def rank_confidence_sets_from_spread(
     if k == 1:
         return RankSets(status="not_applicable", reason="a single system has rank 1", **none, **common), None
     if spread.n_annotators < 2:
-        return RankSets(status="n_lt_2", reason=f"one {unit} has no spread", **none, **common), None
+        return RankSets(status="n_lt_2", reason="one annotator has no spread", **none, **common), None
     if spread.is_defined.sum() < 2:
-        reason = f"one {unit} alone gave all answers of the systems; collect more answers"
+        reason = "one annotator alone gave all answers of the systems; collect more answers"
         return RankSets(status="not_identified", reason=reason, **none, **common), None
     se, df = spread.of_pairs()
     differences = simultaneous_differences(spread.scores, se, level=level, df=df)
@@ -170,7 +167,6 @@ def rank_confidence_sets_from_rows(
     weights: npt.ArrayLike | None = None,
     population: str = "",
     level: float = 0.95,
-    unit: str = "annotator",
 ) -> RankSets:
     """Return the rank sets of the systems' mean values over rows.
 
@@ -187,8 +183,6 @@ def rank_confidence_sets_from_rows(
         What the sets are about, as in `clusters.mean_of_population`.
     level : float, default 0.95
         Probability that all sets together contain the true ranks.
-    unit : str, default 'annotator'
-        Name of the unit.
 
     Returns
     -------
@@ -211,8 +205,8 @@ def rank_confidence_sets_from_rows(
     """
     clusters.validate_population(population)
     items = None if population == "people" else prompts
-    spread = score_spread(values, annotators, systems, items, weights=weights, unit=unit)
-    sets, _ = rank_confidence_sets_from_spread(spread, level=level, unit=unit)
+    spread = score_spread(values, annotators, systems, items, weights=weights)
+    sets, _ = rank_confidence_sets_from_spread(spread, level=level)
     if population == "people_and_prompts" and spread.items is None and sets.low is not None:
         return replace(
             sets,

@@ -238,7 +238,6 @@ def score_spread(
     items: npt.ArrayLike | None = None,
     *,
     weights: npt.ArrayLike | None = None,
-    unit: str = "annotator",
 ) -> ScoreSpread:
     """Mean values of systems, with their joint spread over annotators and over items.
 
@@ -250,8 +249,6 @@ def score_spread(
         Labels of each row's item. Without items, or with fewer than five, the spread is over annotators alone.
     weights : array_like, shape (n_rows,), optional
         Weights of the rows within a system; 1 if None.
-    unit : str, default 'annotator'
-        Name of the unit in warnings.
 
     Returns
     -------
@@ -291,10 +288,10 @@ def score_spread(
     columns, k = label_codes(labels[is_used], "systems", len(observed))
     things, n_items = (None, 0) if items is None else label_codes_where(items, "items", is_used)
     if things is None or n_items < TOO_FEW_ITEMS:
-        warnings = cluster_warnings(np.bincount(people), name=unit) if len(observed) else ()
+        warnings = cluster_warnings(np.bincount(people)) if len(observed) else ()
         things = None
     else:
-        warnings = two_way_warnings(people, things, unit=unit)
+        warnings = two_way_warnings(people, things)
     weight = weight / group_sums(columns, weight, k)[columns]
     scores = group_sums(columns, weight * observed, k)
     by_annotator, is_defined = _left_out(people, columns, weight, observed, scores, n_annotators)

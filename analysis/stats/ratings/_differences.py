@@ -32,9 +32,7 @@ class ReversalGuard(Record):
         return Record.as_dict(self) | {"sentence": sentence}
 
 
-def paired_difference_paper(
-    x: npt.ArrayLike, y: npt.ArrayLike, *, level: float = 0.95, analysis: str = "rating.pair", unit: str = "annotator"
-) -> Estimate:
+def paired_difference_paper(x: npt.ArrayLike, y: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
     """The paper's comparison: the mean difference of each annotator's ratings of two systems, with a paired t test.
 
     Parameters
@@ -43,8 +41,6 @@ def paired_difference_paper(
         One rating per annotator; row i of both is the same annotator. NaN leaves the annotator out.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    analysis, unit : str, optional
-        Labels that are copied to the record.
 
     Returns
     -------
@@ -61,7 +57,13 @@ def paired_difference_paper(
     0.25
     """
     return basic.paired_t_test(
-        x, y, level=level, analysis=analysis, estimand="mean difference of ratings x - y", unit=unit, mode_label="paper"
+        x,
+        y,
+        level=level,
+        analysis="rating.pair",
+        estimand="mean difference of ratings x - y",
+        unit="annotator",
+        mode_label="paper",
     )
 
 
@@ -94,7 +96,6 @@ def paired_mean_difference(
     bounds: tuple[float, float] | None = None,
     level: float = 0.95,
     analysis: str = "rating.mean_difference",
-    unit: str = "annotator",
 ) -> Estimate:
     """Mean of x - y over annotator-prompt pairs, clustered by annotator and, if given, by prompt.
 
@@ -114,8 +115,8 @@ def paired_mean_difference(
         Least and greatest possible difference. By default -/+ the length of the scale.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    analysis, unit : str, optional
-        Labels that are copied to the record.
+    analysis : str, optional
+        Name that is copied to the record.
 
     Returns
     -------
@@ -141,7 +142,7 @@ def paired_mean_difference(
         "bounds": (-span, span) if bounds is None else bounds,
         "analysis": analysis,
         "estimand": "mean difference of ratings x - y",
-        "unit": unit,
+        "unit": "annotator",
     }
     if prompts is None:
         result = clusters.clustered_mean(first - second, annotators, **common)
@@ -168,7 +169,6 @@ def probability_of_superiority(
     population: str = "",
     level: float = 0.95,
     analysis: str = "rating.superiority",
-    unit: str = "annotator",
 ) -> Estimate:
     """Probability that an annotator rates x above y for the same prompt; ties count half.
 
@@ -184,8 +184,8 @@ def probability_of_superiority(
         What the claim is about, see `clusters.annotator_prompt_clustered_mean`. Without prompts it has no effect.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    analysis, unit : str, optional
-        Labels that are copied to the record.
+    analysis : str, optional
+        Name that is copied to the record.
 
     Returns
     -------
@@ -217,7 +217,7 @@ def probability_of_superiority(
         "bounds": (0.0, 1.0),
         "analysis": analysis,
         "estimand": "probability that x is rated above y, ties half",
-        "unit": unit,
+        "unit": "annotator",
     }
     if prompts is None:
         result = clusters.clustered_mean(scores, annotators, **common)
@@ -234,14 +234,7 @@ def probability_of_superiority(
     return replace(result, detail=detail)
 
 
-def sign_and_wilcoxon_tests(
-    x: npt.ArrayLike,
-    y: npt.ArrayLike,
-    annotators: npt.ArrayLike,
-    *,
-    analysis: str = "rating",
-    unit: str = "annotator",
-) -> tuple[Estimate, Estimate]:
+def sign_and_wilcoxon_tests(x: npt.ArrayLike, y: npt.ArrayLike, annotators: npt.ArrayLike) -> tuple[Estimate, Estimate]:
     """Sign test and Wilcoxon's test of symmetry of x - y, one difference per annotator.
 
     Parameters
@@ -250,8 +243,6 @@ def sign_and_wilcoxon_tests(
         One annotator's ratings of both systems for one prompt; NaN is missing.
     annotators : array_like, shape (n_rows,)
         Label of each row's annotator.
-    analysis, unit : str, optional
-        Labels that are copied to the records.
 
     Returns
     -------
@@ -274,8 +265,8 @@ def sign_and_wilcoxon_tests(
     positions, n_annotators = label_codes(np.asarray(annotators)[is_complete], "annotators", int(is_complete.sum()))
     means = group_sums(positions, difference[is_complete], n_annotators) / group_sizes(positions, n_annotators)
     return (
-        basic.sign_test(means, analysis=f"{analysis}.sign_test", unit=unit),
-        basic.wilcoxon(means, analysis=f"{analysis}.wilcoxon", unit=unit),
+        basic.sign_test(means, analysis="rating.sign_test", unit="annotator"),
+        basic.wilcoxon(means, analysis="rating.wilcoxon", unit="annotator"),
     )
 
 

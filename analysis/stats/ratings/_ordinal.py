@@ -27,8 +27,6 @@ def cumulative_logit(
     system: object,
     reference: object,
     level: float = 0.95,
-    analysis: str = "rating.cumulative_logit",
-    unit: str = "annotator",
 ) -> Estimate:
     """Estimate the log odds ratio of a higher rating, `system` against `reference`, in a proportional-odds model.
 
@@ -52,9 +50,9 @@ def cumulative_logit(
     positions, n_annotators = label_codes_where(annotators, "annotators", is_used)
     prompt_codes = None if prompts is None else label_codes_where(prompts, "prompts", is_used)[0]
     common: dict[str, Any] = {
-        "analysis": analysis,
+        "analysis": "rating.cumulative_logit",
         "estimand": "log odds ratio of a higher rating, system against reference",
-        "unit": unit,
+        "unit": "annotator",
         "n": n_annotators,
         "n_clusters": n_annotators,
         "n_rows": len(observed),
@@ -82,7 +80,7 @@ def cumulative_logit(
     if isinstance(fitted, str):
         return Estimate(status="failed", reason=fitted, detail=detail, **common)
     value, rows = fitted
-    spread = clusters.ModelSpread.from_rows(rows, positions, prompt_codes, unit=unit)
+    spread = clusters.ModelSpread.from_rows(rows, positions, prompt_codes, unit="annotator")
     contrast = np.zeros(len(rows.information))
     contrast[-1] = 1.0
     detail["odds_ratio"] = math.exp(min(700.0, value))

@@ -18,8 +18,6 @@ def rating_change_per_position(
     *,
     systems: npt.ArrayLike | None = None,
     level: float = 0.95,
-    analysis: str = "rating.position_effect",
-    unit: str = "annotator",
 ) -> Estimate:
     """Change of a rating per place on the page or in the sequence, clustered by annotator and, if given, by prompt (CV3).
 
@@ -38,8 +36,6 @@ def rating_change_per_position(
         bias the effect.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    analysis, unit : str, optional
-        Labels that are copied to the record.
 
     Returns
     -------
@@ -67,9 +63,9 @@ def rating_change_per_position(
     labels, n_annotators = label_codes_where(annotators, "annotators", is_complete)
     groups, n_groups = label_codes_where(np.zeros(len(array)) if systems is None else systems, "systems", is_complete)
     common: dict[str, Any] = {
-        "analysis": analysis,
+        "analysis": "rating.position_effect",
         "estimand": "change of the rating per place",
-        "unit": unit,
+        "unit": "annotator",
         "n": n_annotators,
         "n_clusters": n_annotators,
         "n_rows": int(is_complete.sum()),
@@ -91,7 +87,7 @@ def rating_change_per_position(
         information, design * residuals[:, None], cells.reshape(-1), distinct[:, :, None] * distinct[:, None, :]
     )
     second = None if prompts is None else label_codes_where(prompts, "prompts", is_complete)[0]
-    spread = clusters.ModelSpread.from_rows(rows, labels, second, unit=unit)
+    spread = clusters.ModelSpread.from_rows(rows, labels, second, unit="annotator")
     slope = np.zeros(n_groups + 1)
     slope[-1] = 1.0
     return spread.estimate(float(coefficients[-1]), slope, level=level, null=0.0, **common)

@@ -48,18 +48,16 @@ class RescaledRatings(Record):
     no_references: tuple[Any, ...]
 
 
-def z_scores_by_annotator(
-    values: npt.ArrayLike, annotators: npt.ArrayLike, *, min_ratings: int = MIN_Z_RATINGS
-) -> ZScores:
+def z_scores_by_annotator(values: npt.ArrayLike, annotators: npt.ArrayLike) -> ZScores:
     """Standardise each rating by the mean and the standard deviation of its annotator.
 
-    NaN is missing, and annotators with fewer than `min_ratings` ratings, or with equal ratings, are dropped. This
-    removes location and spread only, not unequal distances between points (Ethayarajh and Jurafsky 2022, section 3,
-    Remark 1). It needs systems assigned to annotators at random and in balance. Use it as a sensitivity analysis, not
-    as the only result.
+    NaN is missing, and annotators with fewer than ten ratings, or with equal ratings, are dropped. This removes
+    location and spread only, not unequal distances between points (Ethayarajh and Jurafsky 2022, section 3, Remark 1).
+    It needs systems assigned to annotators at random and in balance. Use it as a sensitivity analysis, not as the only
+    result.
 
-    >>> z_scores_by_annotator([1, 2, 3, 5, 5, 5], ["a", "a", "a", "b", "b", "b"], min_ratings=3).scores.tolist()
-    [-1.0, 0.0, 1.0, nan, nan, nan]
+    >>> z_scores_by_annotator([1, 3] * 5 + [2, 5], ["a"] * 10 + ["b"] * 2).scores.round(2).tolist()[-4:]
+    [-0.95, 0.95, nan, nan]
     """
     array = vector(values, "values")
     labels = np.asarray(annotators)
@@ -70,7 +68,7 @@ def z_scores_by_annotator(
         mean = group_sums(positions[is_observed], array[is_observed], n_annotators) / size
         centred = array - mean[positions]
         sd = np.sqrt(group_sums(positions[is_observed], centred[is_observed] ** 2, n_annotators) / (size - 1))
-    usable = (size >= max(2, min_ratings)) & (sd > MIN_SPREAD)
+    usable = (size >= MIN_Z_RATINGS) & (sd > MIN_SPREAD)
     with np.errstate(invalid="ignore", divide="ignore"):
         scores = np.where(usable[positions], centred / sd[positions], np.nan)
     return ZScores(scores, _labels(labels, positions, np.flatnonzero(~usable)))
@@ -135,8 +133,6 @@ def expected_utility(
     population: str = "",
     bounds: tuple[float, float] | None = None,
     level: float = 0.95,
-    analysis: str = "rating.expected_utility",
-    unit: str = "annotator",
 ) -> Estimate:
     """Expected utility (EEU): the mean over annotators of their mean ratings of one system.
 
@@ -153,8 +149,6 @@ def expected_utility(
         What the mean is about, and the ends of the scale, as in `clusters.mean_of_population`.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    analysis, unit : str, optional
-        Labels that are copied to the record.
 
     Returns
     -------
@@ -183,9 +177,9 @@ def expected_utility(
         population=population,
         bounds=bounds,
         level=level,
-        analysis=analysis,
+        analysis="rating.expected_utility",
         estimand="expected expected utility (EEU)" if is_rescaled else "mean rating (not EEU)",
-        unit=unit,
+        unit="annotator",
     )
     missing = () if is_rescaled else (ResultWarning("no_references", "warn"),)
     return replace(

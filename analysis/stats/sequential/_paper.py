@@ -15,14 +15,7 @@ from analysis.stats.sequential._boundaries import (
 )
 
 
-def hoeffding_decision(
-    answers: npt.ArrayLike,
-    *,
-    delta: float = 0.01,
-    reading: str = "first",
-    analysis: str = "choice.hoeffding",
-    unit: str = "item",
-) -> Estimate:
+def hoeffding_decision(answers: npt.ArrayLike, *, delta: float = 0.01, reading: str = "first") -> Estimate:
     """The paper's decision on one series of final answers.
 
     Parameters
@@ -33,8 +26,6 @@ def hoeffding_decision(
         Probability of an error on one side.
     reading : {"first", "stays"}, default 'first'
         As in `find_boundary_crossings`.
-    analysis, unit : str, optional
-        Labels that are copied to the record.
 
     Returns
     -------
@@ -66,9 +57,9 @@ def hoeffding_decision(
     observed = series[~np.isnan(series)]
     settings = {"delta": delta, "reading": reading}
     common: dict[str, Any] = {
-        "analysis": analysis,
+        "analysis": "choice.hoeffding",
         "estimand": "share of items on which A was chosen",
-        "unit": unit,
+        "unit": "item",
         "mode": "paper",
         "settings": settings,
     }

@@ -43,7 +43,6 @@ def predict_remaining_units(
     concentration: float = CONCENTRATION,
     runs: int = RUNS,
     rng: np.random.Generator,
-    unit: str = "annotator",
 ) -> RemainingUnits:
     """Predict the number of further units that the rule needs if the future is like the past.
 
@@ -88,7 +87,8 @@ def predict_remaining_units(
         value = float(n_further[math.ceil(share * runs) - 1])
         return int(value) if math.isfinite(value) else None
 
-    return RemainingUnits(quantile(0.5), quantile(0.9), float(np.mean(np.isfinite(n_further))), horizon, runs, unit)
+    share = float(np.mean(np.isfinite(n_further)))
+    return RemainingUnits(quantile(0.5), quantile(0.9), share, horizon, runs, "annotator")
 
 
 def _stop_on_counts(successes: FloatArray, rule: Boundaries) -> float:

@@ -8,7 +8,8 @@ import numpy.typing as npt
 from analysis.stats.arrays import FloatArray, IntArray, group_sums, label_codes, validate_within_bounds, vector
 from analysis.stats.results import Record
 
-RETURNING = ("first", "last")
+# The value of a label that is missing from a settled batch.
+MISSING = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +17,7 @@ class AnnotatorUnits(Record):
     """The units of a sequential rule: `values` (n,), one per annotator, in the order of claims.
 
     `n_labels` (n,) counts the labels of each. `n_waiting` counts finished claims after one that is still open.
-    `n_missing` counts labels of finished claims that were never given; they have the declared value. `n_ignored`
+    `n_missing` counts labels of finished claims that were never given; they count as .5. `n_ignored`
     counts claims of annotators who returned.
     """
 
@@ -35,29 +36,22 @@ def annotator_means_in_claim_order(
     claims: npt.ArrayLike,
     *,
     is_settled: npt.ArrayLike | None = None,
-    missing: float = 0.5,
-    returning: str = "first",
 ) -> AnnotatorUnits:
     """Convert labels to units: one mean per annotator, in the order in which batches were claimed.
 
     A row is a planned label: 1 for A, 0 for B, between for a share or tie, and NaN if it was not given. `claims` has
     the number of each row's claim, a whole number per batch, and `is_settled` says whether the batch was submitted or
-    released. A label missing from a settled batch has the value `missing`, because leaving it out would drop annotators
-    who quit after losing. If an annotator claims again, `returning` "first" counts only the first batch. "last" makes
-    all batches one mean at the place of the last, which is valid only if returning does not depend on the answers. The
-    units end at the first open claim: if later ones counted, fast annotators would enter first. Two annotators who
-    share a claim raise ValueError with the row.
+    released. A label missing from a settled batch has the value .5, because leaving it out would drop annotators who
+    quit after losing. If an annotator claims again, only the first batch counts. The units end at the first open claim:
+    if later ones counted, fast annotators would enter first. Two annotators who share a claim raise ValueError with the
+    row.
 
     >>> units = annotator_means_in_claim_order([1, 0, 1, 1, np.nan], ["x", "x", "y", "z", "z"], [1, 1, 3, 2, 2])
     >>> units.values.tolist(), units.annotators
     ([0.5, 0.75, 1.0], ('x', 'z', 'y'))
     """
-    if returning not in RETURNING:
-        raise ValueError(f"returning: {returning!r} is not one of {', '.join(RETURNING)}")
     labels = vector(values, "values")
     validate_within_bounds(labels, (0.0, 1.0), "values")
-    if not 0 <= missing <= 1:
-        raise ValueError(f"missing: {missing!r} is outside 0..1")
     annotator_codes, _ = label_codes(np.asarray(annotators), "annotators", len(labels))
     batch, n_claims = label_codes(np.asarray(claims), "claims", len(labels))
     settled = np.ones(len(labels), dtype=bool) if is_settled is None else np.asarray(is_settled, dtype=bool)
@@ -73,19 +67,13 @@ def annotator_means_in_claim_order(
     n_waiting = int(np.sum(~is_open[prefix:]))
 
     order = np.arange(n_claims)
-    claim_places = np.full(
-        int(annotator_codes.max()) + 1 if len(annotator_codes) else 0, n_claims if returning == "first" else -1
-    )
-    if returning == "first":
-        np.minimum.at(claim_places, owner, order)
-        counted = claim_places[owner] == order
-    else:
-        np.maximum.at(claim_places, owner, order)
-        counted = np.ones(n_claims, dtype=bool)
+    claim_places = np.full(int(annotator_codes.max()) + 1 if len(annotator_codes) else 0, n_claims)
+    np.minimum.at(claim_places, owner, order)
+    counted = claim_places[owner] == order
     entered = np.sort(claim_places[claim_places < prefix])
     rows = counted[batch] & (claim_places[annotator_codes] < prefix)
     is_observed = ~np.isnan(labels)
-    filled = np.where(is_observed, labels, missing)
+    filled = np.where(is_observed, labels, MISSING)
     sizes = np.bincount(claim_places[annotator_codes[rows]], minlength=n_claims)[entered]
     sums = group_sums(claim_places[annotator_codes[rows]], filled[rows], n_claims)[entered]
     names = np.empty(n_claims, dtype=object)

@@ -61,9 +61,6 @@ def sequential_test(
     stops: tuple[str, ...] = STOPPING_VERDICTS,
     annotators: npt.ArrayLike | None = None,
     concentration: float = CONCENTRATION,
-    analysis: str = "choice.sequential",
-    estimand: str = "annotator-weighted mean of P[A chosen] over the items shown",
-    unit: str = "annotator",
 ) -> SequentialResult:
     """Test a pairwise choice sequentially: which system is better, or equivalence, with a verdict after every unit.
 
@@ -112,9 +109,9 @@ def sequential_test(
     stopped_at = int(stopping[0]) + 1 if len(stopping) else None
     n = stopped_at or len(within)
     common: dict[str, Any] = {
-        "analysis": analysis,
-        "estimand": estimand,
-        "unit": unit,
+        "analysis": "choice.sequential",
+        "estimand": "annotator-weighted mean of P[x chosen] over the items shown",
+        "unit": "annotator",
         "n": n,
         "n_rows": n,
         "settings": {

@@ -19,8 +19,6 @@ def exclusion_effects_by_rule(
     rng: np.random.Generator,
     level: float = 0.95,
     resamples: int = bootstrap.RESAMPLES,
-    analysis: str = "spa.before_after",
-    unit: str = "annotator",
 ) -> dict[str, dict[str, Estimate]]:
     """Estimate the effect of each exclusion rule on each estimate: mean after minus mean before.
 
@@ -65,21 +63,17 @@ def exclusion_effects_by_rule(
                 sums[:, [column, later]].sum(axis=0),
                 counts[:, [column, later]].sum(axis=0),
                 draws[:, later] - draws[:, column],
-                analysis=analysis,
-                unit=unit,
                 settings={"rule": rule, "level": level, "resamples": resamples},
             )
     return results
 
 
-def _change(
-    sums: FloatArray, counts: FloatArray, draws: FloatArray, *, analysis: str, unit: str, settings: dict[str, Any]
-) -> Estimate:
+def _change(sums: FloatArray, counts: FloatArray, draws: FloatArray, *, settings: dict[str, Any]) -> Estimate:
     n_before, n_after = int(counts[0]), int(counts[1])
     common: dict[str, Any] = {
-        "analysis": analysis,
+        "analysis": "spa.before_after",
         "estimand": f"mean after - mean before the rule {settings['rule']}",
-        "unit": unit,
+        "unit": "annotator",
         "n": n_before,
         "n_rows": n_before,
         "settings": settings,

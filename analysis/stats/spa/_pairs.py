@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats import basic, bootstrap, clusters, equivalence, power
+from analysis.stats import basic, bootstrap, clusters, power
 from analysis.stats.arrays import (
     FloatArray,
     IntArray,
@@ -23,14 +23,7 @@ from analysis.stats.spa._resamples import draw_resamples_of_all_pairs
 from analysis.stats.spa._tau import TAU, estimates_after_tau_exclusion, tau_incoherence_flags
 
 
-def pair_preference_paper(
-    percent: npt.ArrayLike,
-    *,
-    is_after_tau: bool = False,
-    level: float = 0.95,
-    analysis: str = "spa.pair",
-    unit: str = "annotator",
-) -> Estimate:
+def pair_preference_paper(percent: npt.ArrayLike, *, is_after_tau: bool = False, level: float = 0.95) -> Estimate:
     """The paper's estimate for a pair: the mean of P[x > y] asked in one order, and Student's t test against .5.
 
     Parameters
@@ -42,8 +35,6 @@ def pair_preference_paper(
         preference (warning `tau_one_order_bias`, severity block).
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    analysis, unit : str, optional
-        Labels that are copied to the record.
 
     Returns
     -------
@@ -70,9 +61,9 @@ def pair_preference_paper(
         null=0.5,
         level=level,
         bounds=BOUNDS,
-        analysis=analysis,
+        analysis="spa.pair",
         estimand="mean over annotators of P[x > y], asked with x named first",
-        unit=unit,
+        unit="annotator",
         mode="paper",
     )
     if not is_after_tau:
@@ -87,14 +78,11 @@ def pair_preferences_recommended(
     *,
     pair_names: Sequence[str],
     rng: np.random.Generator,
-    margin: float | None = None,
     sensitivity_tau: float | None = TAU,
     batches: npt.ArrayLike | None = None,
     populations: Mapping[str, str] | None = None,
     level: float = 0.95,
     sensitivity_resamples: int = bootstrap.RESAMPLES,
-    analysis: str = "spa.pair",
-    unit: str = "annotator",
 ) -> dict[str, Estimate]:
     """Estimate the mean of the combined answers of every pair in the recommended way, and test it against .5 by t.
 
@@ -106,14 +94,12 @@ def pair_preferences_recommended(
     `populations`, {name: "people_and_prompts" or "people"}, says what the claim of a pair is about, see
     `clusters.annotator_prompt_clustered_mean`, and has no effect without batches. The sensitivities are sign flips,
     Wilcoxon (a test of symmetry), BCa, the Bayesian bootstrap and the sign test; with `sensitivity_tau`, the threshold
-    of the paper's exclusion rule, also the estimate after the paper's rule and after the symmetric rule; and with the
-    equivalence `margin` also TOST ("spa.pair.equivalence"; adjust and judge both with
-    `equivalence.adjust_and_add_verdicts`). All pairs share one set of resamples, and an annotator above tau in one pair
-    is excluded from all pairs in that sensitivity, so pass the whole study at once. The warnings are `single_order`
-    (some annotators answered in one order only), `order_not_identified` (all were asked in the same order, so being
-    named first and being better cannot be separated), `few_batches`, and those of
-    `clusters.annotator_prompt_clustered_mean`; on the sensitivities after tau they are `tau_asymmetric` (see
-    `gap_preference_correlation`) and `all_excluded`.
+    of the paper's exclusion rule, also the estimate after the paper's rule and after the symmetric rule. All pairs
+    share one set of resamples, and an annotator above tau in one pair is excluded from all pairs in that sensitivity,
+    so pass the whole study at once. The warnings are `single_order` (some annotators answered in one order only),
+    `order_not_identified` (all were asked in the same order, so being named first and being better cannot be
+    separated), `few_batches`, and those of `clusters.annotator_prompt_clustered_mean`; on the sensitivities after tau
+    they are `tau_asymmetric` (see `gap_preference_correlation`) and `all_excluded`.
 
     >>> answers = {"xy": [[70], [80], [65], [30]], "yx": [[30], [25], [45], [20]]}
     >>> result = pair_preferences_recommended(answers["xy"], answers["yx"], pair_names=["a > b"], rng=np.random.default_rng(0))
@@ -129,9 +115,7 @@ def pair_preferences_recommended(
     results = {}
     for column, name in enumerate(pair_names):
         population = "" if populations is None else populations.get(name, "")
-        result, batch_warnings = _claim(
-            values[:, column], labels, population=population, level=level, analysis=analysis, unit=unit
-        )
+        result, batch_warnings = _claim(values[:, column], labels, population=population, level=level)
         counts = _orders(xy[:, column], yx[:, column])
         detail = {**result.detail, **counts, "shares": _shares(values[:, column])}
         if result.status == "ok" and result.settings["method"] != "betting":
@@ -141,15 +125,11 @@ def pair_preferences_recommended(
             )
         sensitivity = list(result.sensitivity)
         if result.n >= 2:
-            sensitivity += shared.sensitivity_estimates(column, level=level, analysis=analysis, unit=unit)
+            sensitivity += shared.sensitivity_estimates(column, level=level)
         warnings = [*result.warnings, *_order_warnings(counts), *batch_warnings]
-        common: dict[str, Any] = {"level": level, "unit": unit}
         if flags is not None and counts["n_both"]:
-            sensitivity += estimates_after_tau_exclusion(xy, yx, values, flags, column, analysis=analysis, **common)
-        if margin is not None:
-            tost = equivalence.equivalence_test_of_estimate(result, null=0.5, margin=margin, significance=1 - level)
-            sensitivity += [] if tost is None else [tost]
-        settings = {**result.settings, "margin": margin, "tau": sensitivity_tau, "resamples": sensitivity_resamples}
+            sensitivity += estimates_after_tau_exclusion(xy, yx, values, flags, column, level=level)
+        settings = {**result.settings, "margin": None, "tau": sensitivity_tau, "resamples": sensitivity_resamples}
         results[name] = replace(
             result,
             n_rows=counts["n_xy"] + counts["n_yx"],
@@ -162,28 +142,32 @@ def pair_preferences_recommended(
 
 
 def _claim(
-    values: FloatArray, batches: IntArray | None, *, population: str, level: float, analysis: str, unit: str
+    values: FloatArray, batches: IntArray | None, *, population: str, level: float
 ) -> tuple[Estimate, list[ResultWarning]]:
     """Return the mean over annotators, with batches as a sample of prompts if there are five or more."""
     is_observed = ~np.isnan(values)
-    estimand = "mean over annotators of P[x > y], both orders combined"
-    common: dict[str, Any] = {"null": 0.5, "level": level, "bounds": BOUNDS, "estimand": estimand, "unit": unit}
-    by_annotator = basic.one_sample_t_test(values, analysis=analysis, **common)
+    labels = {
+        "analysis": "spa.pair",
+        "estimand": "mean over annotators of P[x > y], both orders combined",
+        "unit": "annotator",
+    }
+    common: dict[str, Any] = {"null": 0.5, "level": level, "bounds": BOUNDS, **labels}
+    by_annotator = basic.one_sample_t_test(values, **common)
     people = np.arange(int(is_observed.sum()))
     if batches is None:
         # Sort, so that the order of the annotators has no effect.
-        result = clusters.clustered_mean(np.sort(values[is_observed]), people, analysis=analysis, **common)
+        result = clusters.clustered_mean(np.sort(values[is_observed]), people, **common)
         settings = {**result.settings, "population": clusters.PEOPLE}
         result, warnings, components = replace(result, sensitivity=(), settings=settings), [], {}
     else:
-        observed, labels = values[is_observed], batches[is_observed]
-        order = np.lexsort((observed, labels))
+        observed, own = values[is_observed], batches[is_observed]
+        order = np.lexsort((observed, own))
         result = clusters.annotator_prompt_clustered_mean(
-            observed[order], people, labels[order], population=population, analysis=analysis, **common
+            observed[order], people, own[order], population=population, **common
         )
-        n_batches = len(np.unique(labels))
+        n_batches = len(np.unique(own))
         is_shared = 1 < n_batches < len(observed)
-        components = {"batches": clusters.variance_components(observed, labels)} if is_shared else {}
+        components = {"batches": clusters.variance_components(observed, own)} if is_shared else {}
         is_few = len(observed) > 1 and n_batches < clusters.TOO_FEW_ITEMS and population != "people"
         warnings = [ResultWarning("few_batches", "warn", {"n_batches": n_batches})] if is_few else []
         result = replace(

@@ -21,14 +21,14 @@ class Resamples:
     is_exact: bool
     resamples: int
 
-    def sensitivity_estimates(self, column: int, *, level: float, analysis: str, unit: str) -> list[Estimate]:
+    def sensitivity_estimates(self, column: int, *, level: float) -> list[Estimate]:
         """Return the sensitivity analyses of one pair."""
         observed = self.values[:, column]
         is_observed = ~np.isnan(observed)
         observed = observed[is_observed]
         n, mean = len(observed), float(np.mean(observed))
         varies = float(np.std(observed)) >= MIN_SPREAD
-        common: dict[str, Any] = {"unit": unit, "n": n, "n_rows": n}
+        common: dict[str, Any] = {"unit": "annotator", "n": n, "n_rows": n}
         settings = {"null": 0.5, "level": level, "resamples": self.resamples}
         constant: dict[str, Any] = {"status": "zero_variance", "reason": "all values are equal"}
         flip: dict[str, Any] = constant
@@ -43,7 +43,7 @@ class Resamples:
             interval = {"interval": bca}
         posterior: Estimate
         estimand = "posterior probability that the mean exceeds 0.5"
-        named = {"analysis": f"{analysis}.bayesian_bootstrap", "estimand": estimand, **common, "settings": settings}
+        named = {"analysis": "spa.pair.bayesian_bootstrap", "estimand": estimand, **common, "settings": settings}
         if varies:
             rest = {key: value for key, value in named.items() if key != "n"}
             posterior = bootstrap.posterior_probability_estimate(
@@ -53,14 +53,12 @@ class Resamples:
             posterior = Estimate(**constant, **named)
         return [
             Estimate(
-                analysis=f"{analysis}.sign_flip", estimand="mean", estimate=mean, settings=settings, **common, **flip
+                analysis="spa.pair.sign_flip", estimand="mean", estimate=mean, settings=settings, **common, **flip
             ),
-            basic.wilcoxon(observed, null=0.5, analysis=f"{analysis}.wilcoxon", unit=unit),
-            Estimate(
-                analysis=f"{analysis}.bca", estimand="mean", estimate=mean, settings=settings, **common, **interval
-            ),
+            basic.wilcoxon(observed, null=0.5, analysis="spa.pair.wilcoxon", unit="annotator"),
+            Estimate(analysis="spa.pair.bca", estimand="mean", estimate=mean, settings=settings, **common, **interval),
             posterior,
-            basic.sign_test(observed, null=0.5, level=level, analysis=f"{analysis}.sign_test", unit=unit),
+            basic.sign_test(observed, null=0.5, level=level, analysis="spa.pair.sign_test", unit="annotator"),
         ]
 
 

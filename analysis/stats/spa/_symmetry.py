@@ -20,22 +20,19 @@ def naming_order_effect(
     xy_percent: npt.ArrayLike,
     yx_percent: npt.ArrayLike,
     *,
-    margin: float = SYMMETRY_MARGIN,
     is_after_tau: bool = False,
     level: float = 0.95,
-    analysis: str = "spa.order_symmetry",
-    unit: str = "annotator",
 ) -> Estimate:
     """Estimate the effect of the order of naming, the mean gap g = p_xy + p_yx - 1, and test whether it is 0 (t test).
 
     The answers are on 0..100 with x (or y) named first, and annotators with one order only are left out. If g > 0, the
     system that is named first gains; if g < 0, both answers together are below 1. The convictions p_xy - .5 and .5 -
     p_yx differ by exactly g. A result that is not significant does not show symmetry; the sensitivity is TOST within
-    `margin`, on the scale 0..1, and `detail["verdict"]` joins both tests. `detail["shares"]` counts gaps beyond 10
-    points to either side. Tau excludes large sums, that is large g, so after this filter the data show a negative gap
-    whatever the annotators think. With `is_after_tau` there is no answer: the status is `not_applicable`, with the
-    reason `circular`. The source is Ethayarajh and Jurafsky 2022, section 6.2 and Figure 1, which report the gap, and
-    Figure 5 after the filter.
+    .05, on the scale 0..1, and `detail["verdict"]` joins both tests. `detail["shares"]` counts gaps beyond 10 points to
+    either side. Tau excludes large sums, that is large g, so after this filter the data show a negative gap whatever
+    the annotators think. With `is_after_tau` there is no answer: the status is `not_applicable`, with the reason
+    `circular`. The source is Ethayarajh and Jurafsky 2022, section 6.2 and Figure 1, which report the gap, and Figure 5
+    after the filter.
 
     >>> result = naming_order_effect([70, 80, 65, 30], [30, 25, 45, 20])
     >>> round(result.estimate, 4), result.detail["shares"]["within"]["count"]
@@ -43,26 +40,29 @@ def naming_order_effect(
     >>> naming_order_effect([70, 80], [30, 20], is_after_tau=True).reason
     'circular'
     """
-    estimand = "mean over annotators of p_xy + p_yx - 1"
-    settings = {"margin": margin, "level": level, "gap_percent": GAP_PERCENT}
+    labels: dict[str, Any] = {"estimand": "mean over annotators of p_xy + p_yx - 1", "unit": "annotator"}
+    settings = {"margin": SYMMETRY_MARGIN, "level": level, "gap_percent": GAP_PERCENT}
     if is_after_tau:
         return Estimate(
-            analysis=analysis,
-            estimand=estimand,
-            unit=unit,
+            analysis="spa.order_symmetry",
             n=0,
             status="not_applicable",
             reason="circular",
             warnings=(ResultWarning("circular", "block", {"rule": "incoherent"}),),
             settings=settings,
+            **labels,
         )
     xy, yx = checked_orders(vector(xy_percent, "xy_percent"), vector(yx_percent, "yx_percent"))
     gaps = xy + yx - 100
     gaps = gaps[~np.isnan(gaps)]
-    common: dict[str, Any] = {"bounds": (-1.0, 1.0), "estimand": estimand, "unit": unit}
-    result = basic.one_sample_t_test(gaps / 100, null=0.0, level=level, analysis=analysis, **common)
+    common: dict[str, Any] = {"null": 0.0, "bounds": (-1.0, 1.0), **labels}
+    result = basic.one_sample_t_test(gaps / 100, level=level, analysis="spa.order_symmetry", **common)
     tost = equivalence.equivalence_test(
-        gaps / 100, null=0.0, margin=margin, significance=1 - level, analysis=f"{analysis}.equivalence", **common
+        gaps / 100,
+        margin=SYMMETRY_MARGIN,
+        significance=1 - level,
+        analysis="spa.order_symmetry.equivalence",
+        **common,
     )
     n = len(gaps)
     shares = {}

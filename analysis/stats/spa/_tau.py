@@ -14,6 +14,8 @@ from analysis.stats.results import Estimate, HypothesisTest, Interval, Record, R
 from analysis.stats.spa._answers import BOUNDS, checked_orders
 
 TAU = 1.1
+# For the warning that tau changes the estimate.
+SIGNIFICANCE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +63,7 @@ def tau_incoherence_flags(xy_percent: npt.ArrayLike, yx_percent: npt.ArrayLike, 
 
 
 def gap_preference_correlation(
-    xy_percent: npt.ArrayLike,
-    yx_percent: npt.ArrayLike,
-    *,
-    significance: float = 0.05,
-    level: float = 0.95,
-    analysis: str = "spa.tau_asymmetry",
-    unit: str = "annotator",
+    xy_percent: npt.ArrayLike, yx_percent: npt.ArrayLike, *, level: float = 0.95
 ) -> Estimate:
     """Correlation of the gap and the combined answer: tests whether excluding annotators by tau changes the estimate.
 
@@ -75,18 +71,14 @@ def gap_preference_correlation(
     ----------
     xy_percent, yx_percent : array_like, shape (n,)
         Answers on 0..100 with x (or y) named first, before any filter.
-    significance : float, default 0.05
-        Significance level for the warning.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    analysis, unit : str, optional
-        Labels that are copied to the record.
 
     Returns
     -------
     Estimate
         Pearson's correlation and its test. `detail` has Spearman's correlation. The warning `tau_asymmetric` appears
-        if either is significant.
+        if either is significant at .05.
 
     Raises
     ------
@@ -114,12 +106,12 @@ def gap_preference_correlation(
     gap, preference = xy[is_complete] + yx[is_complete] - 100, xy[is_complete] - yx[is_complete]
     n = int(is_complete.sum())
     common: dict[str, Any] = {
-        "analysis": analysis,
+        "analysis": "spa.tau_asymmetry",
         "estimand": "correlation of the gap with the combined answer",
-        "unit": unit,
+        "unit": "annotator",
         "n": n,
         "n_rows": 2 * n,
-        "settings": {"significance": significance, "level": level},
+        "settings": {"significance": SIGNIFICANCE, "level": level},
     }
     if n == 0:
         return Estimate(status="no_data", reason="nobody answered in both orders", **common)
@@ -129,7 +121,7 @@ def gap_preference_correlation(
     statistic, pvalue = _correlation_test(pearson, n)
     _, spearman_pvalue = _correlation_test(spearman, n)
     warnings: tuple[ResultWarning, ...] = ()
-    if min(pvalue, spearman_pvalue) < significance:
+    if min(pvalue, spearman_pvalue) < SIGNIFICANCE:
         warnings = (
             ResultWarning("tau_asymmetric", "warn", {"correlation": pearson, "pvalue": min(pvalue, spearman_pvalue)}),
         )
@@ -159,9 +151,7 @@ def estimates_after_tau_exclusion(
     flags: TauFlags,
     column: int,
     *,
-    analysis: str,
     level: float,
-    unit: str,
 ) -> list[Estimate]:
     """Return the recommended estimate without the annotators flagged by tau, and by its symmetric form."""
     asymmetry = gap_preference_correlation(xy[:, column], yx[:, column])
@@ -172,9 +162,9 @@ def estimates_after_tau_exclusion(
             null=0.5,
             level=level,
             bounds=BOUNDS,
-            analysis=f"{analysis}.{name}",
+            analysis=f"spa.pair.{name}",
             estimand="mean over annotators whose answers add up, both orders combined",
-            unit=unit,
+            unit="annotator",
         )
         attached = list(asymmetry.warnings)
         if result.status == "no_data":

@@ -25,10 +25,6 @@ def mean_difference(
     systems: tuple[str, str] = ("x", "y"),
     scale: tuple[float, float] | None = None,
     level: float = 0.95,
-    analysis: str = "rating.mean_difference_unpaired",
-    estimand: str = "mean of ratings of x minus mean of ratings of y (not side by side)",
-    unit: str = "annotator",
-    mode_label: str = "recommended",
 ) -> Estimate:
     """Mean of all ratings of x minus that of y, for systems that were not judged side by side, and the t test of 0.
 
@@ -44,8 +40,6 @@ def mean_difference(
         Ends of the scale. The interval is clipped to the possible range.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    analysis, estimand, unit, mode_label : str, optional
-        Labels that are copied to the record.
 
     Returns
     -------
@@ -71,7 +65,9 @@ def mean_difference(
     if scale is not None:
         validate_within_bounds(rows.values, scale, "x and y")
     reach = None if scale is None else scale[1] - scale[0]
-    common = _common(rows, analysis, estimand, unit, mode_label, {"null": 0.0, "level": level, "scale": scale})
+    estimand = "mean of ratings of x minus mean of ratings of y (not side by side)"
+    settings = {"null": 0.0, "level": level, "scale": scale}
+    common = _common(rows, "rating.mean_difference_unpaired", estimand, settings)
     warnings = (
         ResultWarning("not_side_by_side", "info"),
         *((ResultWarning("interval_scale_assumed", "info"),) if scale else ()),
@@ -97,6 +93,6 @@ def mean_difference(
         null=0.0,
         test_name="two_way_t",
         bounds=None if reach is None else (-reach, reach),
-        warnings=(*rows.warnings(unit), *warnings),
+        warnings=(*rows.warnings(), *warnings),
         **common,
     )

@@ -1,27 +1,23 @@
 """The ratings of two systems with their shared annotators and prompts, and the variance of their difference."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats import bootstrap, clusters
+from analysis.stats import clusters
 from analysis.stats.arrays import (
     FloatArray,
     IntArray,
-    group_sizes,
     group_sums,
     label_codes,
     label_codes_where,
     vector,
 )
-from analysis.stats.results import Estimate, ResultWarning
+from analysis.stats.results import ResultWarning
 
 BOUNDS = (0.0, 1.0)
-# Up to this many distinct ratings, the bootstrap resamples their counts instead of rows.
-FEW_POINTS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +89,7 @@ class _TwoSamples:
         )
         return counts | {"n_annotators_side_by_side": len({annotator for annotator, _ in of_x & of_y})}
 
-    def too_few(self, systems: tuple[str, str] = ("x", "y")) -> tuple[str, str] | None:
+    def too_few(self, systems: tuple[str, str]) -> tuple[str, str] | None:
         """Return status and reason if there are too few clusters for a standard error, else None."""
         described = self.described()
         for whose, name in (("by one annotator", "annotators"), ("of one prompt", "prompts")):
@@ -102,14 +98,14 @@ class _TwoSamples:
                     return "n_lt_2", f"all ratings of {system} are {whose}, so their spread is unknown"
         return None
 
-    def warnings(self, unit: str) -> tuple[ResultWarning, ...]:
+    def warnings(self) -> tuple[ResultWarning, ...]:
         """Return the cluster warnings for annotators and prompts, the more severe ones of the two systems."""
         gravest: dict[tuple[str, str], ResultWarning] = {}
-        for name, labels in ((unit, self.annotators), ("prompt", self.prompts)):
+        for name, labels in (("annotator", self.annotators), ("prompt", self.prompts)):
             for column in self.counts(labels).T:
                 for warning in clusters.cluster_warnings(column[column > 0], name=name):
                     key = (warning.code, name)
-                    if name == unit or warning.code == "few_clusters":
+                    if name == "annotator" or warning.code == "few_clusters":
                         worse = warning.severity == "block" or key not in gravest
                         gravest[key] = warning if worse else gravest[key]
         return tuple(gravest.values())
@@ -173,16 +169,13 @@ def _bell_mccaffrey(counts: FloatArray) -> float:
     return max(1.0, trace**2 / of_square) if of_square > 0 else 1.0
 
 
-def _common(
-    rows: _TwoSamples, analysis: str, estimand: str, unit: str, mode: str, settings: dict[str, Any]
-) -> dict[str, Any]:
+def _common(rows: _TwoSamples, analysis: str, estimand: str, settings: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of all estimates of two samples that were not judged side by side."""
     described = rows.described()
     return {
         "analysis": analysis,
         "estimand": estimand,
-        "unit": unit,
-        "mode": mode,
+        "unit": "annotator",
         "n": described["n_annotators"],
         "n_clusters": min(described["n_annotators"], described["n_prompts"]),
         "n_rows": len(rows.values),
@@ -204,69 +197,3 @@ def _nothing_of(rows: _TwoSamples, systems: tuple[str, str]) -> str:
 def _fewest(described: dict[str, Any]) -> int:
     """Return the smallest number of clusters, over both systems and both ways."""
     return min(int(described[f"n_{name}_{system}"]) for name in ("annotators", "prompts") for system in "xy")
-
-
-def _ratings(values: npt.ArrayLike, annotators: npt.ArrayLike | None, name: str) -> tuple[FloatArray, npt.NDArray[Any]]:
-    array = vector(values, name)
-    labels = np.arange(len(array)) if annotators is None else np.asarray(annotators)
-    label_codes(labels, f"{name}_annotators", len(array))
-    is_observed = ~np.isnan(array)
-    return array[is_observed], labels[is_observed]
-
-
-def _resampled(
-    x: FloatArray,
-    y: FloatArray,
-    of_x: IntArray,
-    of_y: IntArray,
-    estimate: float,
-    *,
-    level: float,
-    resamples: int,
-    rng: np.random.Generator,
-    common: dict[str, Any],
-) -> Estimate:
-    """Return the percentile bootstrap over annotators."""
-    n_x, n_y = int(of_x.max()) + 1, int(of_y.max()) + 1
-    size_x, size_y = group_sizes(of_x, n_x), group_sizes(of_y, n_y)
-    above = _wins(x, y, of_x, of_y, n_x, n_y)
-    draws = []
-    weights_x = bootstrap.multinomial_weights(n_x, resamples, rng)
-    weights_y = bootstrap.multinomial_weights(n_y, resamples, rng)
-    for block_x, block_y in zip(weights_x, weights_y, strict=True):
-        draws.append(above(block_x, block_y) / ((block_x @ size_x) * (block_y @ size_y)))
-    interval = bootstrap.percentile_interval(np.concatenate(draws), level)
-    named = {key: common[key] for key in ("estimand", "unit", "mode", "n", "n_clusters", "n_rows", "settings")}
-    return Estimate(analysis=f"{common['analysis']}.bootstrap", estimate=estimate, interval=interval, **named)
-
-
-def _wins(
-    x: FloatArray, y: FloatArray, of_x: IntArray, of_y: IntArray, n_x: int, n_y: int
-) -> Callable[[FloatArray, FloatArray], FloatArray]:
-    """Return a function of the annotators' weights (resamples, G): how often a resampled x is above a resampled y."""
-    distinct, rating_codes = np.unique(np.concatenate([x, y]), return_inverse=True)
-    if len(distinct) <= FEW_POINTS:
-        # On a scale with few points, the counts of each annotator's points are enough.
-        by_x = _histogram(rating_codes[: len(x)], of_x, n_x, len(distinct))
-        by_y = _histogram(rating_codes[len(x) :], of_y, n_y, len(distinct))
-
-        def by_point(block_x: FloatArray, block_y: FloatArray) -> FloatArray:
-            counts_y = block_y @ by_y
-            return np.asarray(((block_x @ by_x) * (np.cumsum(counts_y, axis=1) - counts_y / 2)).sum(axis=1))
-
-        return by_point
-    order = np.argsort(y, kind="stable")
-    left, right = (np.searchsorted(y[order], x, side=side) for side in ("left", "right"))
-
-    def by_row(block_x: FloatArray, block_y: FloatArray) -> FloatArray:
-        reached = np.zeros((len(block_y), len(y) + 1))
-        np.cumsum(block_y[:, of_y[order]], axis=1, out=reached[:, 1:])
-        return np.asarray((block_x[:, of_x] * (reached[:, left] + reached[:, right])).sum(axis=1) / 2)
-
-    return by_row
-
-
-def _histogram(rating_codes: IntArray, labels: IntArray, n_groups: int, n_distinct: int) -> FloatArray:
-    """Return how often each annotator gave each distinct rating; shape (n_groups, n_distinct)."""
-    counts = np.bincount(labels * n_distinct + rating_codes, minlength=n_groups * n_distinct)
-    return counts.reshape(n_groups, n_distinct).astype(np.float64)

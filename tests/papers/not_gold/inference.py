@@ -108,7 +108,7 @@ def degrees_of_freedom() -> list[Row]:
 def star_row(place: str, what: str, is_starred: bool, pvalues: tuple[float, float], how: str) -> Row:
     """Whether a star, or its absence, is what the p-values within rounding allow."""
     low, high = pvalues
-    stars = {(multiplicity.bonferroni([p], size=FAMILY)[0] or 0.0) < 0.05 for p in pvalues}
+    stars = {(multiplicity.bonferroni([p, *[None] * (FAMILY - 1)])[0] or 0.0) < 0.05 for p in pvalues}
     ours = f"p {small(low)} to {small(high)}: " + (
         "either" if len(stars) > 1 else "star" if True in stars else "no star"
     )

@@ -95,10 +95,6 @@ def test_labels_are_named_when_they_are_refused():
         judges.judge_agreement([1, 2], [1, 2, 1], **common)
     with pytest.raises(ValueError, match="weights"):
         judges.judge_agreement([1, 2], [1, 2], weights=[1, 0], **common)
-    with pytest.raises(ValueError, match="population"):
-        judges.judge_agreement([1, 2], [1, 2], annotators=None, prompts=[1, 2], population="people")
-    with pytest.raises(ValueError, match="population: 'all'"):
-        judges.judge_agreement([1, 2], [1, 2], population="all", **common)
 
 
 def test_without_people_prompts_are_the_only_sample_and_the_record_says_so():
@@ -167,24 +163,6 @@ def test_weights_undo_an_unequal_sample():
     assert abs(np.mean(naive) - whole.true_positive_rate.estimate) > 0.1
 
 
-def test_a_majority_counts_once_and_a_tie_does_not_count():
-    people = np.repeat(np.arange(4), 30)
-    items = np.tile(np.arange(30), 4)
-    said = np.where(people < 1 + items % 4, 1.0, 0.0)
-    # Of three people, one is no majority.
-    said[(people == 3) & (items % 4 == 0)] = np.nan
-    judge = (items % 5 > 0).astype(int)
-    options = {"annotators": people, "prompts": items // 2, "items": items, "positive": 1}
-    found = judges.true_positive_and_negative_rates(judge, said, target="majority", **options)
-    votes = 1 + np.arange(30) % 4
-    has_one, is_positive, own = votes != 2, votes > 2, np.arange(30) % 5 > 0
-    assert found.n_tied_items == np.sum(~has_one)
-    assert_allclose(found.true_positive_rate.estimate, own[has_one & is_positive].mean())
-    assert_allclose(found.prevalence.estimate, is_positive[has_one].mean())
-    assert (found.prevalence.unit, found.prevalence.n, found.prevalence.n_rows) == ("prompt", 15, has_one.sum())
-    assert found.prevalence.has_warning("people_left_out")
-
-
 def test_rates_without_what_they_are_about():
     people, prompts = np.repeat(np.arange(8), 6), np.tile(np.arange(6), 8)
     found = judges.true_positive_and_negative_rates([0] * 48, [0] * 48, positive=1, annotators=people, prompts=prompts)
@@ -192,20 +170,6 @@ def test_rates_without_what_they_are_about():
     assert found.true_negative_rate.estimate == 1 and found.prevalence.estimate == 0
     assert found.prevalence.interval.high > 0
     json.dumps(found.as_dict(), allow_nan=False)
-
-
-def test_what_majorities_need():
-    options = {"annotators": [1, 2], "prompts": [1, 1], "positive": 1}
-    with pytest.raises(ValueError, match="target"):
-        judges.true_positive_and_negative_rates([1, 1], [1, 1], target="all", **options)
-    with pytest.raises(ValueError, match="items"):
-        judges.true_positive_and_negative_rates([1, 1], [1, 1], target="majority", **options)
-    with pytest.raises(ValueError, match="judge: row 1"):
-        judges.true_positive_and_negative_rates([1, 0], [1, 1], target="majority", items=[1, 1], **options)
-    with pytest.raises(ValueError, match="weights: row 1"):
-        judges.true_positive_and_negative_rates(
-            [1, 1], [1, 1], target="majority", items=[1, 1], weights=[1, 2], **options
-        )
 
 
 # Groups

@@ -54,14 +54,6 @@ def test_a_board_weighs_items_equally_for_ranks_too():
     assert_allclose(board.ranks.scores, [60, 50])
 
 
-def test_the_papers_mode_changes_the_scores_only():
-    draw = rng(19)
-    _, data = board_of(draw, [0.0, 0.2])
-    paper, ours = (leaderboard.leaderboard(*data, rng=rng(), resamples=199, mode=m) for m in ("paper", "recommended"))
-    assert {score.mode for score in paper.scores} == {"paper"}
-    assert paper.ranks == ours.ranks
-
-
 def test_a_board_of_one_system_and_of_none():
     board, _ = board_of(rng(21), [0.0])
     assert (board.ranks.status, board.ranks.ranks, len(board.scores)) == ("not_applicable", (1,), 1)

@@ -53,10 +53,6 @@ def test_bad_arguments_are_named():
         metrics.compare_metrics(human, metric, metric, statistic="r", rng=rng())
     with pytest.raises(ValueError, match="second: shape"):
         metrics.compare_metrics(human, metric, metric[1:], rng=rng())
-    with pytest.raises(ValueError, match="significance"):
-        metrics.pairwise_accuracy(human, metric, sensitivity_significance=5, rng=rng())
-    with pytest.raises(ValueError, match="human_pvalues: shape"):
-        metrics.pairwise_accuracy(human, metric, human_pvalues=[[1]], rng=rng())
     with pytest.raises(ValueError, match="grouping: .* pairs are more than"):
         metrics.segment_level_kendall_tau(np.zeros((400, 10)), np.zeros((400, 10)), grouping="none", rng=rng())
     with pytest.raises(ValueError, match="level"):

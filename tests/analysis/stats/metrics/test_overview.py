@@ -27,9 +27,7 @@ WMT21 = {
 def test_the_table_of_the_paper():
     columns = np.array(list(WMT21.values())).T
     names = ("ROUGE", "SacreBLEU", "BLEURT")
-    found = metrics.metric_table(
-        columns[:1], dict(zip(names, columns[1:], strict=True)), rng=rng(), resamples=9, unit="task"
-    )
+    found = metrics.metric_table(columns[:1], dict(zip(names, columns[1:], strict=True)), rng=rng(), resamples=9)
     assert [row.system for row in found.rows] == list(range(7))
     assert [row.best for row in found.rows[:3]] == [("human", *names), ("ROUGE",), ()]
     assert [row.metrics["BLEURT"].estimate for row in found.rows] == [one[3] for one in WMT21.values()]
@@ -54,7 +52,7 @@ def test_means_over_items_have_intervals_over_items_and_best_scores_are_marked()
             0.95, np.sum(~np.isnan(column)) - 1, np.nanmean(column), stats.sem(column, nan_policy="omit")
         )
         assert_allclose([row.human.interval.low, row.human.interval.high], [low, high])
-        assert (row.human.unit, row.human.n) == ("item", np.sum(~np.isnan(column)))
+        assert (row.human.unit, row.human.n) == ("prompt", np.sum(~np.isnan(column)))
         assert row.human.settings["population"] == "items, for exactly these people"
         assert row.metrics["BLEU"].interval is None and row.metrics["BLEU"].estimate == row.system
         assert ("human" in row.best) == (row is found.rows[0])

@@ -61,16 +61,6 @@ def test_accuracy_at_a_given_threshold():
     assert (everything_tied.detail["concordant"], everything_tied.detail["ties_human"]) == (0, 0)
 
 
-def test_accuracy_without_grouping_pairs_all_outputs():
-    human, metric = likert(rng(18), n_items=10, k=3)
-    found = metrics.tie_calibrated_accuracy(human, metric, grouping="none", threshold=0.2, rng=rng())
-    wanted = accuracy_at(human.reshape(1, -1), metric.reshape(1, -1), 0.2)
-    assert_allclose(found.estimate, wanted)
-    assert found.detail["n_pairs"] == 30 * 29 // 2 and found.interval is None
-    parts = found.detail
-    assert_allclose(found.estimate, (parts["concordant"] + parts["ties_both"]) / parts["n_pairs"])
-
-
 def test_a_metric_without_ties_is_not_punished_for_them_once_calibrated():
     human, _ = likert(rng(19), n_items=200)
     # Equal but for rounding noise, which no human scale shows.

@@ -71,7 +71,6 @@ def test_a_pilot_without_enough_data_has_a_reason():
     for message, change in {
         "widths: expected positive numbers": {"widths": [0.1, 0]},
         "n_items: 5 is less than the 12 labelled items": {"n_items": 5},
-        "useful_share": {"useful_share": 10},
         "price": {"price": -1},
     }.items():
         with pytest.raises(ValueError, match=message):

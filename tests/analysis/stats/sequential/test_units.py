@@ -52,24 +52,15 @@ def test_what_is_known_on_the_way_is_a_beginning_of_what_is_known_in_the_end():
         assert np.array_equal(seen.values, final.values[: len(seen.values)])
 
 
-def test_a_label_that_was_never_given_counts_as_declared():
+def test_a_label_that_was_never_given_counts_half():
     units = sequential.annotator_means_in_claim_order([1, np.nan, np.nan, np.nan], list("xxyy"), [1, 1, 2, 2])
     assert units.values.tolist() == [0.75, 0.5] and units.n_missing == 3
-    strict = sequential.annotator_means_in_claim_order([1, np.nan], list("xx"), [1, 1], missing=0.0)
-    assert strict.values.tolist() == [0.5]
 
 
 def test_an_annotator_who_returns_is_still_one_unit():
     values, annotators, claims = [1, 0, 0, 0], ["x", "y", "x", "z"], [1, 2, 3, 4]
     first = sequential.annotator_means_in_claim_order(values, annotators, claims)
     assert (first.annotators, first.values.tolist(), first.n_ignored) == (("x", "y", "z"), [1.0, 0.0, 0.0], 1)
-    last = sequential.annotator_means_in_claim_order(values, annotators, claims, returning="last")
-    assert (last.annotators, last.values.tolist(), last.n_ignored) == (("y", "x", "z"), [0.0, 0.5, 0.0], 0)
-    # Somebody whose last batch is open waits with all of them.
-    waiting = sequential.annotator_means_in_claim_order(
-        values, annotators, claims, returning="last", is_settled=[True, True, False, True]
-    )
-    assert waiting.annotators == ("y",)
 
 
 def test_no_row_is_no_unit_and_bad_rows_are_named():
@@ -84,8 +75,6 @@ def test_no_row_is_no_unit_and_bad_rows_are_named():
             sequential.annotator_means_in_claim_order(*arguments)
     with pytest.raises(ValueError, match="is_settled"):
         sequential.annotator_means_in_claim_order([1], ["x"], [1], is_settled=[True, False])
-    with pytest.raises(ValueError, match="returning"):
-        sequential.annotator_means_in_claim_order([1], ["x"], [1], returning="all")
 
 
 def test_labels_that_share_annotators_break_what_units_keep():
