@@ -202,7 +202,8 @@ def differential_attrition(
     common: dict[str, Any] = {"level": level, "unit": unit, "mode_label": mode_label}
     shares, differences = [], {}
     for name, n, gone in zip(names, started, lost, strict=True):
-        share = basic.proportion(gone, n, analysis=f"{analysis}.share", estimand="share lost", **common)
+        share = basic.proportion(gone, n, level=level)
+        share = share.labelled(analysis=f"{analysis}.share", estimand="share lost", unit=unit, mode=mode_label)
         shares.append(replace(share, settings={**share.settings, "condition": name}))
         if name != base:
             at = names.index(base)

@@ -60,8 +60,8 @@ def paired_difference_paper(
     >>> paired_difference_paper([3, 2, 4, 5], [3, 1, 4, 5]).estimate
     0.25
     """
-    return basic.paired_t_test(
-        x, y, level=level, analysis=analysis, estimand="mean difference of ratings x - y", unit=unit, mode_label="paper"
+    return basic.paired_t_test(x, y, level=level, mode="paper").labelled(
+        analysis=analysis, estimand="mean difference of ratings x - y", unit=unit
     )
 
 
@@ -274,8 +274,8 @@ def sign_and_wilcoxon_tests(
     positions, n_annotators = label_codes(np.asarray(annotators)[is_complete], "annotators", int(is_complete.sum()))
     means = group_sums(positions, difference[is_complete], n_annotators) / group_sizes(positions, n_annotators)
     return (
-        basic.sign_test(means, analysis=f"{analysis}.sign_test", unit=unit),
-        basic.wilcoxon(means, analysis=f"{analysis}.wilcoxon", unit=unit),
+        basic.sign_test(means).labelled(analysis=f"{analysis}.sign_test", unit=unit),
+        basic.wilcoxon(means).labelled(analysis=f"{analysis}.wilcoxon", unit=unit),
     )
 
 

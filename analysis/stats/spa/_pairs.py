@@ -70,11 +70,8 @@ def pair_preference_paper(
         null=0.5,
         level=level,
         bounds=BOUNDS,
-        analysis=analysis,
-        estimand="mean over annotators of P[x > y], asked with x named first",
-        unit=unit,
         mode="paper",
-    )
+    ).labelled(analysis=analysis, estimand="mean over annotators of P[x > y], asked with x named first", unit=unit)
     if not is_after_tau:
         return result
     biased = ResultWarning("tau_one_order_bias", "block", {"direction": "downwards"})
@@ -167,8 +164,10 @@ def _claim(
     """Return the mean over annotators, with batches as a sample of prompts if there are five or more."""
     is_observed = ~np.isnan(values)
     estimand = "mean over annotators of P[x > y], both orders combined"
-    common: dict[str, Any] = {"null": 0.5, "level": level, "bounds": BOUNDS, "estimand": estimand, "unit": unit}
-    by_annotator = basic.one_sample_t_test(values, analysis=analysis, **common)
+    common: dict[str, Any] = {"null": 0.5, "level": level, "bounds": BOUNDS}
+    by_annotator = basic.one_sample_t_test(values, **common)
+    by_annotator = by_annotator.labelled(analysis=analysis, estimand=estimand, unit=unit)
+    common |= {"estimand": estimand, "unit": unit}
     people = np.arange(int(is_observed.sum()))
     if batches is None:
         # Sort, so that the order of the annotators has no effect.

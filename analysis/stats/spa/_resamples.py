@@ -55,12 +55,12 @@ class Resamples:
             Estimate(
                 analysis=f"{analysis}.sign_flip", estimand="mean", estimate=mean, settings=settings, **common, **flip
             ),
-            basic.wilcoxon(observed, null=0.5, analysis=f"{analysis}.wilcoxon", unit=unit),
+            basic.wilcoxon(observed, null=0.5).labelled(analysis=f"{analysis}.wilcoxon", unit=unit),
             Estimate(
                 analysis=f"{analysis}.bca", estimand="mean", estimate=mean, settings=settings, **common, **interval
             ),
             posterior,
-            basic.sign_test(observed, null=0.5, level=level, analysis=f"{analysis}.sign_test", unit=unit),
+            basic.sign_test(observed, null=0.5, level=level).labelled(analysis=f"{analysis}.sign_test", unit=unit),
         ]
 
 

@@ -1,7 +1,6 @@
 """The effect of the order in which the question names the systems."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -59,11 +58,11 @@ def naming_order_effect(
     xy, yx = checked_orders(vector(xy_percent, "xy_percent"), vector(yx_percent, "yx_percent"))
     gaps = xy + yx - 100
     gaps = gaps[~np.isnan(gaps)]
-    common: dict[str, Any] = {"bounds": (-1.0, 1.0), "estimand": estimand, "unit": unit}
-    result = basic.one_sample_t_test(gaps / 100, null=0.0, level=level, analysis=analysis, **common)
+    result = basic.one_sample_t_test(gaps / 100, null=0.0, level=level, bounds=(-1.0, 1.0))
+    result = result.labelled(analysis=analysis, estimand=estimand, unit=unit)
     tost = equivalence.equivalence_test(
-        gaps / 100, null=0.0, margin=margin, significance=1 - level, analysis=f"{analysis}.equivalence", **common
-    )
+        gaps / 100, null=0.0, margin=margin, significance=1 - level, bounds=(-1.0, 1.0)
+    ).labelled(analysis=f"{analysis}.equivalence", estimand=estimand, unit=unit)
     n = len(gaps)
     shares = {}
     for name, count in (
