@@ -25,7 +25,6 @@ def audit_scores(
     items_sampled: bool = True,
     item_groups: npt.ArrayLike | None = None,
     resamples: int = bootstrap.RESAMPLES,
-    unit: str = "annotator",
 ) -> tuple[Probe, ...]:
     """Compute the probes of a board of scores: place on the page, neutral answers, heavy voters, separation, and drift.
 
@@ -46,7 +45,7 @@ def audit_scores(
     array = vector(values, "values")
     validate_within_bounds(array, (0.0, 1.0), "values")
     item_groups = items if item_groups is None else item_groups
-    options: dict[str, Any] = {"rng": rng, "items_sampled": items_sampled, "resamples": resamples, "unit": unit}
+    options: dict[str, Any] = {"rng": rng, "items_sampled": items_sampled, "resamples": resamples}
     options["item_groups"] = item_groups
     sampled = item_groups if items_sampled else None
     probes = []
@@ -58,13 +57,12 @@ def audit_scores(
             sampled,
             systems=systems,
             analysis="board_audit.position",
-            unit=unit,
         )
         probes.append(fires_by_test("position", effect, alpha))
     is_neutral = np.where(np.isnan(array), np.nan, array == 0.5)
-    probes.append(neutral_share_probe(is_neutral, annotators, sampled, alpha=alpha, unit=unit))
+    probes.append(neutral_share_probe(is_neutral, annotators, sampled, alpha=alpha))
     weights = leaderboard.equal_item_weights(array, systems, items)
-    probes.append(heavy_voter_probe(array, systems, annotators, weights=weights, unit=unit))
+    probes.append(heavy_voter_probe(array, systems, annotators, weights=weights))
     board = leaderboard.leaderboard(array, systems, items, annotators, **options)
     probes.append(separation_probe(board.ranks))
     if rounds is not None:
