@@ -131,7 +131,7 @@ def annotator_weighted_preference_share(
     is_observed = ~np.isnan(labels)
     observed = labels[is_observed]
     annotator_codes, n_annotators = label_codes_where(annotators, "annotators", is_observed)
-    names = {"analysis": "choice.preference", "estimand": "annotator-weighted share of A, ties half"}
+    names: dict[str, Any] = {"analysis": "choice.preference", "estimand": "annotator-weighted share of A, ties half"}
     common: dict[str, Any] = {"null": 0.5, "level": level, "bounds": (0.0, 1.0)}
     if items is None and len(observed) == n_annotators and not np.any(observed == 0.5):
         return basic.proportion(int(np.sum(observed)), len(observed), null=0.5, level=level).labelled(**names)

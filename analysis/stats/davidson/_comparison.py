@@ -179,7 +179,7 @@ def bradley_terry_strengths(wins: npt.ArrayLike) -> FloatArray | None:
     >>> bradley_terry_strengths([[0, 30], [0, 0]]) is None
     True
     """
-    won = checked_square_counts(wins, "wins")
+    won = checked_square_counts(wins)
     found = None if len(won) < 2 else find_maximum(PairCounts.from_tables(won, np.zeros_like(won)))
     return None if found is None else np.asarray(found[:-1] - np.mean(found[:-1]))
 
