@@ -255,10 +255,7 @@ def _paper_estimate(answers: ComparisonAnswers, context: AnalysisContext) -> "Es
         level=context.level,
         bounds=(-answers.half_range, answers.half_range),
         mode="paper",
-        analysis="relative.score.answers",
-        estimand="mean points toward x over answers",
-        unit="answer",
-    )
+    ).labelled(analysis="relative.score.answers", estimand="mean points toward x over answers", unit="answer")
 
 
 def _check_estimates(answers: ComparisonAnswers, context: AnalysisContext) -> dict[str, "Estimate"]:
@@ -299,7 +296,6 @@ def _check_estimates(answers: ComparisonAnswers, context: AnalysisContext) -> di
             level=context.level,
             rng=context.rng("alpha", answers.comparison.key),
             level_of_measurement="ordinal",
-            unit="item",
         )
     return {name: answers.comparison.tag_estimate(estimate, SCORE) for name, estimate in estimates.items()}
 

@@ -69,12 +69,15 @@ def _agreement(sample: CodedSample, level: float, resamples: int, seed: str, uni
     from analysis.stats import coding
 
     units, seats, sets = _rows(sample)
-    options: dict[str, Any] = {"level": level, "resamples": min(AGREEMENT_RESAMPLES, resamples), "unit": unit}
+    options: dict[str, Any] = {"level": level, "resamples": min(AGREEMENT_RESAMPLES, resamples)}
     alpha = coding.label_set_alpha(units, seats, sets, rng=_rng(seed, sample.number, "alpha"), **options)
     labels = coding.kappa_by_label(
         units, seats, sets, sample.codebook.keys, rng=_rng(seed, sample.number, "labels"), **options
     )
-    return [replace(estimate, settings={**estimate.settings, "sample": sample.number}) for estimate in (alpha, *labels)]
+    return [
+        replace(estimate, unit=unit, settings={**estimate.settings, "sample": sample.number})
+        for estimate in (alpha, *labels)
+    ]
 
 
 def _coverage_sentence(sample: CodedSample) -> str:
@@ -251,18 +254,16 @@ def _rejections(sample: CodedSample, level: float, resamples: int, seed: str) ->
 
     estimates = _agreement(sample, level, resamples, seed, "annotator")
     sides = [[bool(item.labels_by_seat[seat]) for item in sample.items_coded_by_both] for seat in (1, 2)]
-    refused = coding.cohen_kappa(
-        *sides, categories=[False, True], level=level, analysis="coding.refused", unit="annotator"
-    )
+    refused = coding.cohen_kappa(*sides, categories=[False, True], level=level)
+    refused = refused.labelled(analysis="coding.refused", unit="annotator")
     estimates.append(replace(refused, settings={**refused.settings, "sample": sample.number, "label": "any"}))
     rows, shares, undecided = [], [], 0
     for condition in sample.conditions:
         decided = [sample.is_work_refused(item) for item in sample.items_coded_by_both if item.condition == condition]
         verdicts = [is_refused for is_refused in decided if is_refused is not None]
         undecided += len(decided) - len(verdicts)
-        share = basic.proportion(
-            sum(verdicts), len(verdicts), level=level, analysis="coding.refused_share", estimand="share of work refused"
-        )
+        share = basic.proportion(sum(verdicts), len(verdicts), level=level)
+        share = share.labelled(analysis="coding.refused_share", estimand="share of work refused")
         shares.append(replace(share, settings={**share.settings, "condition": condition, "sample": sample.number}))
         interval = interval_bounds(share)
         rows.append(

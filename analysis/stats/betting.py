@@ -50,9 +50,7 @@ class ConfidenceSequence(Record):
         return Interval(self.level, low, high, self.method, clipped=low == 0.0 or high == 1.0)
 
 
-def log_wealth(
-    values: npt.ArrayLike, null: npt.ArrayLike, *, level: float = 0.95, cap: float = STAKE_CAP
-) -> FloatArray:
+def log_wealth(values: npt.ArrayLike, null: npt.ArrayLike, *, level: float = 0.95) -> FloatArray:
     """Logarithm of the betting e-process against "the mean is `null`" after each value.
 
     Parameters
@@ -63,8 +61,6 @@ def log_wealth(
         Means under the null hypothesis, in 0..1.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    cap : float, default STAKE_CAP
-        Largest share of the possible loss that is staked.
 
     Returns
     -------
@@ -78,8 +74,9 @@ def log_wealth(
 
     Notes
     -----
-    With t values seen, the stake is sqrt(2 log(2 / (1 - level)) / (s2[t-1] t log(t + 1))), cut at cap / m upwards and
-    cap / (1 - m) downwards. s2 is the running variance started at 1/4, so each stake depends only on earlier values.
+    With t values seen, the stake is sqrt(2 log(2 / (1 - level)) / (s2[t-1] t log(t + 1))), cut at c / m upwards and c /
+    (1 - m) downwards, with c = `STAKE_CAP`. s2 is the running variance started at 1/4, so each stake depends only on
+    earlier values.
 
     Examples
     --------
@@ -94,13 +91,11 @@ def log_wealth(
     if len(outside):
         raise ValueError(f"null: {np.atleast_1d(nulls)[outside[0]]:g} is outside 0..1")
     stakes = _stakes(series, level)
-    wealth = _wealth(series, stakes, np.atleast_1d(nulls), cap)
+    wealth = _wealth(series, stakes, np.atleast_1d(nulls))
     return wealth[0] if nulls.ndim == 0 else wealth
 
 
-def log_wealth_of_studies(
-    values: FloatArray, null: float | FloatArray, *, level: float = 0.95, cap: float = STAKE_CAP
-) -> FloatArray:
+def log_wealth_of_studies(values: FloatArray, null: float | FloatArray, *, level: float = 0.95) -> FloatArray:
     """Compute `log_wealth` of many studies at once, each with its own null or all with the same one.
 
     `values` (studies, n) are in 0..1, in the order in which they are revealed, with none missing. The result has the
@@ -110,19 +105,19 @@ def log_wealth_of_studies(
     >>> bool(np.allclose(both[1], log_wealth([0.5, 0.9], 0.5)))
     True
     """
-    return _wealth(values, _stakes(values, level), np.broadcast_to(np.clip(null, 0.0, 1.0), len(values)), cap)
+    return _wealth(values, _stakes(values, level), np.broadcast_to(np.clip(null, 0.0, 1.0), len(values)))
 
 
-def betting_pvalue(values: npt.ArrayLike, null: float, *, rng: np.random.Generator | None = None) -> float:
+def betting_pvalue(values: npt.ArrayLike, null: float) -> float:
     """Compute a p-value for "the mean is `null`" that is valid at any n: 1 / the largest wealth, at most 1.
 
     `values` has one value in 0..1 per unit, with NaN for missing. The p-value is 1 without values. The values enter in
-    a random order, drawn by `rng`, or with a fixed seed if it is None.
+    a random order with a fixed seed.
 
     >>> betting_pvalue([0.5, 0.5, 0.5], 0.5)
     1.0
     """
-    series = _shuffled(values, (0.0, 1.0), rng)
+    series = _shuffled(values)
     if len(series) == 0:
         return 1.0
     return min(1.0, math.exp(-max(0.0, float(np.max(log_wealth(series, null))))))
@@ -255,7 +250,7 @@ def betting_ratio_interval(
     order = (np.random.default_rng(0) if rng is None else rng).permutation(np.lexsort((weights, scaled)))
     scaled, shares = scaled[order], weights[order] / weights.max()
     nulls = np.linspace(0.0, 1.0, grid)
-    highest = [np.max(wealth, axis=1) for wealth in _ratio_wealth(scaled, shares, nulls, level, STAKE_CAP)]
+    highest = [np.max(wealth, axis=1) for wealth in _ratio_wealth(scaled, shares, nulls, level)]
     not_refuted = nulls[np.concatenate(highest) < math.log(1 / (1 - level))]
     if len(not_refuted) == 0:
         # All means were refuted, because the values drift. Nothing is known beyond the bounds.
@@ -289,18 +284,17 @@ def _never_rich(
     block = max(1, CELLS // max(1, len(series)))
     for start in range(0, len(nulls), block):
         some = nulls[start : start + block]
-        is_not_refuted = np.maximum.accumulate(_wealth(series, stakes, some, STAKE_CAP), axis=1) < threshold
+        is_not_refuted = np.maximum.accumulate(_wealth(series, stakes, some), axis=1) < threshold
         has_any = is_not_refuted.any(axis=0)
         low = np.minimum(low, np.where(has_any, some[is_not_refuted.argmax(axis=0)], np.inf))
         high = np.maximum(high, np.where(has_any, some[::-1][is_not_refuted[::-1].argmax(axis=0)], -np.inf))
     return low, high
 
 
-def _shuffled(values: npt.ArrayLike, bounds: tuple[float, float], rng: np.random.Generator | None) -> FloatArray:
+def _shuffled(values: npt.ArrayLike) -> FloatArray:
     observed, _ = drop_and_count_missing(values, "values")
-    validate_within_bounds(observed, bounds, "values")
-    scaled = np.sort((observed - bounds[0]) / (bounds[1] - bounds[0]))
-    return np.asarray((np.random.default_rng(0) if rng is None else rng).permutation(scaled), dtype=np.float64)
+    validate_within_bounds(observed, (0.0, 1.0), "values")
+    return np.asarray(np.random.default_rng(0).permutation(np.sort(observed)), dtype=np.float64)
 
 
 def _stakes(series: FloatArray, level: float) -> FloatArray:
@@ -312,20 +306,18 @@ def _stakes(series: FloatArray, level: float) -> FloatArray:
     return np.asarray(np.sqrt(2 * math.log(2 / (1 - level)) / (earlier * count * np.log(count + 1))))
 
 
-def _ratio_wealth(
-    means: FloatArray, shares: FloatArray, nulls: FloatArray, level: float, cap: float
-) -> Iterator[FloatArray]:
+def _ratio_wealth(means: FloatArray, shares: FloatArray, nulls: FloatArray, level: float) -> Iterator[FloatArray]:
     """Yield the wealth of bets on m + share (mean - m) against each null m, a block of nulls at a time."""
     block, is_even = max(1, CELLS // max(1, len(means))), bool(np.all(shares == 1))
     for some in np.split(nulls, range(block, len(nulls), block)):
         series = means if is_even else some[:, None] + shares * (means - some[:, None])
-        yield _wealth(series, _stakes(series, level), some, cap)
+        yield _wealth(series, _stakes(series, level), some)
 
 
-def _wealth(series: FloatArray, stakes: FloatArray, nulls: FloatArray, cap: float) -> FloatArray:
+def _wealth(series: FloatArray, stakes: FloatArray, nulls: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore"):
-        upper = np.where(nulls > 0, cap / nulls, np.inf)[:, None]
-        lower = np.where(nulls < 1, cap / (1 - nulls), np.inf)[:, None]
+        upper = np.where(nulls > 0, STAKE_CAP / nulls, np.inf)[:, None]
+        lower = np.where(nulls < 1, STAKE_CAP / (1 - nulls), np.inf)[:, None]
     distance = series - nulls[:, None]
     # At a mean of 0 a bet on larger values (at 1, on smaller ones) cannot lose; only the plug-in stake bounds it.
     up = np.cumsum(np.log1p(np.minimum(stakes, upper) * distance), axis=1)

@@ -34,7 +34,7 @@ TOLERANCE = 1e-11
 class BradleyTerry(Record):
     """A fitted comparison model of K systems.
 
-    `strengths` (log-odds against the reference, which is 0) has one Estimate per system. `framing` is the intercept
+    `strengths` (log-odds against the reference, system 0) has one Estimate per system. `framing` is the intercept
     of being named first, if it was asked for. `covariance` (K, K) over annotators has zeros for the reference.
     `probabilities` (K, K) are the fitted P[row > column]. `observed` are the mean answers in the same form, NaN if a
     pair was not asked. `components` are the groups of systems connected by comparisons: rank systems only within one.
@@ -60,12 +60,8 @@ def fractional_bradley_terry(
     batches: npt.ArrayLike | None = None,
     *,
     n_systems: int,
-    reference: int = 0,
     framing: bool = False,
     level: float = 0.95,
-    analysis: str = "spa.ranking",
-    unit: str = "annotator",
-    mode_label: str = "recommended",
 ) -> BradleyTerry:
     """Strengths of systems from answers P[first > second] in 0..1, clustered by annotator.
 
@@ -78,14 +74,12 @@ def fractional_bradley_terry(
     batches : array_like, shape (n_rows,), optional
         Labels of the second sample: groups of batches that share no prompt. Without them, or with fewer than five, the fit is
         about exactly these prompts.
-    n_systems, reference : int
-        Number of systems, and the system with strength 0.
+    n_systems : int
+        Number of systems. System 0 is the reference, with strength 0.
     framing : bool, default False
         Add a constant for the system named first. It needs mixed orders or a directed cycle of questions.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    analysis, unit, mode_label : str, optional
-        Labels that are copied to the record.
 
     Returns
     -------
@@ -109,8 +103,6 @@ def fractional_bradley_terry(
     validate_level(level)
     answers = vector(values, "values")
     x, y = checked_system_pairs(first, second, len(answers), n_systems)
-    if not 0 <= reference < n_systems:
-        raise ValueError(f"reference: {reference} is not one of {n_systems} systems")
     validate_within_bounds(answers, (0.0, 1.0), "values")
     is_observed = ~np.isnan(answers)
     x, y, answers = x[is_observed], y[is_observed], answers[is_observed]
@@ -119,10 +111,9 @@ def fractional_bradley_terry(
     cells = x * n_systems + y
     counts = group_sizes(cells, n_systems**2).reshape(n_systems, n_systems)
     sums = group_sums(cells, answers, n_systems**2).reshape(n_systems, n_systems)
-    settings = {"reference": reference, "framing": framing, "level": level}
+    settings = {"reference": 0, "framing": framing, "level": level}
     common: dict[str, Any] = {
-        "unit": unit,
-        "mode": mode_label,
+        "unit": "annotator",
         "n": n_clusters,
         "n_clusters": n_clusters,
         "n_rows": len(answers),
@@ -135,14 +126,14 @@ def fractional_bradley_terry(
     components = connected_components(n_answers > 0)
     status, reason = _problem(len(answers), components, favour)
     if status != "ok":
-        return _undefined(status, reason, n_systems, observed, components, framing, analysis, common)
+        return _undefined(status, reason, n_systems, observed, components, framing, common)
 
-    others = [system for system in range(n_systems) if system != reference]
     named = np.argwhere(counts > 0)
     design = np.zeros((len(named), n_systems))
     design[np.arange(len(named)), named[:, 0]] = 1
     design[np.arange(len(named)), named[:, 1]] -= 1
-    design = design[:, others]
+    # A slice would lie otherwise in memory, which changes the last digits of the fit.
+    design = design[:, np.arange(1, n_systems)]
     is_framing_identified = False
     if framing:
         with_constant = np.column_stack([design, np.ones(len(named))])
@@ -153,10 +144,10 @@ def fractional_bradley_terry(
     coefficients, information = _newton(design, weights, shares)
     if coefficients is None or information is None:
         reason = "the likelihood has no maximum: some preference is without exception"
-        return _undefined("separation", reason, n_systems, observed, components, framing, analysis, common)
+        return _undefined("separation", reason, n_systems, observed, components, framing, common)
 
     strengths = np.zeros(n_systems)
-    strengths[others] = coefficients[: len(others)]
+    strengths[1:] = coefficients[: n_systems - 1]
     constant = float(coefficients[-1]) if is_framing_identified else 0.0
     # Number the named pairs of systems; each is a cell of rows with the same second derivatives.
     pair = np.zeros(n_systems**2, dtype=np.int64)
@@ -166,24 +157,23 @@ def fractional_bradley_terry(
     of_pairs = design[:, :, None] * design[:, None, :] * (chances * (1 - chances))[:, None, None]
     rows = FittedRows(information, design[pair] * (answers - chances[pair])[:, None], pair, of_pairs)
     groups = None if batches is None else label_codes_where(batches, "batches", is_observed)[0]
-    spread = ModelSpread.from_rows(rows, positions, groups, unit=unit, second="batch")
+    spread = ModelSpread.from_rows(rows, positions, groups, unit="annotator", second="batch")
     covariance = np.zeros((n_systems, n_systems))
-    covariance[np.ix_(others, others)] = spread.annotators.covariance[: len(others), : len(others)]
-    places = {system: place for place, system in enumerate(others)}
+    covariance[1:, 1:] = spread.annotators.covariance[: n_systems - 1, : n_systems - 1]
     estimates = tuple(
         _strength(
             float(strengths[system]),
             spread,
-            places.get(system),
-            f"log-odds of system {system} against system {reference}",
+            system - 1 if system else None,
+            f"log-odds of system {system} against system 0",
             level=level,
-            common={"analysis": f"{analysis}.strength", **common},
+            common={"analysis": "spa.ranking.strength", **common},
         )
         for system in range(n_systems)
     )
     intercept = None
     if framing:
-        intercept = _framing(constant, spread, is_framing_identified, level, analysis, common)
+        intercept = _framing(constant, spread, is_framing_identified, level, common)
     return BradleyTerry(
         status="ok",
         reason="",
@@ -314,11 +304,10 @@ def _framing(
     spread: ModelSpread,
     is_identified: bool,
     level: float,
-    analysis: str,
     common: dict[str, Any],
 ) -> Estimate:
     estimand = "log-odds bonus of the system named first"
-    named = {"analysis": f"{analysis}.framing", **common}
+    named = {"analysis": "spa.ranking.framing", **common}
     if not is_identified:
         return Estimate(
             estimand=estimand,
@@ -337,13 +326,12 @@ def _undefined(
     observed: FloatArray,
     components: tuple[tuple[int, ...], ...],
     framing: bool,
-    analysis: str,
     common: dict[str, Any],
 ) -> BradleyTerry:
     empty = np.full((n_systems, n_systems), np.nan)
     strengths = tuple(
         Estimate(
-            analysis=f"{analysis}.strength",
+            analysis="spa.ranking.strength",
             estimand=f"log-odds of system {system}",
             status=status,
             reason=reason,
@@ -354,7 +342,7 @@ def _undefined(
     intercept = None
     if framing:
         intercept = Estimate(
-            analysis=f"{analysis}.framing",
+            analysis="spa.ranking.framing",
             estimand="log-odds bonus of the system named first",
             status=status,
             reason=reason,

@@ -244,7 +244,6 @@ def betting_curve(
     items: IntArray | None = None,
     *,
     bounds: tuple[float, float],
-    rng: np.random.Generator | None = None,
 ) -> BettingCurve:
     """Confidence curve of a weighted mean of bounded values, by bets on units that share no annotator and no item.
 
@@ -260,14 +259,12 @@ def betting_curve(
         Codes of the items, from 0. Without items the units are the annotators.
     bounds : tuple[float, float]
         Ends of the scale.
-    rng : numpy.random.Generator, optional
-        Source of the partitions and orders; a fixed seed if None.
 
     Returns
     -------
     BettingCurve
-        The curve. Its evidence is the mean of the e-values of `PARTITIONS` random partitions. A mean of e-values is an
-        e-value, however much they depend on each other.
+        The curve. Its evidence is the mean of the e-values of `PARTITIONS` random partitions, with a fixed seed. A mean
+        of e-values is an e-value, however much they depend on each other.
 
     Notes
     -----
@@ -289,7 +286,7 @@ def betting_curve(
     >>> round(always.pvalue(0.5), 4)
     0.0041
     """
-    rng = np.random.default_rng(0) if rng is None else rng
+    rng = np.random.default_rng(0)
     low, high = bounds
     scaled = np.clip((values - low) / (high - low), 0.0, 1.0)
     nulls = np.linspace(0.0, 1.0, GRID)

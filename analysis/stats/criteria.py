@@ -55,8 +55,6 @@ def regress_overall_on_criteria(
     *,
     names: Sequence[str],
     level: float = 0.95,
-    analysis: str = "spa.drivers",
-    unit: str = "annotator",
 ) -> Drivers:
     """Estimate the regression of overall answers on answers about criteria, clustered by annotator (CV3).
 
@@ -90,8 +88,8 @@ def regress_overall_on_criteria(
     annotator_codes, n_annotators = label_codes_where(annotators, "annotators", is_complete)
     terms = ("intercept", *names)
     common: dict[str, Any] = {
-        "analysis": analysis,
-        "unit": unit,
+        "analysis": "spa.drivers",
+        "unit": "annotator",
         "n": n_annotators,
         "n_clusters": n_annotators,
         "n_rows": len(centred),
@@ -114,7 +112,7 @@ def regress_overall_on_criteria(
         fit = clusters.clustered_regression(design, centred, annotator_codes)
     except ValueError as problem:
         return undefined("not_identified", str(problem))
-    warnings = clusters.cluster_warnings(group_sizes(annotator_codes, n_annotators), name=unit)
+    warnings = clusters.cluster_warnings(group_sizes(annotator_codes, n_annotators), name="annotator")
     results = []
     for position, term in enumerate(terms):
         explained = None if position == 0 else _explained(columns, position - 1)

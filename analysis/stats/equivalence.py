@@ -26,10 +26,6 @@ def equivalence_test(
     margin: float,
     significance: float = 0.05,
     bounds: tuple[float, float] | None = None,
-    analysis: str = "equivalence",
-    estimand: str = "mean",
-    unit: str = "annotator",
-    mode_label: str = "recommended",
 ) -> Estimate:
     """Test the hypothesis that the mean is at least `margin` away from `null`, by two one-sided t tests (TOST).
 
@@ -47,7 +43,7 @@ def equivalence_test(
     _refuse(margin, significance)
     observed, n_missing = drop_and_count_missing(values, "values")
     settings = {"null": null, "margin": margin, "significance": significance}
-    common: dict[str, Any] = {"analysis": analysis, "estimand": estimand, "unit": unit, "mode": mode_label}
+    common: dict[str, Any] = {"analysis": "equivalence", "estimand": "mean", "unit": "annotator"}
     edge = basic.degenerate_mean_estimate(
         observed,
         level=1 - 2 * significance,
@@ -139,8 +135,6 @@ def equivalence_test_of_estimate(
     null: float,
     margin: float,
     significance: float = 0.05,
-    bounds: tuple[float, float] | None = None,
-    analysis: str | None = None,
 ) -> Estimate | None:
     """TOST of an estimate that has a t test of `null`.
 
@@ -154,10 +148,6 @@ def equivalence_test_of_estimate(
         Equivalence margin on the scale of the estimate.
     significance : float, default 0.05
         Significance level; the interval has level 1 - 2 `significance`.
-    bounds : tuple[float, float], optional
-        Ends of the scale. The interval is clipped to them.
-    analysis : str, optional
-        Name of the analysis. By default that of the estimate with ".equivalence".
 
     Returns
     -------
@@ -174,7 +164,7 @@ def equivalence_test_of_estimate(
     ('one_sample.equivalence', 1.267e-05)
     """
     common: dict[str, Any] = {
-        "analysis": analysis or f"{estimate.analysis}.equivalence",
+        "analysis": f"{estimate.analysis}.equivalence",
         "estimand": estimate.estimand,
         "unit": estimate.unit,
     }
@@ -201,7 +191,6 @@ def equivalence_test_of_estimate(
             null=null,
             margin=margin,
             significance=significance,
-            bounds=bounds,
             **common,
         )
     if population := estimate.settings.get("population"):

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import basic, spa
-from analysis.stats.arrays import FloatArray, label_codes, matrix, validate_level
+from analysis.stats.arrays import FloatArray, matrix, validate_level
 from analysis.stats.multiplicity import Family, adjust_pvalues_and_intervals_of_family
 from analysis.stats.results import Estimate, Record, ResultWarning
 
@@ -54,21 +54,18 @@ def preference_by_n_outputs_seen(
     yx_percent: npt.ArrayLike,
     *,
     levels: Sequence[int] = LEVELS,
-    annotators: npt.ArrayLike | None = None,
     level: float = 0.95,
-    analysis: str = "spa.exposure",
-    unit: str = "annotator",
 ) -> ExposureStudy:
     """Estimate the preference of one comparison at several exposures m, from the annotators who answered at each.
 
     A row is one annotator at all m, and a column is an exposure of `levels`, in ascending order and at least two.
-    Answers are on 0..100, with NaN if not asked or answered. `annotators` serves only to check that the rows differ.
-    `by_level` is the mean c(m) = (p_xy + 1 - p_yx) / 2 with its test of .5, Holm over levels, and has the paper's
-    one-order means as sensitivities. `contrasts` are paired t tests of c(next m) - c(m), Holm over them; `slope` is the
-    mean of the annotators' slopes on log2 m; `diminishing_returns` is the last step minus the step before;
-    `overconfidence` is c(first m) - c(second m). `detail["conviction"]` = |mean - .5| is biased upwards by noise and
-    has no test. Levels answered by different annotators are not compared: the status is `not_identified`, with the
-    warning `levels_not_paired`. If some annotators lack one of two levels, there is the warning `incomplete_pairs`.
+    Answers are on 0..100, with NaN if not asked or answered. `by_level` is the mean c(m) = (p_xy + 1 - p_yx) / 2 with
+    its test of .5, Holm over levels, and has the paper's one-order means as sensitivities. `contrasts` are paired t
+    tests of c(next m) - c(m), Holm over them; `slope` is the mean of the annotators' slopes on log2 m;
+    `diminishing_returns` is the last step minus the step before; `overconfidence` is c(first m) - c(second m).
+    `detail["conviction"]` = |mean - .5| is biased upwards by noise and has no test. Levels answered by different
+    annotators are not compared: the status is `not_identified`, with the warning `levels_not_paired`. If some
+    annotators lack one of two levels, there is the warning `incomplete_pairs`.
 
     >>> xy = [[80, 60, 70, 75], [70, 55, 65, 70], [90, 70, 80, 80], [60, 60, 70, 90]]
     >>> study = preference_by_n_outputs_seen(xy, [[100 - p for p in row] for row in xy])
@@ -76,28 +73,21 @@ def preference_by_n_outputs_seen(
     [-0.1375, 0.1, 0.075]
     >>> round(study.slope.estimate, 4), round(study.diminishing_returns.estimate, 4)
     (0.0212, -0.025)
-    >>> preference_by_n_outputs_seen([[80, 60]], [[20, 40]], levels=[1, 2], annotators=["a"]).contrasts[0].status
+    >>> preference_by_n_outputs_seen([[80, 60]], [[20, 40]], levels=[1, 2]).contrasts[0].status
     'n_lt_2'
     """
     validate_level(level)
     xy, yx = matrix(xy_percent, "xy_percent"), matrix(yx_percent, "yx_percent")
     steps = _levels(levels, xy.shape[1])
-    if annotators is not None:
-        labels, n_distinct = label_codes(np.asarray(annotators), "annotators", len(xy))
-        if n_distinct < len(xy):
-            twice = int(np.flatnonzero(np.bincount(labels)[labels] > 1)[0])
-            name = np.asarray(annotators)[twice]
-            raise ValueError(f"annotators: {name} occurs in several rows; levels of one person are not independent")
     values = spa.combine_orders(xy, yx)
-    options: dict[str, Any] = {"level": level, "unit": unit}
-    contrasts = _contrasts(values, steps, analysis, options)
+    contrasts = _contrasts(values, steps, level)
     return ExposureStudy(
         levels=steps,
-        by_level=_by_level(values, xy, yx, steps, analysis, options),
+        by_level=_by_level(values, xy, yx, steps, level),
         contrasts=contrasts,
-        slope=_slope(values, steps, analysis, options),
-        diminishing_returns=_diminishing(values, steps, analysis, options),
-        overconfidence=_overconfidence(contrasts[0], steps, analysis),
+        slope=_slope(values, steps, level),
+        diminishing_returns=_diminishing(values, steps, level),
+        overconfidence=_overconfidence(contrasts[0], steps),
     )
 
 
@@ -129,27 +119,23 @@ def _levels(levels: Sequence[int], n_columns: int) -> tuple[int, ...]:
 
 
 def _by_level(
-    values: FloatArray, xy: FloatArray, yx: FloatArray, steps: tuple[int, ...], analysis: str, options: dict[str, Any]
+    values: FloatArray, xy: FloatArray, yx: FloatArray, steps: tuple[int, ...], level: float
 ) -> tuple[Estimate, ...]:
     names = tuple(f"m={step}" for step in steps)
     combined, by_order = {}, {}
     for column, name in enumerate(names):
-        combined[name] = basic.one_sample_t_test(
-            values[:, column],
-            null=0.5,
-            bounds=BOUNDS,
-            analysis=f"{analysis}.level",
+        combined[name] = basic.one_sample_t_test(values[:, column], null=0.5, bounds=BOUNDS, level=level).labelled(
+            analysis="spa.exposure.level",
             estimand=f"mean over annotators of P[x > y] after {name}, both orders combined",
-            **options,
         )
         for order, answers in (("xy", xy), ("yx", yx)):
-            order_estimate = spa.pair_preference_paper(answers[:, column], level=options["level"])
+            order_estimate = spa.pair_preference_paper(answers[:, column], level=level)
             named = f"mean over annotators of P[{' > '.join(order)}] after {name}, asked in this order"
-            by_order[order, name] = order_estimate.labelled(analysis=f"{analysis}.{order}", estimand=named)
-    combined = adjust_pvalues_and_intervals_of_family(combined, Family(f"{analysis}.levels", names), star_scheme=None)
+            by_order[order, name] = order_estimate.labelled(analysis=f"spa.exposure.{order}", estimand=named)
+    combined = adjust_pvalues_and_intervals_of_family(combined, Family("spa.exposure.levels", names), star_scheme=None)
     for order in ("xy", "yx"):
         adjusted = {name: by_order[order, name] for name in names}
-        adjusted = adjust_pvalues_and_intervals_of_family(adjusted, Family(f"{analysis}.{order}", names))
+        adjusted = adjust_pvalues_and_intervals_of_family(adjusted, Family(f"spa.exposure.{order}", names))
         by_order |= {(order, name): estimate for name, estimate in adjusted.items()}
     results = []
     for column, (step, name) in enumerate(zip(steps, names, strict=True)):
@@ -175,30 +161,28 @@ def _by_level(
     return tuple(results)
 
 
-def _contrasts(
-    values: FloatArray, steps: tuple[int, ...], analysis: str, options: dict[str, Any]
-) -> tuple[Estimate, ...]:
+def _contrasts(values: FloatArray, steps: tuple[int, ...], level: float) -> tuple[Estimate, ...]:
     contrasts = {}
     for column in range(len(steps) - 1):
         name = f"m={steps[column]}->{steps[column + 1]}"
         contrasts[name] = _within(
             {steps[column + 1]: 1.0, steps[column]: -1.0},
             values[:, [column + 1, column]],
-            f"{analysis}.contrast",
+            "spa.exposure.contrast",
             f"mean within annotators of c({steps[column + 1]}) - c({steps[column]})",
-            options,
+            level,
         )
-    family = Family(f"{analysis}.contrasts", tuple(contrasts))
+    family = Family("spa.exposure.contrasts", tuple(contrasts))
     return tuple(adjust_pvalues_and_intervals_of_family(contrasts, family, star_scheme=None).values())
 
 
-def _diminishing(values: FloatArray, steps: tuple[int, ...], analysis: str, options: dict[str, Any]) -> Estimate:
-    name = f"{analysis}.diminishing_returns"
+def _diminishing(values: FloatArray, steps: tuple[int, ...], level: float) -> Estimate:
+    name = "spa.exposure.diminishing_returns"
     if len(steps) < 3:
         return Estimate(
             analysis=name,
             estimand="mean within annotators of the last step minus the step before",
-            unit=options["unit"],
+            unit="annotator",
             n=0,
             status="not_applicable",
             reason="two exposures make one step",
@@ -209,25 +193,23 @@ def _diminishing(values: FloatArray, steps: tuple[int, ...], analysis: str, opti
         values[:, [-1, -2, -3]],
         name,
         f"mean within annotators of (c({late}) - c({middle})) - (c({middle}) - c({early}))",
-        options,
+        level,
     )
 
 
-def _within(
-    weights: dict[int, float], columns: FloatArray, analysis: str, estimand: str, options: dict[str, Any]
-) -> Estimate:
+def _within(weights: dict[int, float], columns: FloatArray, analysis: str, estimand: str, level: float) -> Estimate:
     """Return a contrast of levels within annotators."""
     answered = ~np.isnan(columns)
     complete = answered.all(axis=1)
     differences = columns[complete] @ np.array(list(weights.values()))
     n_partial = int(np.sum(answered.any(axis=1) & ~complete))
     detail = {"n_complete": int(complete.sum()), "n_dropped": n_partial}
-    settings = {"weights": {f"m={step}": weight for step, weight in weights.items()}, "level": options["level"]}
+    settings = {"weights": {f"m={step}": weight for step, weight in weights.items()}, "level": level}
     if not complete.any() and answered.any(axis=0).all():
         return Estimate(
             analysis=analysis,
             estimand=estimand,
-            unit=options["unit"],
+            unit="annotator",
             n=0,
             status="not_identified",
             reason="nobody answered at all of these exposures, and answers of different people are not compared",
@@ -236,19 +218,23 @@ def _within(
             settings=settings,
         )
     farthest = sum(weight for weight in weights.values() if weight > 0)
-    result = basic.one_sample_t_test(
-        differences, null=0.0, bounds=(-farthest, farthest), analysis=analysis, estimand=estimand, **options
-    )
+    result = basic.one_sample_t_test(differences, null=0.0, bounds=(-farthest, farthest), level=level)
     warnings = result.warnings
     if n_partial:
         warnings = (*warnings, ResultWarning("incomplete_pairs", "info", {"n_dropped": n_partial}))
     test = None if result.test is None else replace(result.test, name="paired_t")
     return replace(
-        result, test=test, warnings=warnings, detail={**result.detail, **detail}, settings={**settings, "null": 0.0}
+        result,
+        analysis=analysis,
+        estimand=estimand,
+        test=test,
+        warnings=warnings,
+        detail={**result.detail, **detail},
+        settings={**settings, "null": 0.0},
     )
 
 
-def _slope(values: FloatArray, steps: tuple[int, ...], analysis: str, options: dict[str, Any]) -> Estimate:
+def _slope(values: FloatArray, steps: tuple[int, ...], level: float) -> Estimate:
     is_observed = ~np.isnan(values)
     doublings = np.broadcast_to(np.array([math.log2(step) for step in steps]), values.shape)
     has_two = is_observed.sum(axis=1) >= 2
@@ -256,12 +242,8 @@ def _slope(values: FloatArray, steps: tuple[int, ...], analysis: str, options: d
     n_levels = is_observed.sum(axis=1, keepdims=True)
     centred = np.where(is_observed, doublings - (doublings * is_observed).sum(axis=1, keepdims=True) / n_levels, 0.0)
     slopes = (centred * filled).sum(axis=1) / (centred**2).sum(axis=1)
-    result = basic.one_sample_t_test(
-        slopes,
-        null=0.0,
-        analysis=f"{analysis}.slope",
-        estimand="mean over annotators of the change of P[x > y] per doubling of m",
-        **options,
+    result = basic.one_sample_t_test(slopes, null=0.0, level=level).labelled(
+        analysis="spa.exposure.slope", estimand="mean over annotators of the change of P[x > y] per doubling of m"
     )
     n_complete = int(np.sum(is_observed.all(axis=1)))
     n_single = int(np.sum(~has_two & (~np.isnan(values)).any(axis=1)))
@@ -271,7 +253,7 @@ def _slope(values: FloatArray, steps: tuple[int, ...], analysis: str, options: d
     )
 
 
-def _overconfidence(first: Estimate, steps: tuple[int, ...], analysis: str) -> Estimate:
+def _overconfidence(first: Estimate, steps: tuple[int, ...]) -> Estimate:
     """Return the first contrast with the opposite sign: the same test, p-value and place in the family."""
     interval, test, effect = first.interval, first.test, first.effect
     if interval is not None:
@@ -289,7 +271,7 @@ def _overconfidence(first: Estimate, steps: tuple[int, ...], analysis: str) -> E
     settings = {**first.settings, "weights": {f"m={steps[0]}": 1.0, f"m={steps[1]}": -1.0}}
     return replace(
         first,
-        analysis=f"{analysis}.overconfidence",
+        analysis="spa.exposure.overconfidence",
         estimand=f"mean within annotators of c({steps[0]}) - c({steps[1]})",
         estimate=None if first.estimate is None else -first.estimate,
         interval=interval,

@@ -180,7 +180,6 @@ def _fit_logit(answers: BestWorstAnswers, population: str, level: float) -> "Bes
         None if population == "people" else prompts,
         n_systems=len(answers.systems),
         level=level,
-        analysis="best_worst.strength",
     )
 
 
@@ -245,12 +244,8 @@ def _section_blocks(answers: BestWorstAnswers, context: AnalysisContext) -> list
         population=population,
         level=level,
     )
-    counts = maxdiff_scores(
-        *answers.as_arrays(answers.kept("is_kept_paper")),
-        n_systems=len(answers.systems),
-        level=level,
-        analysis="best_worst.counts",
-    )
+    arrays = answers.as_arrays(answers.kept("is_kept_paper"))
+    counts = maxdiff_scores(*arrays, n_systems=len(answers.systems), level=level)
     scores = _named_by_system(counts.scores, answers.systems, "(best − worst) / shown of {}", where)
     return [
         Block(

@@ -69,16 +69,13 @@ class Comparison:
         named = {"contrast": self.as_dict(), "subject": self.subject.as_dict(), "key": estimand}
         return replace(estimate, settings={**estimate.settings, **named, **settings})
 
-    def equivalence_tests(self, estimate: "Estimate", *, null: float, **options: Any) -> "tuple[Estimate, ...]":
-        """Return the equivalence test (TOST) of an estimate, if it has a margin and a standard error.
-
-        ``options``: see ``analysis.stats.equivalence.equivalence_test_of_estimate``.
-        """
+    def equivalence_tests(self, estimate: "Estimate", *, null: float) -> "tuple[Estimate, ...]":
+        """Return the equivalence test (TOST) of an estimate, if it has a margin and a standard error."""
         from analysis.stats.equivalence import equivalence_test_of_estimate
 
         if not self.margin or self.hypothesis != DIFFERENCE_HYPOTHESIS:
             return ()
-        tost = equivalence_test_of_estimate(estimate, null=null, margin=self.margin, significance=self.level, **options)
+        tost = equivalence_test_of_estimate(estimate, null=null, margin=self.margin, significance=self.level)
         return () if tost is None else (tost,)
 
     def claim_by_margin(self, null: float) -> "MarginHypothesis | None":

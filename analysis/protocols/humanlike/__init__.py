@@ -146,12 +146,9 @@ def _paper_cell_results(judgements: Judgements, cell: Cell, context: AnalysisCon
                 points,
                 level_of_measurement=kind,
                 level=context.level,
-                mode_label="paper",
-                unit="text",
                 resamples=min(AGREEMENT_RESAMPLES, context.resamples),
-                analysis=f"humanlike.alpha_{kind}",
                 rng=context.rng("alpha", kind, judgements.section.position, cell.key),
-            )
+            ).labelled(analysis=f"humanlike.alpha_{kind}", unit="text", mode="paper")
         )
     alpha, alpha_points = (tag_with_cell(estimate, cell) for estimate in alphas)
     return PaperCellResults(
@@ -187,12 +184,10 @@ def _paper_tests(
         else:
             untrained = Cell(cell.model, judgements.reference_condition(cell.model), cell.domain)
             groups = [_annotator_accuracies(judgements.cell_rows(which, is_paper=True)) for which in (cell, untrained)]
-            estimates[kind, cell] = basic.welch_t_test(
-                *groups,
-                level=context.level,
-                mode_label="paper",
+            estimates[kind, cell] = basic.welch_t_test(*groups, level=context.level).labelled(
                 analysis="humanlike.training",
                 estimand=f"accuracy: {cell.condition} - {untrained.condition}",
+                mode="paper",
             )
     in_domains = [key for key in planned if key[1].domain != ALL_DOMAINS] or planned
     results: dict[tuple[str, Cell], Estimate] = {}

@@ -160,9 +160,8 @@ def _estimate(estimand: str, comparison: Comparison, rows: "DataFrame", context:
     )
     if is_chance:
         if estimand == "accuracy":
-            return detection.clustered_accuracy(
-                correct, annotators, text, level=level, analysis="humanlike.planned_accuracy"
-            )
+            accuracy = detection.clustered_accuracy(correct, annotators, text, level=level)
+            return accuracy.labelled(analysis="humanlike.planned_accuracy")
         make = detection.marginal_d_prime if estimand == "sensitivity" else detection.marginal_criterion
         rng = context.rng("planned", estimand, comparison.key)
         return make(
@@ -191,7 +190,7 @@ def _estimate(estimand: str, comparison: Comparison, rows: "DataFrame", context:
             estimand=f"difference of {ESTIMAND_LABELS[estimand]} x - y",
         )
     effects = detection.d_prime_and_criterion_by_condition(
-        says, truth, annotators, group, text, reference=comparison.y, level=level, analysis="humanlike.condition"
+        says, truth, annotators, group, text, reference=comparison.y, level=level
     )
     differences = effects.sensitivity_differences if estimand == "sensitivity" else effects.criterion_differences
     return next(difference for difference in differences if difference.settings["condition"] == comparison.x)
@@ -200,7 +199,8 @@ def _estimate(estimand: str, comparison: Comparison, rows: "DataFrame", context:
 def _tag_with_equivalence(estimate: "Estimate", estimand: str, comparison: Comparison) -> "Estimate":
     """Return the estimate with its comparison, and with a TOST if there is a margin."""
     null = 0.5 if estimand == "accuracy" and comparison.y == CHANCE else 0.0
-    tost = comparison.equivalence_tests(estimate, null=null, analysis=f"humanlike.{estimand}.equivalence")
+    tests = comparison.equivalence_tests(estimate, null=null)
+    tost = [test.labelled(analysis=f"humanlike.{estimand}.equivalence") for test in tests]
     estimate = replace(estimate, sensitivity=(*estimate.sensitivity, *tost))
     return comparison.tag_estimate(estimate, estimand, null=null)
 

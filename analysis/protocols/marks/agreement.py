@@ -1,6 +1,5 @@
 """Agreement of annotators on error marks and on scores."""
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from analysis.data.context import AnalysisContext
@@ -59,6 +58,7 @@ def agreement_checks(
                 null=0.0,
                 level=level,
                 bounds=(-1.0, 1.0),
+            ).labelled(
                 analysis="marks.consistency",
                 estimand="rank correlation of score and (less) penalty within an annotator, mean",
             )
@@ -79,12 +79,11 @@ def _agreement_alpha(units, values, level_of_measurement, unit, measured_text, c
         level_of_measurement=level_of_measurement,
         level=context.level,
         rng=context.rng(measured_text),
-        unit=unit,
-        analysis="marks.agreement",
         clusters=clusters,
         cluster_name=cluster,
     )
-    return replace(estimate, estimand=f"Krippendorff's alpha: {measured_text}")
+    estimand = f"Krippendorff's alpha: {measured_text}"
+    return estimate.labelled(analysis="marks.agreement", estimand=estimand, unit=unit)
 
 
 def _join_columns(rows: "DataFrame", *names: str):

@@ -271,8 +271,7 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
                 cluster_name="prompt",
                 level=level,
                 rng=context.rng("alpha", rankings.key),
-                unit="output",
-            )
+            ).labelled(unit="output")
         )
     letters = {label: n for n, label in enumerate(sorted(set(rows["label"]), key=lambda label: (len(label), label)))}
     checks.append(
@@ -285,9 +284,7 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
             level=level,
         ).labelled(analysis="ranking.position_effect", estimand="change of the rank per place on the page")
     )
-    textbook = agreement.kendall_w(
-        rankings.paper_wide.groupby("annotator").mean().to_numpy(float), analysis="ranking.friedman", mode_label="paper"
-    )
+    textbook = agreement.kendall_w(rankings.paper_wide.groupby("annotator").mean().to_numpy(float))
     return [
         Block(
             "ranking.means",

@@ -243,8 +243,7 @@ def _question_blocks(question_ratings: QuestionRatings, context: AnalysisContext
                 level=level,
                 rng=context.rng("alpha", *random_key),
                 level_of_measurement="ordinal" if question_ratings.scale.kind == "likert" else "interval",
-                unit="output",
-            )
+            ).labelled(unit="output")
         )
         table = shared.pivot_table(index="annotator", columns="output", values="rating", aggfunc="mean", sort=True)
         checks.append(
@@ -252,9 +251,8 @@ def _question_blocks(question_ratings: QuestionRatings, context: AnalysisContext
                 table.to_numpy(float),
                 level=level,
                 rng=context.rng("halves", *random_key),
-                unit="output",
                 resamples=min(999, context.resamples),
-            )
+            ).labelled(unit="output")
         )
     if len(rows):
         letters = sorted(set(rows["label"]), key=lambda label: (len(label), label))

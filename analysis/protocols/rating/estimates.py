@@ -123,6 +123,5 @@ def _standardised_difference(question_ratings: QuestionRatings, comparison: Comp
         null=0.0,
         level=level,
         analysis="rating.mean_difference.z",
-        unit="annotator",
         estimand="mean difference of ratings x - y, each in standard deviations of its annotator's own ratings",
     )

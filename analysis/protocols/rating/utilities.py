@@ -107,7 +107,6 @@ def utility_difference(utilities: Utilities, comparison: Comparison, level: floa
             population=comparison.population,
             analysis="rating.utility_difference",
             estimand=estimand,
-            unit="annotator",
         )
         estimate = about_groups(replace(estimate, n_rows=2 * len(pairs)), pairs, comparison.population)
     estimate = replace(

@@ -112,8 +112,7 @@ def coherence_ranking_and_reliability_blocks(
         level=context.level,
         resamples=min(999, context.resamples),
         rng=context.rng("halves", *random_key),
-        unit="pair",
-    )
+    ).labelled(unit="pair")
     blocks.append(
         Block(
             "spa.reliability",

@@ -106,7 +106,7 @@ def _fit_drivers(answers: SectionAnswers, level: float) -> "Drivers":
         ]
     )
     people = np.tile(answers.people["annotator"].to_numpy(object), len(values_by_pair))
-    return axes.regress_overall_on_criteria(overall, table, people, names=criteria, level=level, analysis=BLOCK_NAME)
+    return axes.regress_overall_on_criteria(overall, table, people, names=criteria, level=level)
 
 
 def _tagged_estimates(answers: SectionAnswers, drivers: "Drivers") -> list["Estimate"]:

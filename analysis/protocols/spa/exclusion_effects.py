@@ -64,12 +64,8 @@ def _rule_changes(answers: SectionAnswers, context: AnalysisContext) -> tuple["E
             change = compared.tag_estimate(changes[rule][compared.key], ESTIMAND)
             if 0 < mask.sum() < len(mask):
                 # The two groups have different people, so an ordinary two-group comparison is correct here.
-                against = basic.welch_t_test(
-                    values[~mask, column],
-                    values[mask, column],
-                    analysis="spa.excluded_against_kept",
-                    level=context.level,
-                    estimand="mean of those left out - mean of those kept",
+                against = basic.welch_t_test(values[~mask, column], values[mask, column], level=context.level).labelled(
+                    analysis="spa.excluded_against_kept", estimand="mean of those left out - mean of those kept"
                 )
                 change = replace(change, sensitivity=(against,))
             estimates.append(change)

@@ -141,7 +141,7 @@ def _replay_blocks(comparison_labels: ComparisonLabels, context: AnalysisContext
             effort = choice.effort_from_resampled_labels(
                 wins[enough], n_labels[enough], strategy, rule=rule, reading=reading, runs=REPLAY_RUNS, rng=rng
             )
-            summary = choice.estimate_mean_labels_to_decision(effort, mode=mode, rng=rng, analysis="choice.replay")
+            summary = choice.estimate_mean_labels_to_decision(effort, mode=mode, rng=rng)
             strategy_label = (
                 f"{workers} workers"
                 if name == "majority"

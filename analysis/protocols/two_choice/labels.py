@@ -115,9 +115,7 @@ def final_item_answers(rows: "DataFrame", section: Any) -> FinalAnswers:
     # Use as many labels as the strategy needs, in order of arrival. An extra label from a replacement is not used.
     item_indices = np.arange(len(numbers)) - np.searchsorted(numbers, numbers)
     used = item_indices < n_needed
-    item_answers: ItemDecisions = item_decisions(
-        votes[used], numbers[used], strategy if strategy.name != "fixed" else type(strategy)("one")
-    )
+    item_answers: ItemDecisions = item_decisions(votes[used], numbers[used], strategy)
     labels: dict[int, list] = {}
     for number, value, skipped in zip(numbers, rows["value"], rows["skip_reason"], strict=True):
         labels.setdefault(int(number), []).append(skipped or value)

@@ -30,9 +30,6 @@ def krippendorff_alpha(
     level: float = 0.95,
     resamples: int = 999,
     rng: np.random.Generator,
-    analysis: str = "krippendorff_alpha",
-    unit: str = "item",
-    mode_label: str = "recommended",
 ) -> Estimate:
     """Krippendorff's alpha, 1 - observed / expected disagreement, with a bootstrap interval over units.
 
@@ -60,8 +57,6 @@ def krippendorff_alpha(
         Number of resamples.
     rng : numpy.random.Generator
         Source of the random draws.
-    analysis, unit, mode_label : str, optional
-        Labels that are copied to the record.
 
     Returns
     -------
@@ -95,10 +90,9 @@ def krippendorff_alpha(
     patterns, weights, marginals = units.patterns, units.weights, units.marginals
     distances, name = _disagreement(values, patterns.shape[1], level_of_measurement, distance)
     common: dict[str, Any] = {
-        "analysis": analysis,
+        "analysis": "krippendorff_alpha",
         "estimand": f"Krippendorff's alpha ({name})",
-        "unit": unit,
-        "mode": mode_label,
+        "unit": "item",
         "n": units.n_units,
         "n_rows": int(marginals.sum()),
         "settings": {

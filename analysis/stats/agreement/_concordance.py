@@ -10,13 +10,7 @@ from analysis.stats.arrays import MIN_SPREAD, FloatArray, matrix
 from analysis.stats.results import Estimate, HypothesisTest
 
 
-def kendall_w(
-    scores: npt.ArrayLike,
-    *,
-    analysis: str = "concordance",
-    unit: str = "annotator",
-    mode_label: str = "recommended",
-) -> Estimate:
+def kendall_w(scores: npt.ArrayLike) -> Estimate:
     """Estimate Kendall's W, the agreement of n rankings of K systems, and test it with Friedman's test.
 
     A row of `scores` (n, K) has one annotator's scores or ranks of all systems. Only the order within a row counts,
@@ -38,10 +32,10 @@ def kendall_w(
     n, k = ranks.shape
     detail: dict[str, Any] = {"n_incomplete": int((~is_complete).sum()), "n_systems": k}
     common: dict[str, Any] = {
-        "analysis": analysis,
+        "analysis": "ranking.friedman",
         "estimand": "Kendall's W",
-        "unit": unit,
-        "mode": mode_label,
+        "unit": "annotator",
+        "mode": "paper",
         "n": n,
         "n_rows": n * k,
         "detail": detail,

@@ -21,9 +21,6 @@ def fleiss_kappa(
     level: float = 0.95,
     resamples: int = 999,
     rng: np.random.Generator,
-    analysis: str = "fleiss_kappa",
-    unit: str = "item",
-    mode_label: str = "recommended",
 ) -> Estimate:
     """Fleiss' kappa for any number of raters per item, with a bootstrap interval over items.
 
@@ -38,8 +35,6 @@ def fleiss_kappa(
         Number of resamples.
     rng : numpy.random.Generator
         Source of the random draws.
-    analysis, unit, mode_label : str, optional
-        Labels that are copied to the record.
 
     Returns
     -------
@@ -65,15 +60,7 @@ def fleiss_kappa(
     (0.746032, 0.875)
     """
     return _chance_corrected(
-        counts,
-        _by_squares,
-        estimand="Fleiss' kappa",
-        level=level,
-        resamples=resamples,
-        rng=rng,
-        analysis=analysis,
-        unit=unit,
-        mode=mode_label,
+        counts, _by_squares, "fleiss_kappa", "Fleiss' kappa", level=level, resamples=resamples, rng=rng
     )
 
 
@@ -83,9 +70,6 @@ def gwet_ac1(
     level: float = 0.95,
     resamples: int = 999,
     rng: np.random.Generator,
-    analysis: str = "gwet_ac1",
-    unit: str = "item",
-    mode_label: str = "recommended",
 ) -> Estimate:
     """Gwet's AC1: agreement corrected for chance, stable if one category prevails.
 
@@ -99,8 +83,6 @@ def gwet_ac1(
         Number of resamples.
     rng : numpy.random.Generator
         Source of the random draws.
-    analysis, unit, mode_label : str, optional
-        Labels that are copied to the record.
 
     Returns
     -------
@@ -124,17 +106,7 @@ def gwet_ac1(
     >>> round(fleiss_kappa(prevalent, rng=np.random.default_rng(0)).estimate, 2)
     -0.01
     """
-    return _chance_corrected(
-        counts,
-        _by_spread,
-        estimand="Gwet's AC1",
-        level=level,
-        resamples=resamples,
-        rng=rng,
-        analysis=analysis,
-        unit=unit,
-        mode=mode_label,
-    )
+    return _chance_corrected(counts, _by_spread, "gwet_ac1", "Gwet's AC1", level=level, resamples=resamples, rng=rng)
 
 
 def _by_squares(shares: FloatArray) -> FloatArray:
@@ -148,14 +120,12 @@ def _by_spread(shares: FloatArray) -> FloatArray:
 def _chance_corrected(
     counts: npt.ArrayLike,
     expected_by_chance: Callable[[FloatArray], FloatArray],
-    *,
+    analysis: str,
     estimand: str,
+    *,
     level: float,
     resamples: int,
     rng: np.random.Generator,
-    analysis: str,
-    unit: str,
-    mode: str,
 ) -> Estimate:
     validate_level(level)
     units = PairableUnits.from_counts(counts)
@@ -163,8 +133,7 @@ def _chance_corrected(
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": estimand,
-        "unit": unit,
-        "mode": mode,
+        "unit": "item",
         "n": units.n_units,
         "n_rows": int(units.marginals.sum()),
         "settings": {"level": level, "resamples": resamples},

@@ -46,8 +46,6 @@ def agreement_by_position_and_by_system(
     level: float = 0.95,
     resamples: int = 999,
     rng: np.random.Generator,
-    unit: str = "item",
-    mode_label: str = "recommended",
 ) -> PositionSystemAgreement:
     """Estimate kappa, AC1 and agreement of choices between two systems, coded by place on the screen and by system.
 
@@ -79,15 +77,9 @@ def agreement_by_position_and_by_system(
         raise ValueError(f"annotators: row {twice} judges an item that this annotator judged before")
     by_place, place_names = category_counts_by_unit(item_codes, places)
     by_system, system_names = category_counts_by_unit(item_codes, chosen)
-    options: dict[str, Any] = {
-        "level": level,
-        "resamples": resamples,
-        "rng": rng,
-        "unit": unit,
-        "mode_label": mode_label,
-    }
-    kappa_position = fleiss_kappa(by_place, analysis="fleiss_kappa.by_position", **options)
-    kappa_system = fleiss_kappa(by_system, analysis="fleiss_kappa.by_system", **options)
+    options: dict[str, Any] = {"level": level, "resamples": resamples, "rng": rng}
+    kappa_position = fleiss_kappa(by_place, **options).labelled(analysis="fleiss_kappa.by_position")
+    kappa_system = fleiss_kappa(by_system, **options).labelled(analysis="fleiss_kappa.by_system")
     return PositionSystemAgreement(
         n_items=kappa_position.n,
         n_annotators=len(np.unique(annotator_codes[has_place])) if has_place.any() else 0,
@@ -97,8 +89,8 @@ def agreement_by_position_and_by_system(
         percent_agreement_system=kappa_system.detail.get("percent_agreement"),
         kappa_position=kappa_position,
         kappa_system=kappa_system,
-        ac1_position=gwet_ac1(by_place, analysis="gwet_ac1.by_position", **options),
-        ac1_system=gwet_ac1(by_system, analysis="gwet_ac1.by_system", **options),
+        ac1_position=gwet_ac1(by_place, **options).labelled(analysis="gwet_ac1.by_position"),
+        ac1_system=gwet_ac1(by_system, **options).labelled(analysis="gwet_ac1.by_system"),
         prevalence_position=_named_shares(place_names, kappa_position),
         prevalence_system=_named_shares(system_names, kappa_system),
     )

@@ -9,17 +9,16 @@ from analysis.stats.arrays import MIN_SPREAD, FloatArray, matrix, validate_level
 from analysis.stats.bootstrap import percentile_interval
 from analysis.stats.results import Estimate, ResultWarning
 
+# Number of random halvings.
+SPLITS = 500
+
 
 def split_half_reliability(
     scores: npt.ArrayLike,
     *,
     level: float = 0.95,
-    splits: int = 500,
     resamples: int = 999,
     rng: np.random.Generator,
-    analysis: str = "split_half_reliability",
-    unit: str = "item",
-    mode_label: str = "recommended",
 ) -> Estimate:
     """Split-half reliability: how well the mean scores of half of the annotators predict those of the other half.
 
@@ -29,14 +28,10 @@ def split_half_reliability(
         Scores; NaN is missing.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    splits : int, default 500
-        Number of random halvings.
     resamples : int, default 999
         Number of resamples.
     rng : numpy.random.Generator
         Source of the random draws.
-    analysis, unit, mode_label : str, optional
-        Labels that are copied to the record.
 
     Returns
     -------
@@ -63,13 +58,12 @@ def split_half_reliability(
     is_observed = ~np.isnan(table)
     n_annotators, n_items = table.shape
     common: dict[str, Any] = {
-        "analysis": analysis,
+        "analysis": "split_half_reliability",
         "estimand": "split-half reliability of the items' means (Spearman-Brown)",
-        "unit": unit,
-        "mode": mode_label,
+        "unit": "item",
         "n": n_items,
         "n_rows": int(is_observed.sum()),
-        "settings": {"level": level, "splits": splits, "resamples": resamples},
+        "settings": {"level": level, "splits": SPLITS, "resamples": resamples},
         "detail": {"n_annotators": n_annotators},
     }
     if table.size == 0:
@@ -77,7 +71,7 @@ def split_half_reliability(
     if n_items < 3 or n_annotators < 2:
         return Estimate(status="not_identified", reason="needs three items and two annotators", **common)
     filled, ones = np.where(is_observed, table, 0.0), is_observed.astype(np.float64)
-    first, second = _halves(filled, ones, max(splits, 1), rng)
+    first, second = _halves(filled, ones, SPLITS, rng)
     correlations = _weighted_correlations(first, second, np.ones((len(first), n_items)))
     defined = _stepped_up(correlations)
     defined = defined[np.isfinite(defined)]

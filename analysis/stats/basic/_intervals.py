@@ -129,13 +129,9 @@ def two_sided_normal_quantile(level: float) -> float:
 def degenerate_mean_estimate(
     values: FloatArray,
     *,
-    analysis: str,
-    estimand: str,
-    unit: str,
-    mode: str = "recommended",
     level: float = 0.95,
     bounds: tuple[float, float] | None = None,
-    **fields: Any,
+    **common: Any,
 ) -> Estimate | None:
     """Return the estimate of a mean in an edge case: no value, one value, or no variance.
 
@@ -143,13 +139,11 @@ def degenerate_mean_estimate(
     ----------
     values : ndarray of float, shape (n,)
         Values, without missing ones.
-    analysis, estimand, unit, mode : str
-        Labels that are copied to the record.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
     bounds : tuple[float, float], optional
         Ends of the scale. If the values are constant, the interval is a betting interval.
-    **fields : Any
+    **common : Any
         Other fields of the `Estimate`.
 
     Returns
@@ -165,7 +159,6 @@ def degenerate_mean_estimate(
     True
     """
     n = len(values)
-    common: dict[str, Any] = {"analysis": analysis, "estimand": estimand, "unit": unit, "mode": mode, **fields}
     if n == 0:
         return Estimate(n=0, status="no_data", reason="no value to analyse", **common)
     if n == 1:

@@ -18,10 +18,6 @@ def proportion(
     *,
     null: float | None = None,
     level: float = 0.95,
-    analysis: str = "proportion",
-    estimand: str = "proportion",
-    unit: str = "annotator",
-    mode_label: str = "recommended",
 ) -> Estimate:
     """Share of independent units, with Wilson's interval and the exact binomial test.
 
@@ -33,8 +29,6 @@ def proportion(
         Value of the null hypothesis. There is no test if None.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    analysis, estimand, unit, mode_label : str, optional
-        Labels that are copied to the record.
 
     Returns
     -------
@@ -60,10 +54,9 @@ def proportion(
     if not 0 <= successes <= n:
         raise ValueError(f"successes: {successes} is not in 0..{n}")
     common: dict[str, Any] = {
-        "analysis": analysis,
-        "estimand": estimand,
-        "unit": unit,
-        "mode": mode_label,
+        "analysis": "proportion",
+        "estimand": "proportion",
+        "unit": "annotator",
         "n": n,
         "n_rows": n,
         "settings": {"null": null, "level": level},

@@ -25,9 +25,6 @@ def sign_test(
     *,
     null: float = 0.0,
     level: float = 0.95,
-    analysis: str = "sign_test",
-    unit: str = "annotator",
-    mode_label: str = "recommended",
 ) -> Estimate:
     """Share of units above `null` among the units that differ from it, and the exact test that it is one half.
 
@@ -39,8 +36,6 @@ def sign_test(
         Value of the null hypothesis.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    analysis, unit, mode_label : str, optional
-        Labels that are copied to the record.
 
     Returns
     -------
@@ -62,26 +57,16 @@ def sign_test(
     estimand = f"share above {null:g} among those not equal to it"
     if len(observed) and above + below == 0:
         return Estimate(
-            analysis=analysis,
+            analysis="sign_test",
             estimand=estimand,
-            unit=unit,
-            mode=mode_label,
+            unit="annotator",
             n=0,
             status="zero_variance",
             reason="every value equals the null",
             detail=detail,
             settings={"null": null, "level": level},
         )
-    share = proportion(
-        above,
-        above + below,
-        null=0.5,
-        level=level,
-        analysis=analysis,
-        estimand=estimand,
-        unit=unit,
-        mode_label=mode_label,
-    )
+    share = proportion(above, above + below, null=0.5, level=level).labelled(analysis="sign_test", estimand=estimand)
     test = None if share.test is None else replace(share.test, name="sign_test")
     return replace(share, test=test, detail={**share.detail, **detail}, settings={"null": null, "level": level})
 
@@ -93,9 +78,6 @@ def wilcoxon(
     zero_method: str = "zsplit",
     method: str = "auto",
     correction: bool = False,
-    analysis: str = "wilcoxon",
-    unit: str = "annotator",
-    mode_label: str = "recommended",
 ) -> Estimate:
     """Wilcoxon's signed-rank test that the values are symmetric about `null`.
 
@@ -111,8 +93,6 @@ def wilcoxon(
         How the p-value is found. "auto" is exact for up to 50 values that differ from the null.
     correction : bool, default False
         Whether to apply the continuity correction to the asymptotic p-value.
-    analysis, unit, mode_label : str, optional
-        Labels that are copied to the record.
 
     Returns
     -------
@@ -148,10 +128,9 @@ def wilcoxon(
     if method == "auto":
         method = "exact" if len(observed) - n_zeros <= MOST_EXACT else "asymptotic"
     common: dict[str, Any] = {
-        "analysis": analysis,
+        "analysis": "wilcoxon",
         "estimand": f"rank-biserial correlation: symmetry about {null:g}, not the mean",
-        "unit": unit,
-        "mode": mode_label,
+        "unit": "annotator",
         "n": len(observed),
         "n_rows": len(observed),
         "detail": {"n_zeros": n_zeros, "n_missing": n_missing},

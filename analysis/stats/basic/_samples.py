@@ -27,10 +27,6 @@ def one_sample_t_test(
     null: float,
     level: float = 0.95,
     bounds: tuple[float, float] | None = None,
-    rng: np.random.Generator | None = None,
-    analysis: str = "one_sample",
-    estimand: str = "mean",
-    unit: str = "annotator",
     mode: str = "recommended",
 ) -> Estimate:
     """Mean of one value per unit, and Student's two-sided t test that it equals `null`.
@@ -45,10 +41,8 @@ def one_sample_t_test(
         Confidence level of the interval, between 0 and 1.
     bounds : tuple[float, float], optional
         Ends of the scale. The interval is clipped to them. Constant values get a betting interval.
-    rng : numpy.random.Generator, optional
-        Orders the values for the betting interval.
-    analysis, estimand, unit, mode : str, optional
-        Labels that are copied to the record.
+    mode : {"recommended", "paper"}, default 'recommended'
+        In mode "paper" the interval is always the t interval.
 
     Returns
     -------
@@ -84,9 +78,9 @@ def one_sample_t_test(
     if bounds is not None:
         validate_within_bounds(observed, bounds, "values")
     common: dict[str, Any] = {
-        "analysis": analysis,
-        "estimand": estimand,
-        "unit": unit,
+        "analysis": "one_sample",
+        "estimand": "mean",
+        "unit": "annotator",
         "mode": mode,
         "n_rows": len(observed),
         "settings": {"null": null, "level": level, "bounds": bounds},
@@ -109,7 +103,7 @@ def one_sample_t_test(
         and most_frequent_value_share(observed) >= CEILING_SHARE
     ):
         t_ends = interval
-        bet = betting.betting_interval(observed, level=level, bounds=bounds, rng=rng)
+        bet = betting.betting_interval(observed, level=level, bounds=bounds)
         interval = interval if bet is None else bet
         scaled = (observed - bounds[0]) / (bounds[1] - bounds[0])
         warnings.append(
@@ -145,10 +139,7 @@ def paired_t_test(
     y: npt.ArrayLike,
     *,
     level: float = 0.95,
-    analysis: str = "paired",
-    estimand: str = "mean difference x - y",
-    unit: str = "annotator",
-    mode_label: str = "recommended",
+    mode: str = "recommended",
 ) -> Estimate:
     """Estimate the mean of x - y over the units that have both values, and test whether it is 0 (paired t test).
 
@@ -162,15 +153,8 @@ def paired_t_test(
     if first.shape != second.shape:
         raise ValueError(f"y: {len(second)} values where x has {len(first)}")
     is_complete = ~np.isnan(first) & ~np.isnan(second)
-    result = one_sample_t_test(
-        first[is_complete] - second[is_complete],
-        null=0.0,
-        level=level,
-        analysis=analysis,
-        estimand=estimand,
-        unit=unit,
-        mode=mode_label,
-    )
+    result = one_sample_t_test(first[is_complete] - second[is_complete], null=0.0, level=level, mode=mode)
+    result = result.labelled(analysis="paired", estimand="mean difference x - y")
     test = None if result.test is None else replace(result.test, name="paired_t")
     counts = {"n_complete": int(is_complete.sum()), "n_dropped": int((~is_complete).sum())}
     return replace(result, test=test, detail={**result.detail, **counts})
@@ -181,10 +165,6 @@ def welch_t_test(
     y: npt.ArrayLike,
     *,
     level: float = 0.95,
-    analysis: str = "welch",
-    estimand: str = "difference of means x - y",
-    unit: str = "annotator",
-    mode_label: str = "recommended",
 ) -> Estimate:
     """Difference of the means of two independent groups, and Welch's t test that it is 0.
 
@@ -194,8 +174,6 @@ def welch_t_test(
         One value per unit; NaN is missing.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    analysis, estimand, unit, mode_label : str, optional
-        Labels that are copied to the record.
 
     Returns
     -------
@@ -216,10 +194,9 @@ def welch_t_test(
     second, missing_y = drop_and_count_missing(y, "y")
     n_x, n_y = len(first), len(second)
     common: dict[str, Any] = {
-        "analysis": analysis,
-        "estimand": estimand,
-        "unit": unit,
-        "mode": mode_label,
+        "analysis": "welch",
+        "estimand": "difference of means x - y",
+        "unit": "annotator",
         "n": n_x + n_y,
         "n_rows": n_x + n_y,
         "settings": {"null": 0.0, "level": level},

@@ -42,9 +42,6 @@ def maxdiff_scores(
     *,
     n_systems: int,
     level: float = 0.95,
-    analysis: str = "best_worst.counts",
-    unit: str = "annotator",
-    mode_label: str = "paper",
 ) -> MaxDiffScores:
     """Estimate the best-worst score of each system: (times best - times worst) / times shown, from -1 to 1.
 
@@ -74,15 +71,14 @@ def maxdiff_scores(
             "level": level,
             "bounds": (-1.0, 1.0),
             "estimand": f"times best less times worst of system {system}, per time shown",
-            "unit": unit,
-            "mode": mode_label,
+            "mode": "paper",
         }
-        score = clusters.clustered_mean(own, people_codes[rows], analysis=analysis, **common)
+        score = clusters.clustered_mean(own, people_codes[rows], analysis="best_worst.counts", **common)
         others = list(score.sensitivity)
         if prompt_codes is not None and len(rows) and 1 < len(np.unique(prompt_codes[rows])) < len(rows):
             others.append(
                 clusters.two_way_clustered_mean(
-                    own, people_codes[rows], prompt_codes[rows], analysis=f"{analysis}.two_way", **common
+                    own, people_codes[rows], prompt_codes[rows], analysis="best_worst.counts.two_way", **common
                 )
             )
         counted = {"n_shown": int(n_shown[system]), "n_best": int(first[system]), "n_worst": int(last[system])}

@@ -76,9 +76,6 @@ def best_worst_logit(
     *,
     n_systems: int,
     level: float = 0.95,
-    analysis: str = "best_worst.logit",
-    unit: str = "annotator",
-    mode_label: str = "recommended",
 ) -> BestWorstLogit:
     """Estimate the strengths of systems from best-worst answers, in a sequential logit model clustered by annotator.
 
@@ -107,13 +104,12 @@ def best_worst_logit(
     present = np.flatnonzero(n_shown)
     of_present = np.ix_(present, present)
     common: dict[str, Any] = {
-        "unit": unit,
-        "mode": mode_label,
+        "unit": "annotator",
         "n": n_people,
         "n_clusters": n_people,
         "n_rows": len(answers.best),
         "settings": {"model": "best_worst", "method": "cv3", "level": level},
-        "analysis": analysis,
+        "analysis": "best_worst.strength",
     }
     beats = answers.has_beaten_matrix()[of_present]
     groups = connected_components(beats) if len(present) else ()
@@ -122,9 +118,7 @@ def best_worst_logit(
     fit = fit_logit(answers.renumber_systems(present)) if status == "ok" else None
     if status == "ok" and fit is None:
         status, reason = "failed", "the search for the maximum of the likelihood did not settle"
-    clusterings = (
-        () if fit is None else person_and_prompt_clusterings(fit, people_codes, n_people, prompt_codes, unit=unit)
-    )
+    clusterings = () if fit is None else person_and_prompt_clusterings(fit, people_codes, n_people, prompt_codes)
     values = np.full(n_systems, np.nan)
     covariance = np.full((n_systems, n_systems), np.nan)
     if fit is not None:
@@ -135,7 +129,7 @@ def best_worst_logit(
     def strength(system: int) -> Estimate:
         named = {
             **common,
-            "analysis": f"{analysis}.strength",
+            "analysis": "best_worst.strength.strength",
             "estimand": f"strength of system {system} (log-odds, sum zero)",
             "detail": {"system": system, "n_shown": int(n_shown[system])},
         }
@@ -145,7 +139,7 @@ def best_worst_logit(
             return Estimate(status="no_data", reason=f"system {system} was never shown", **named)
         return _over(clusterings, fit.strengths, (present == system).astype(np.float64), None, level, named)
 
-    joint = {**common, "analysis": f"{analysis}.omnibus", "estimand": "whether all strengths are equal"}
+    joint = {**common, "analysis": "best_worst.strength.omnibus", "estimand": "whether all strengths are equal"}
     if fit is None:
         omnibus = Estimate(status=status, reason=reason, **joint)
     else:
@@ -171,7 +165,7 @@ def best_worst_logit(
         _common=common,
     )
     pairs = {f"{x} > {y}": result.difference(x, y) for x, y in combinations(present.tolist(), 2)}
-    family = Family(f"{analysis}.pairs", tuple(pairs))
+    family = Family("best_worst.strength.pairs", tuple(pairs))
     return replace(
         result, pairs=tuple(adjust_pvalues_and_intervals_of_family(pairs, family, star_scheme=None).values())
     )

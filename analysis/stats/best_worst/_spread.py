@@ -131,19 +131,19 @@ def _variance(covariance: FloatArray, weights: FloatArray) -> float:
 
 
 def person_and_prompt_clusterings(
-    fit: FittedLogit, people_codes: IntArray, n_people: int, prompt_codes: IntArray | None, *, unit: str
+    fit: FittedLogit, people_codes: IntArray, n_people: int, prompt_codes: IntArray | None
 ) -> tuple[Clustering, ...]:
     """Return the clustering over people and prompts if there are five prompts or more, then the one over people.
 
     `people_codes` and `prompt_codes` (n,) are numbered from 0.
     """
     sizes = group_sizes(people_codes, n_people)
-    people = clusters.cluster_warnings(sizes, name=unit)
+    people = clusters.cluster_warnings(sizes)
     if n_people < 2:
-        return (Clustering((), (1.0,), n_people, "cv3", people, "n_lt_2", f"one {unit} has no spread"),)
+        return (Clustering((), (1.0,), n_people, "cv3", people, "n_lt_2", "one annotator has no spread"),)
     over_people = fit.jackknife_covariance(people_codes, n_people)
     df = max(1.0, clusters.effective_n_clusters(sizes) - 1)
-    one_way = _defined_clustering((over_people,), (df,), n_people, "cv3", people, unit)
+    one_way = _defined_clustering((over_people,), (df,), n_people, "cv3", people, "annotator")
     if prompt_codes is None:
         return (one_way,)
     n_prompts = int(prompt_codes.max()) + 1
@@ -160,9 +160,9 @@ def person_and_prompt_clusterings(
     )
     fewest = min(n_people, n_prompts)
     own_df = max(1.0, clusters.effective_n_clusters(group_sizes(prompt_codes, n_prompts)) - 1)
-    warnings = clusters.two_way_warnings(people_codes, prompt_codes, unit=unit)
+    warnings = clusters.two_way_warnings(people_codes, prompt_codes)
     two_way = _defined_clustering(
-        (over_people, over_prompts, over_both), (df, own_df), fewest, "two_way", warnings, f"{unit} or prompt"
+        (over_people, over_prompts, over_both), (df, own_df), fewest, "two_way", warnings, "annotator or prompt"
     )
     return replace(two_way, n_prompts=n_prompts), one_way
 

@@ -7,10 +7,14 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import clusters, ranks
-from analysis.stats.arrays import validate_share, vector
+from analysis.stats.arrays import vector
 from analysis.stats.results import Estimate, Record
 
 ALPHA = 0.05
+# Answers that mostly decide nothing buy little.
+LARGEST_NEUTRAL_SHARE = 0.5
+# A board hardly separates its systems if more of them can be first.
+LARGEST_FIRST_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +45,9 @@ def neutral_share_probe(
     annotators: npt.ArrayLike,
     items: npt.ArrayLike | None = None,
     *,
-    largest_share: float = 0.5,
     alpha: float = ALPHA,
-    unit: str = "annotator",
 ) -> Probe:
-    """Whether too many answers are ties or neutral: fires if the interval of their share lies above a limit.
+    """Whether too many answers are ties or neutral: fires if the interval of their share lies above one half.
 
     Parameters
     ----------
@@ -55,12 +57,8 @@ def neutral_share_probe(
         Label of each row's annotator.
     items : array_like, shape (n_rows,), optional
         Label of each row's item.
-    largest_share : float, default .5
-        The declared limit. Answers that mostly decide nothing buy little.
     alpha : float, default .05
         The interval has the level 1 - 2 alpha, so that a share at the limit fires in at most alpha of boards.
-    unit : str, default 'annotator'
-        Name of the unit.
 
     Returns
     -------
@@ -73,7 +71,6 @@ def neutral_share_probe(
     >>> probe.estimate.estimate, probe.fires
     (0.8, True)
     """
-    validate_share(largest_share, "largest_share")
     values = vector(np.asarray(is_neutral, dtype=np.float64), "is_neutral")
     prompts = np.zeros(len(values), dtype=np.int64) if items is None else items
     estimate = clusters.annotator_prompt_clustered_mean(
@@ -85,21 +82,18 @@ def neutral_share_probe(
         estimand="share of answers that are ties or neutral",
         level=1 - 2 * alpha,
         bounds=(0.0, 1.0),
-        unit=unit,
     )
-    is_above = estimate.interval is not None and estimate.interval.low > largest_share
-    return Probe("neutral_share", is_above, largest_share, estimate)
+    is_above = estimate.interval is not None and estimate.interval.low > LARGEST_NEUTRAL_SHARE
+    return Probe("neutral_share", is_above, LARGEST_NEUTRAL_SHARE, estimate)
 
 
-def separation_probe(sets: ranks.RankSets, *, largest_share: float = 0.5) -> Probe:
-    """Whether a board hardly separates its systems: fires if more than a share of them can be first.
+def separation_probe(sets: ranks.RankSets) -> Probe:
+    """Whether a board hardly separates its systems: fires if more than half of them can be first.
 
     Parameters
     ----------
     sets : RankSets
         The rank sets of the board.
-    largest_share : float, default .5
-        The declared limit.
 
     Returns
     -------
@@ -114,7 +108,6 @@ def separation_probe(sets: ranks.RankSets, *, largest_share: float = 0.5) -> Pro
     >>> round(probe.estimate.estimate, 2), probe.fires, round(probe.estimate.detail["pairs_separated"], 2)
     (0.33, False, 0.67)
     """
-    validate_share(largest_share, "largest_share")
     k = len(sets.systems)
     common: dict[str, Any] = {
         "analysis": "board_audit.separation",
@@ -124,10 +117,10 @@ def separation_probe(sets: ranks.RankSets, *, largest_share: float = 0.5) -> Pro
     if sets.low is None or sets.high is None:
         status = sets.status if sets.status != "ok" else "not_identified"
         reason = sets.reason or "there are no rank sets"
-        return Probe("separation", False, largest_share, Estimate(n=k, status=status, reason=reason, **common))
+        return Probe("separation", False, LARGEST_FIRST_SHARE, Estimate(n=k, status=status, reason=reason, **common))
     share = sum(sets.best) / k
     # low - 1 systems are shown to be better than a system, so their sum counts each separated pair once.
     separated = sum(low - 1 for low in sets.low) / (k * (k - 1) / 2)
     detail = {"n_first": sum(sets.best), "pairs_separated": separated}
     estimate = Estimate(n=k, estimate=share, detail=detail, warnings=sets.warnings, **common)
-    return Probe("separation", share > largest_share, largest_share, estimate)
+    return Probe("separation", share > LARGEST_FIRST_SHARE, LARGEST_FIRST_SHARE, estimate)

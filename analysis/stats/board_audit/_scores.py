@@ -25,7 +25,6 @@ def audit_scores(
     items_sampled: bool = True,
     item_groups: npt.ArrayLike | None = None,
     resamples: int = bootstrap.RESAMPLES,
-    unit: str = "annotator",
 ) -> tuple[Probe, ...]:
     """Compute the probes of a board of scores: place on the page, neutral answers, heavy voters, separation, and drift.
 
@@ -60,9 +59,9 @@ def audit_scores(
         ).labelled(analysis="board_audit.position")
         probes.append(fires_by_test("position", effect, alpha))
     is_neutral = np.where(np.isnan(array), np.nan, array == 0.5)
-    probes.append(neutral_share_probe(is_neutral, annotators, sampled, alpha=alpha, unit=unit))
+    probes.append(neutral_share_probe(is_neutral, annotators, sampled, alpha=alpha))
     weights = leaderboard.equal_item_weights(array, systems, items)
-    probes.append(heavy_voter_probe(array, systems, annotators, weights=weights, unit=unit))
+    probes.append(heavy_voter_probe(array, systems, annotators, weights=weights))
     board = leaderboard.leaderboard(array, systems, items, annotators, **options)
     probes.append(separation_probe(board.ranks))
     if rounds is not None:

@@ -8,7 +8,7 @@ from scipy import special
 
 from analysis.stats import bootstrap, clusters, coherence, ranks
 from analysis.stats.arrays import FloatArray, IntArray, group_sizes, label_codes, validate_within_bounds, vector
-from analysis.stats.board_audit._probes import ALPHA, Probe, fires_by_test, neutral_share_probe, separation_probe
+from analysis.stats.board_audit._probes import ALPHA, Probe, fires_by_test, neutral_share_probe
 from analysis.stats.board_audit._voters import heavy_voter_probe
 from analysis.stats.bradley_terry import checked_system_pairs
 from analysis.stats.leaderboard import largest_difference
@@ -20,13 +20,11 @@ def first_shown_probe(
     second: npt.ArrayLike,
     outcomes: npt.ArrayLike,
     annotators: npt.ArrayLike,
-    items: npt.ArrayLike | None = None,
     *,
     n_systems: int,
     alpha: float = ALPHA,
-    unit: str = "annotator",
 ) -> Probe:
-    """Test over people and items whether the system shown first is favoured, or the one shown second.
+    """Test over people whether the system shown first is favoured, or the one shown second.
 
     `first` and `second` are system numbers 0..n_systems-1 in the order shown; an outcome is 1 if the first was chosen,
     0 if the second was, .5 for a tie, and NaN if it is missing. The estimate is the share of votes for the first shown,
@@ -49,7 +47,7 @@ def first_shown_probe(
     weights = np.where(is_used & (other > 0), other / np.maximum(1, own + other), 0.0)
     kept = weights > 0
     people = np.asarray(annotators)[kept]
-    prompts = np.zeros(int(kept.sum()), dtype=np.int64) if items is None else np.asarray(items)[kept]
+    prompts = np.zeros(int(kept.sum()), dtype=np.int64)
     estimate = clusters.annotator_prompt_clustered_mean(
         values[kept],
         people,
@@ -59,7 +57,6 @@ def first_shown_probe(
         analysis="board_audit.first_shown",
         estimand="share of votes for the system shown first, pairs in both orders equally often",
         bounds=(0.0, 1.0),
-        unit=unit,
     )
     return fires_by_test("first_shown", estimate, alpha)
 
@@ -72,7 +69,6 @@ def cycle_probe(
     *,
     n_systems: int,
     alpha: float = ALPHA,
-    unit: str = "annotator",
 ) -> Probe:
     """Test whether systems beat one another in a circle, by the wins that are shown for all pairs at once.
 
@@ -97,7 +93,7 @@ def cycle_probe(
     common: dict[str, Any] = {
         "analysis": "board_audit.cycles",
         "estimand": "number of cycles of systems that are shown to beat one another",
-        "unit": unit,
+        "unit": "annotator",
         "n": spread.n_annotators,
         "n_clusters": spread.n_annotators,
         "n_rows": spread.n_rows,
@@ -158,7 +154,6 @@ def vote_drift_probe(
     alpha: float = ALPHA,
     rng: np.random.Generator,
     resamples: int = bootstrap.RESAMPLES,
-    unit: str = "annotator",
 ) -> Probe:
     """Test whether votes about the same pairs changed: whether some system's share of wins differs, late against early.
 
@@ -184,7 +179,7 @@ def vote_drift_probe(
     common: dict[str, Any] = {
         "analysis": "board_audit.drift",
         "estimand": "largest change of a system's share of wins, late minus early, in points",
-        "unit": unit,
+        "unit": "annotator",
         "settings": {"level": 1 - alpha, "resamples": resamples},
     }
     if len(columns) == 0:
@@ -222,23 +217,19 @@ def audit_votes(
     second: npt.ArrayLike,
     outcomes: npt.ArrayLike,
     annotators: npt.ArrayLike,
-    items: npt.ArrayLike | None = None,
     *,
     n_systems: int,
     rng: np.random.Generator,
     is_late: npt.ArrayLike | None = None,
-    sets: ranks.RankSets | None = None,
     alpha: float = ALPHA,
     resamples: int = bootstrap.RESAMPLES,
-    unit: str = "annotator",
 ) -> tuple[Probe, ...]:
-    """Compute the probes of a board of votes: order, ties, cycles, heavy voters, separation, and drift.
+    """Compute the probes of a board of votes: order, ties, cycles, heavy voters, and drift.
 
     `first` and `second` are system numbers 0..n_systems-1 in the order shown; an outcome is 1 if the first was chosen,
     0 if the second was, .5 for a tie, and NaN if it is missing. Without `is_late`, which marks the votes of the second
-    part of the time, there is no probe of drift; without `sets`, the board's rank sets, there is no probe of
-    separation. The heavy voter's influence is on the shares of wins of the first two systems. `resamples` counts the
-    normal draws for the quantile of the largest deviation.
+    part of the time, there is no probe of drift. The heavy voter's influence is on the shares of wins of the first two
+    systems. `resamples` counts the normal draws for the quantile of the largest deviation.
 
     >>> rng = np.random.default_rng(0)
     >>> first, people = np.tile([0, 1, 2], 80), np.arange(240) // 6
@@ -250,17 +241,15 @@ def audit_votes(
     values = _checked_outcomes(outcomes)
     x, y = checked_system_pairs(first, second, len(values), n_systems)
     rows = x, y, values, annotators
-    common: dict[str, Any] = {"n_systems": n_systems, "alpha": alpha, "unit": unit}
+    common: dict[str, Any] = {"n_systems": n_systems, "alpha": alpha}
     is_neutral = np.where(np.isnan(values), np.nan, values == 0.5)
     twice = np.asarray(annotators)
     probes = [
-        first_shown_probe(*rows, items, **common),
-        neutral_share_probe(is_neutral, annotators, items, alpha=alpha, unit=unit),
+        first_shown_probe(*rows, **common),
+        neutral_share_probe(is_neutral, annotators, alpha=alpha),
         cycle_probe(*rows, **common),
-        heavy_voter_probe(np.r_[values, 1 - values], np.r_[x, y], np.r_[twice, twice], unit=unit),
+        heavy_voter_probe(np.r_[values, 1 - values], np.r_[x, y], np.r_[twice, twice]),
     ]
-    if sets is not None:
-        probes.append(separation_probe(sets))
     if is_late is not None:
         probes.append(vote_drift_probe(*rows, is_late, rng=rng, resamples=resamples, **common))
     return tuple(probes)

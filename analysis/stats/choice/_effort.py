@@ -171,7 +171,6 @@ def estimate_mean_labels_to_decision(
     level: float = 0.99,
     resamples: int = 1000,
     rng: np.random.Generator,
-    analysis: str = "choice.effort",
 ) -> Estimate:
     """Estimate the mean number of labels to a decision over runs, with a percentile bootstrap interval over runs.
 
@@ -206,7 +205,7 @@ def estimate_mean_labels_to_decision(
     if effort.is_same_requests:
         warnings.append(ResultWarning("same_requests", "info"))
     common: dict[str, Any] = {
-        "analysis": analysis,
+        "analysis": "choice.replay",
         "estimand": "mean number of labels to a decision" + (", among runs that decide" if mode == "paper" else ""),
         "unit": "run",
         "mode": mode,

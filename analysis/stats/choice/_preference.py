@@ -68,8 +68,6 @@ def preference_share_difference_by_position(
     annotators: npt.ArrayLike,
     *,
     level: float = 0.95,
-    analysis: str = "choice.position",
-    unit: str = "annotator",
 ) -> Estimate:
     """Estimate the effect of being shown first on being chosen: P(A | A first) - P(A | A second).
 
@@ -85,7 +83,7 @@ def preference_share_difference_by_position(
     (0.5, 0.75, 0.5)
     """
     rows = _Halves.from_arrays(chose_a, a_was_first, annotators, "a_was_first")
-    common = rows.common(analysis, "P(A chosen | A shown first) - P(A chosen | A shown second)", unit, level)
+    common = rows.common(level)
     if len(rows.chosen) == 0:
         return Estimate(status="no_data", reason="no label to analyse", **common)
     if rows.is_one_sided:
@@ -112,8 +110,6 @@ def annotator_weighted_preference_share(
     *,
     population: str = "",
     level: float = 0.95,
-    analysis: str = "choice.preference",
-    unit: str = "annotator",
 ) -> Estimate:
     """Estimate the share of choices for A, with the same weight for all annotators, and test that it is one half at a fixed n.
 
@@ -135,32 +131,21 @@ def annotator_weighted_preference_share(
     is_observed = ~np.isnan(labels)
     observed = labels[is_observed]
     annotator_codes, n_annotators = label_codes_where(annotators, "annotators", is_observed)
-    estimand = f"{unit}-weighted share of A, ties half"
-    common: dict[str, Any] = {"null": 0.5, "level": level, "bounds": (0.0, 1.0), "unit": unit}
+    names: dict[str, Any] = {"analysis": "choice.preference", "estimand": "annotator-weighted share of A, ties half"}
+    common: dict[str, Any] = {"null": 0.5, "level": level, "bounds": (0.0, 1.0)}
     if items is None and len(observed) == n_annotators and not np.any(observed == 0.5):
-        return basic.proportion(
-            int(np.sum(observed)), len(observed), null=0.5, level=level, analysis=analysis, estimand=estimand, unit=unit
-        )
+        return basic.proportion(int(np.sum(observed)), len(observed), null=0.5, level=level).labelled(**names)
     weights = 1 / group_sizes(annotator_codes, n_annotators)[annotator_codes]
     if items is None:
-        result = clusters.clustered_mean(
-            observed, annotator_codes, weights=weights, analysis=analysis, estimand=estimand, **common
-        )
+        result = clusters.clustered_mean(observed, annotator_codes, weights=weights, **names, **common)
     else:
         item_codes, _ = label_codes_where(items, "items", is_observed)
         result = clusters.annotator_prompt_clustered_mean(
-            observed,
-            annotator_codes,
-            item_codes,
-            weights=weights,
-            population=population,
-            analysis=analysis,
-            estimand=estimand,
-            **common,
+            observed, annotator_codes, item_codes, weights=weights, population=population, **names, **common
         )
     if len(observed) == n_annotators:
         return result
-    by_label = clusters.clustered_mean(observed, annotator_codes, analysis=f"{analysis}.label_weighted", **common)
+    by_label = clusters.clustered_mean(observed, annotator_codes, analysis="choice.preference.label_weighted", **common)
     return replace(result, sensitivity=(*result.sensitivity, by_label))
 
 
@@ -192,12 +177,12 @@ class _Halves:
         """Return the share of A where the side is 1, and where it is 0."""
         return float(np.mean(self.chosen[self.side == 1])), float(np.mean(self.chosen[self.side == 0]))
 
-    def common(self, analysis: str, estimand: str, unit: str, level: float) -> dict[str, Any]:
+    def common(self, level: float) -> dict[str, Any]:
         validate_level(level)
         return {
-            "analysis": analysis,
-            "estimand": estimand,
-            "unit": unit,
+            "analysis": "choice.position",
+            "estimand": "P(A chosen | A shown first) - P(A chosen | A shown second)",
+            "unit": "annotator",
             "n": self.n_annotators,
             "n_clusters": self.n_annotators,
             "n_rows": len(self.chosen),
@@ -208,7 +193,7 @@ class _Halves:
         """Return the difference of the two shares with a standard error over annotators, after the edge cases."""
         difference = self.shares[0] - self.shares[1]
         sizes = group_sizes(self.annotators, self.n_annotators)
-        common = {**common, "warnings": clusters.cluster_warnings(sizes, name=common["unit"])}
+        common = {**common, "warnings": clusters.cluster_warnings(sizes, name="annotator")}
         if self.n_annotators < 2:
             return Estimate(status="n_lt_2", reason="one annotator has no spread", estimate=difference, **common)
         design = np.column_stack([np.ones(len(self.chosen)), self.side])

@@ -72,19 +72,12 @@ class RequestProbabilities(Record):
     labels: int
 
 
-def item_decisions(
-    values: npt.ArrayLike,
-    items: npt.ArrayLike,
-    strategy: Strategy,
-    *,
-    annotators: npt.ArrayLike | None = None,
-    fixed_annotator: object = None,
-) -> ItemDecisions:
+def item_decisions(values: npt.ArrayLike, items: npt.ArrayLike, strategy: Strategy) -> ItemDecisions:
     """Combine collected labels into one decision per item.
 
     A label is 1 for A and 0 for B; NaN is left out. The labels of an item count in the order of their rows, up to the
-    number that the strategy asks for, and a majority is decided as soon as more than half of `workers` agree. The
-    strategy "fixed" needs `annotators` and `fixed_annotator`, the annotator whose rows count.
+    number that the strategy asks for, and a majority is decided as soon as more than half of `workers` agree. For
+    the strategy "fixed" the rows are those of its annotator.
 
     >>> labels, items = [1, 0, 1, 0, 0, 1], ["p", "p", "p", "q", "q", "q"]
     >>> result = item_decisions(labels, items, Strategy("max_three"))
@@ -96,12 +89,6 @@ def item_decisions(
     names = np.empty(n_items, dtype=object)
     names[positions] = np.asarray(items)
     is_used = ~np.isnan(labels)
-    if strategy.name == "fixed":
-        if annotators is None or fixed_annotator is None:
-            raise ValueError("annotators: the fixed worker's rows cannot be found without them and `fixed`")
-        is_used &= np.asarray(
-            [annotator == fixed_annotator for annotator in np.asarray(annotators).tolist()], dtype=bool
-        )
     labels, positions = labels[is_used], positions[is_used]
     order = np.argsort(positions, kind="stable")
     sizes = np.bincount(positions, minlength=n_items)

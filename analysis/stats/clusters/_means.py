@@ -193,11 +193,8 @@ def clustered_mean(
         null=mean if null is None else null,
         level=level,
         bounds=bounds,
-        analysis=f"{analysis}.cluster_means",
-        estimand=f"mean of {unit} means",
-        unit=unit,
-        mode="paper" if mode == "paper" else "recommended",
-    )
+        mode=mode,
+    ).labelled(analysis=f"{analysis}.cluster_means", estimand=f"mean of {unit} means", unit=unit)
     if null is None or n_clusters < TOO_FEW_CLUSTERS:
         by_cluster = replace(by_cluster, test=None, effect=None)
     none = (0.0, 0.0)

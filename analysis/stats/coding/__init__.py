@@ -5,7 +5,7 @@ gave no answer. The two are kept apart.
 """
 
 from analysis.stats.coding._agreement import cohen_kappa, kappa_by_label, label_set_alpha
-from analysis.stats.coding._labels import DISTANCES, MERGE_RULES, jaccard_distance, masi_distance
+from analysis.stats.coding._labels import MERGE_RULES, masi_distance
 from analysis.stats.coding._shares import (
     category_share_differences,
     label_shares_by_category,
@@ -13,12 +13,10 @@ from analysis.stats.coding._shares import (
 )
 
 __all__ = [
-    "DISTANCES",
     "MERGE_RULES",
     "category_share_differences",
     "label_shares_by_category",
     "cohen_kappa",
-    "jaccard_distance",
     "kappa_by_label",
     "merged_label_counts_of_coded_units",
     "label_set_alpha",

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from analysis.stats import basic
 from analysis.stats.agreement import (
-    Distance,
     as_label_list,
     category_codes,
     category_counts_by_unit,
@@ -18,7 +17,7 @@ from analysis.stats.agreement import (
     krippendorff_alpha,
 )
 from analysis.stats.arrays import MIN_SPREAD, label_codes, validate_level
-from analysis.stats.coding._labels import DISTANCES, LabelSet, _coded, _disagreement, _of_label, _refuse_unknown
+from analysis.stats.coding._labels import LabelSet, _coded, _disagreement, _of_label, _refuse_unknown, masi_distance
 from analysis.stats.results import Estimate, Interval
 
 
@@ -28,11 +27,7 @@ def cohen_kappa(
     *,
     categories: Sequence[Any] | None = None,
     weights: str | npt.ArrayLike | None = None,
-    method: str = "fisher_z",
     level: float = 0.95,
-    analysis: str = "cohen_kappa",
-    unit: str = "item",
-    mode_label: str = "recommended",
 ) -> Estimate:
     """Cohen's kappa of two coders of the same units, plain or weighted, with its interval.
 
@@ -45,12 +40,8 @@ def cohen_kappa(
     weights : str or array_like, optional
         None counts all disagreements alike. "linear" and "quadratic" use the distance of the categories' places. Or a
         matrix (k, k) of disagreements, 0 on the diagonal.
-    method : {"fisher_z", "wald"}, default 'fisher_z'
-        Interval: tanh(atanh(kappa) -/+ z se / (1 - kappa^2)), within -1..1, or kappa -/+ z se.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    analysis, unit, mode_label : str, optional
-        Labels that are copied to the record.
 
     Returns
     -------
@@ -66,7 +57,7 @@ def cohen_kappa(
     Notes
     -----
     With shares p_ij, their margins and agreement weights w_ij = 1 - d_ij / max d: kappa = (sum w p_ij - sum w p_i
-    p_j) / (1 - sum w p_i p_j).
+    p_j) / (1 - sum w p_i p_j). The interval is tanh(atanh(kappa) -/+ z se / (1 - kappa^2)), within -1..1.
 
     References
     ----------
@@ -80,8 +71,6 @@ def cohen_kappa(
     (0.5385, 0.625)
     """
     validate_level(level)
-    if method not in ("fisher_z", "wald"):
-        raise ValueError(f"method: {method!r} is neither fisher_z nor wald")
     first_labels, second_labels = as_label_list(first), as_label_list(second)
     if len(first_labels) != len(second_labels):
         raise ValueError(f"second: {len(second_labels)} codes where first has {len(first_labels)}")
@@ -107,15 +96,14 @@ def cohen_kappa(
     k = len(offered)
     agreeing = 1 - _disagreement(weights, k)
     common: dict[str, Any] = {
-        "analysis": analysis,
+        "analysis": "cohen_kappa",
         "estimand": "Cohen's kappa" if weights is None else "weighted kappa",
-        "unit": unit,
-        "mode": mode_label,
+        "unit": "item",
         "n": n,
         "n_rows": 2 * n,
         "settings": {
             "weights": weights if weights is None or isinstance(weights, str) else "matrix",
-            "method": method,
+            "method": "fisher_z",
             "level": level,
             "categories": [str(category) for category in offered],
         },
@@ -150,12 +138,9 @@ def cohen_kappa(
         return Estimate(
             status="zero_variance", reason="the standard error is 0", estimate=kappa, detail=detail, **common
         )
-    z = basic.two_sided_normal_quantile(level)
-    low, high = kappa - z * se, kappa + z * se
-    if method == "fisher_z":
-        centre, half = math.atanh(kappa), z * se / (1 - kappa**2)
-        low, high = math.tanh(centre - half), math.tanh(centre + half)
-    return Estimate(estimate=kappa, interval=Interval(level, low, high, method), detail=detail, **common)
+    centre, half = math.atanh(kappa), basic.two_sided_normal_quantile(level) * se / (1 - kappa**2)
+    interval = Interval(level, math.tanh(centre - half), math.tanh(centre + half), "fisher_z")
+    return Estimate(estimate=kappa, interval=interval, detail=detail, **common)
 
 
 def label_set_alpha(
@@ -163,45 +148,26 @@ def label_set_alpha(
     coders: npt.ArrayLike,
     label_sets: Sequence[LabelSet],
     *,
-    distance: str | Distance = "masi",
     level: float = 0.95,
     resamples: int = 999,
     rng: np.random.Generator,
-    analysis: str = "coding.alpha",
-    unit: str = "comment",
-    mode_label: str = "recommended",
 ) -> Estimate:
     """Estimate Krippendorff's alpha of coders who may apply several labels to a comment, with a bootstrap over comments.
 
     A row of `label_sets` has one coder's set for one comment. An empty set means that no label applies, None that the
-    comment was not coded, and `detail` counts both. `distance` is "masi" (Passonneau 2006), "jaccard" or a function of
-    two sets. A row with text instead of a set, or with a comment that its coder coded twice, raises ValueError with the
-    row. The coding of comments is that of Clark et al. 2021, appendix A.3.
+    comment was not coded, and `detail` counts both. The distance of two sets is `masi_distance`. A row with text
+    instead of a set, or with a comment that its coder coded twice, raises ValueError with the row. The coding of
+    comments is that of Clark et al. 2021, appendix A.3.
 
     >>> units, coders = [1, 1, 2, 2, 3, 3], list("ababab")
     >>> sets = [{"form"}, {"form"}, {"form", "content"}, {"content"}, set(), set()]
     >>> round(label_set_alpha(units, coders, sets, rng=np.random.default_rng(0)).estimate, 4)
     0.7222
     """
-    distance_function, name = (
-        (DISTANCES.get(distance), distance) if isinstance(distance, str) else (distance, "function")
-    )
-    if distance_function is None:
-        raise ValueError(f"distance: {distance!r} is not one of {', '.join(DISTANCES)}")
     sets, _, _ = _coded(units, coders, label_sets)
     kinds = sorted({label_set for label_set in sets if label_set is not None}, key=sorted)
     table, values = category_counts_by_unit(np.asarray(units), sets, categories=kinds)
-    result = krippendorff_alpha(
-        table,
-        values,
-        distance=distance_function,
-        level=level,
-        resamples=resamples,
-        rng=rng,
-        analysis=analysis,
-        unit=unit,
-        mode_label=mode_label,
-    )
+    result = krippendorff_alpha(table, values, distance=masi_distance, level=level, resamples=resamples, rng=rng)
     counts = {
         "n_empty": sum(label_set == frozenset() for label_set in sets),
         "n_not_coded": sum(label_set is None for label_set in sets),
@@ -210,9 +176,11 @@ def label_set_alpha(
     detail = {key: value for key, value in result.detail.items() if key != "marginals"}
     return replace(
         result,
-        estimand=f"Krippendorff's alpha of label sets ({name})",
+        analysis="coding.alpha",
+        estimand="Krippendorff's alpha of label sets (masi)",
+        unit="comment",
         detail={**detail, **counts, "n_distinct_sets": len(kinds)},
-        settings={**result.settings, "distance": name},
+        settings={**result.settings, "distance": "masi"},
     )
 
 
@@ -225,9 +193,6 @@ def kappa_by_label(
     level: float = 0.95,
     resamples: int = 999,
     rng: np.random.Generator,
-    analysis: str = "coding.label",
-    unit: str = "comment",
-    mode_label: str = "recommended",
 ) -> tuple[Estimate, ...]:
     """Estimate the kappa of each label of the codebook (applied or not), over coders.
 
@@ -250,7 +215,6 @@ def kappa_by_label(
     is_coded = np.array([label_set is not None for label_set in sets], dtype=np.bool_)
     names, coder_codes = np.unique(coder_codes[is_coded], return_inverse=True)
     positions, n_units = label_codes(positions[is_coded], "units", int(is_coded.sum()))
-    common: dict[str, Any] = {"level": level, "analysis": analysis, "unit": unit, "mode_label": mode_label}
     results = []
     for label in labels:
         applied = np.array([label in label_set for label_set in sets if label_set is not None], dtype=np.bool_)
@@ -258,11 +222,12 @@ def kappa_by_label(
             sides: list[list[bool | None]] = [[None] * n_units for _ in range(2)]
             for coder, position, is_applied in zip(coder_codes, positions, applied, strict=True):
                 sides[int(coder)][int(position)] = bool(is_applied)
-            result = cohen_kappa(sides[0], sides[1], categories=[False, True], **common)
+            result = cohen_kappa(sides[0], sides[1], categories=[False, True], level=level)
             pairable = np.array([None not in pair for pair in zip(*sides, strict=True)])[positions]
         else:
             table, _ = category_counts_by_unit(positions, applied.tolist(), categories=[False, True])
-            result = fleiss_kappa(table, resamples=resamples, rng=rng, **common)
+            result = fleiss_kappa(table, level=level, resamples=resamples, rng=rng)
             pairable = (table.sum(axis=1) > 1)[positions] if len(positions) else np.zeros(0, dtype=np.bool_)
-        results.append(_of_label(result, label, positions[pairable], applied[pairable]))
+        result = _of_label(result, label, positions[pairable], applied[pairable])
+        results.append(result.labelled(analysis="coding.label", unit="comment"))
     return tuple(results)

@@ -8,9 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import bootstrap
-from analysis.stats.agreement import (
-    Distance,
-)
 from analysis.stats.arrays import FloatArray, IntArray, label_codes, matrix
 from analysis.stats.results import Estimate, ResultWarning
 
@@ -18,20 +15,6 @@ MERGE_RULES = ("union", "intersection", "both_counted")
 # With fewer codings with a label, a nominal 95 % interval of kappa covers as little as a third of the time.
 FEW_CODINGS = 10
 LabelSet = Collection[str] | None
-
-
-def jaccard_distance(a: Collection[str], b: Collection[str]) -> float:
-    """Compute the Jaccard distance 1 - |a and b| / |a or b| of two sets of labels.
-
-    The distance is in 0..1, and 0 for two empty sets.
-
-    >>> jaccard_distance({"grammar", "genre"}, {"grammar"}), jaccard_distance(set(), set())
-    (0.5, 0.0)
-    """
-    first, second = set(a), set(b)
-    if first == second:
-        return 0.0
-    return 1 - len(first & second) / len(first | second)
 
 
 def masi_distance(a: Collection[str], b: Collection[str]) -> float:
@@ -52,9 +35,6 @@ def masi_distance(a: Collection[str], b: Collection[str]) -> float:
         return 1.0
     monotonicity = 2 / 3 if first < second or second < first else 1 / 3
     return 1 - common / len(first | second) * monotonicity
-
-
-DISTANCES: Mapping[str, Distance] = {"masi": masi_distance, "jaccard": jaccard_distance}
 
 
 def _disagreement(weights: str | npt.ArrayLike | None, k: int) -> FloatArray:

@@ -66,9 +66,6 @@ def label_shares_by_category(
     level: float = 0.95,
     resamples: int = bootstrap.RESAMPLES,
     rng: np.random.Generator,
-    analysis: str = "coding.category_share",
-    unit: str = "comment",
-    mode_label: str = "recommended",
 ) -> tuple[Estimate, ...]:
     """Estimate the share of the labels given (not of the comments) in each category of the codebook.
 
@@ -87,10 +84,9 @@ def label_shares_by_category(
     table, names = _by_category(counts, labels, codebook, excluded)
     totals = table.sum(axis=1, keepdims=True)
     common: dict[str, Any] = {
-        "analysis": analysis,
+        "analysis": "coding.category_share",
         "estimand": "share of label assignments",
-        "unit": unit,
-        "mode": mode_label,
+        "unit": "comment",
         "n": int(np.sum(totals > 0)),
         "n_rows": int(totals.sum()),
     }
@@ -113,9 +109,6 @@ def category_share_differences(
     level: float = 0.95,
     resamples: int = bootstrap.RESAMPLES,
     rng: np.random.Generator,
-    analysis: str = "coding.category_share_difference",
-    unit: str = "comment",
-    mode_label: str = "recommended",
 ) -> tuple[Estimate, ...]:
     """Estimate the differences of the categories' shares between two conditions, x - y, with a bootstrap over comments.
 
@@ -132,10 +125,9 @@ def category_share_differences(
     x_counts, names = _by_category(x, labels, codebook, excluded)
     y_counts, _ = _by_category(y, labels, codebook, excluded)
     common: dict[str, Any] = {
-        "analysis": analysis,
+        "analysis": "coding.category_share_difference",
         "estimand": "difference of shares of label assignments x - y",
-        "unit": unit,
-        "mode": mode_label,
+        "unit": "comment",
         "n": int(np.sum(x_counts.sum(axis=1) > 0) + np.sum(y_counts.sum(axis=1) > 0)),
         "n_rows": int(x_counts.sum() + y_counts.sum()),
     }

@@ -26,8 +26,6 @@ def cycle_probability_of_means(
     draws: FloatArray,
     *,
     n_systems: int,
-    analysis: str = "spa.coherence.cycle",
-    unit: str = "annotator",
 ) -> tuple[Estimate, tuple[tuple[int, ...], ...]]:
     """Estimate the bootstrap probability that the mean preferences form a cycle.
 
@@ -44,9 +42,9 @@ def cycle_probability_of_means(
     table = _table(values, pairs, n_systems)
     n = int((~np.isnan(table)).any(axis=1).sum())
     common: dict[str, Any] = {
-        "analysis": analysis,
+        "analysis": "spa.coherence.cycle",
         "estimand": "probability that the mean preferences contain a cycle",
-        "unit": unit,
+        "unit": "annotator",
         "n": n,
         "n_rows": int((~np.isnan(table)).sum()),
         "settings": {"resamples": len(draws)},
@@ -73,8 +71,6 @@ def fundamental_cycle_log_odds_sums(
     *,
     n_systems: int,
     level: float = 0.95,
-    analysis: str = "spa.coherence.cycle_sum",
-    unit: str = "annotator",
 ) -> tuple[Estimate, ...]:
     """Estimate the sum S of the mean preferences' log-odds around each independent cycle of questions.
 
@@ -102,9 +98,9 @@ def fundamental_cycle_log_odds_sums(
         signs = np.array([sign for _, sign in steps], dtype=np.float64)
         n = int((~np.isnan(table[:, columns])).any(axis=1).sum())
         common: dict[str, Any] = {
-            "analysis": analysis,
+            "analysis": "spa.coherence.cycle_sum",
             "estimand": "sum of log-odds around a cycle of questions",
-            "unit": unit,
+            "unit": "annotator",
             "n": n,
             "n_rows": int((~np.isnan(table[:, columns])).sum()),
             "settings": {"level": level, "resamples": len(draws)},
@@ -122,7 +118,7 @@ def fundamental_cycle_log_odds_sums(
         ]
         interval, status, reason = None, "ok", ""
         if n == 1:
-            status, reason = "n_lt_2", f"one {unit} has no spread"
+            status, reason = "n_lt_2", "one annotator has no spread"
         elif len(draws):
             # A resample without answers to one of the questions has no sum. With a mean of 0 or 1 it is infinite.
             answered = draws[~np.isnan(draws[:, columns]).any(axis=1)][:, columns]

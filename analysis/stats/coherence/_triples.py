@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 from itertools import combinations, permutations
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,8 +33,6 @@ def coherence(
     rng: np.random.Generator,
     level: float = 0.95,
     resamples: int = bootstrap.RESAMPLES,
-    analysis: str = "spa.coherence",
-    unit: str = "annotator",
 ) -> Coherence:
     """Transitivity of each annotator, cycles in the means, and sums of log-odds around cycles of questions.
 
@@ -53,8 +50,6 @@ def coherence(
         Confidence level of the interval, between 0 and 1.
     resamples : int, default bootstrap.RESAMPLES
         Number of resamples.
-    analysis, unit : str, optional
-        Labels that are copied to the record.
 
     Returns
     -------
@@ -76,17 +71,12 @@ def coherence(
     validate_level(level)
     table = _table(values, pairs, n_systems)
     draws = bootstrap_pair_means(table, resamples=resamples, rng=rng)
-    common: dict[str, Any] = {"level": level, "unit": unit}
-    cycle, cycles = cycle_probability_of_means(
-        table, pairs, draws, n_systems=n_systems, analysis=f"{analysis}.cycle", unit=unit
-    )
+    cycle, cycles = cycle_probability_of_means(table, pairs, draws, n_systems=n_systems)
     return Coherence(
-        transitivity_violation_shares(table, pairs, n_systems=n_systems, analysis=f"{analysis}.transitivity", **common),
+        transitivity_violation_shares(table, pairs, n_systems=n_systems, level=level),
         cycle,
         cycles,
-        fundamental_cycle_log_odds_sums(
-            table, pairs, draws, n_systems=n_systems, analysis=f"{analysis}.cycle_sum", **common
-        ),
+        fundamental_cycle_log_odds_sums(table, pairs, draws, n_systems=n_systems, level=level),
     )
 
 
@@ -113,8 +103,6 @@ def transitivity_violation_shares(
     *,
     n_systems: int,
     level: float = 0.95,
-    analysis: str = "spa.coherence.transitivity",
-    unit: str = "annotator",
 ) -> tuple[Estimate, ...]:
     """Estimate the share of an annotator's triples that violate weak, moderate and strong stochastic transitivity.
 
@@ -142,13 +130,12 @@ def transitivity_violation_shares(
         ],
         dtype=np.int64,
     ).reshape(-1, 3)
-    common: dict[str, Any] = {"analysis": analysis, "unit": unit, "level": level}
     if len(triples) == 0:
         return tuple(
             Estimate(
-                analysis=f"{analysis}.{name}",
+                analysis=f"spa.coherence.transitivity.{name}",
                 estimand=f"share of triples that violate {name} stochastic transitivity",
-                unit=unit,
+                unit="annotator",
                 n=0,
                 n_rows=0,
                 status="not_applicable",
@@ -177,26 +164,18 @@ def transitivity_violation_shares(
                 n_violations=int((violated[name] & complete).sum()),
                 n_triples=int(n_complete.sum()),
                 name=name,
-                **common,
+                level=level,
             )
         )
     return tuple(estimates)
 
 
-def _share(
-    shares: FloatArray, *, n_violations: int, n_triples: int, name: str, analysis: str, unit: str, level: float
-) -> Estimate:
-    result = basic.one_sample_t_test(
-        shares,
-        null=0.0,
-        level=level,
-        bounds=(0.0, 1.0),
-        analysis=f"{analysis}.{name}",
-        estimand=f"share of triples that violate {name} stochastic transitivity",
-        unit=unit,
-    )
+def _share(shares: FloatArray, *, n_violations: int, n_triples: int, name: str, level: float) -> Estimate:
+    result = basic.one_sample_t_test(shares, null=0.0, level=level, bounds=(0.0, 1.0))
     return replace(
         result,
+        analysis=f"spa.coherence.transitivity.{name}",
+        estimand=f"share of triples that violate {name} stochastic transitivity",
         n_rows=n_triples,
         test=None,
         effect=None,

@@ -91,7 +91,6 @@ def fit_davidson(
     n_systems: int,
     level: float = 0.95,
     analysis: str = "choice.davidson",
-    unit: str = "annotator",
 ) -> PairedComparison:
     """Strengths and the tie parameter of Davidson's model from labels, for annotators and prompts like these.
 
@@ -107,8 +106,8 @@ def fit_davidson(
         Number of systems.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    analysis, unit : str, optional
-        Labels that are copied to the record.
+    analysis : str, optional
+        First part of the names of the analyses.
 
     Returns
     -------
@@ -130,7 +129,7 @@ def fit_davidson(
     wins, ties = labels.win_and_tie_tables()
     common: dict[str, Any] = {
         "analysis": analysis,
-        "unit": unit,
+        "unit": "annotator",
         "n": labels.n_annotators,
         "n_clusters": labels.n_annotators,
         "n_rows": len(labels.outcomes),
@@ -140,7 +139,7 @@ def fit_davidson(
     return _fitted(wins, ties, labels, level, common)
 
 
-def _spread(fit: FittedModel, labels: PairedComparisonLabels, unit: str) -> clusters.ModelSpread:
+def _spread(fit: FittedModel, labels: PairedComparisonLabels) -> clusters.ModelSpread:
     """Return the spread of the strengths and of log nu (in the last place) over annotators and prompts."""
     x, y, k = labels.first, labels.second, labels.n_systems
     score = fit.won + fit.tied / 2
@@ -162,7 +161,7 @@ def _spread(fit: FittedModel, labels: PairedComparisonLabels, unit: str) -> clus
         mixed = _outer(signs, nus, tied / 2 - chance * tied)
         of_pairs = of_pairs + mixed + mixed.transpose(0, 2, 1) + _outer(nus, nus, tied * (1 - tied))
     fitted = clusters.FittedRows(fit.information, scores, cells, of_pairs)
-    return clusters.ModelSpread.from_rows(fitted, labels.annotators, labels.prompts, unit=unit)
+    return clusters.ModelSpread.from_rows(fitted, labels.annotators, labels.prompts, unit="annotator")
 
 
 def _outer(first: FloatArray, second: FloatArray, weights: FloatArray) -> FloatArray:
@@ -180,7 +179,7 @@ def bradley_terry_strengths(wins: npt.ArrayLike) -> FloatArray | None:
     >>> bradley_terry_strengths([[0, 30], [0, 0]]) is None
     True
     """
-    won = checked_square_counts(wins, "wins")
+    won = checked_square_counts(wins)
     found = None if len(won) < 2 else find_maximum(PairCounts.from_tables(won, np.zeros_like(won)))
     return None if found is None else np.asarray(found[:-1] - np.mean(found[:-1]))
 
@@ -219,7 +218,7 @@ def _fitted(
         return PairedComparison(status, reason, none, tie, empty, empty, components, level, None, common)
     won, tied = fit.won, fit.tied
     off_diagonal = ~np.eye(n_systems, dtype=bool)
-    spread = _spread(fit, labels, common["unit"]) if status == "ok" else None
+    spread = _spread(fit, labels) if status == "ok" else None
     named = {**common, "analysis": f"{common['analysis']}.strength"}
     wald = partial(_wald, status=status, reason=reason, spread=spread, level=level)
     strengths = tuple(

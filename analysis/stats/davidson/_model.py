@@ -217,17 +217,17 @@ def fit_win_and_tie_table(wins: FloatArray, ties: FloatArray, *, ridge: float = 
     return FittedModel(strengths - np.mean(strengths), log_nu, of_all.won, tied, information)
 
 
-def checked_square_counts(values: npt.ArrayLike, name: str) -> FloatArray:
-    """Return `values` as a square table of counts. Raise ValueError with the row if they are not one."""
-    table = matrix(values, name)
+def checked_square_counts(wins: npt.ArrayLike) -> FloatArray:
+    """Return `wins` as a square table of counts. Raise ValueError with the row if they are not one."""
+    table = matrix(wins, "wins")
     if table.shape[0] != table.shape[1]:
-        raise ValueError(f"{name}: shape {table.shape} is not square")
+        raise ValueError(f"wins: shape {table.shape} is not square")
     if np.isnan(table).any() or np.any(table < 0):
         row = int(np.argwhere(np.isnan(table) | (table < 0))[0][0])
-        raise ValueError(f"{name}: row {row} has a count that is missing or negative")
+        raise ValueError(f"wins: row {row} has a count that is missing or negative")
     itself = np.flatnonzero(np.diag(table))
     if len(itself):
-        raise ValueError(f"{name}: row {int(itself[0])} compares system {int(itself[0])} with itself")
+        raise ValueError(f"wins: row {int(itself[0])} compares system {int(itself[0])} with itself")
     return table
 
 

@@ -67,8 +67,6 @@ def paired_ratings(
     weights: npt.ArrayLike | None = None,
     level: float = 0.95,
     resamples: int = RESAMPLES,
-    analysis: str = "choice.ratings",
-    unit: str = "annotator",
 ) -> PairedRatings:
     """Ratings of systems from votes, clustered by person; made for millions of votes and hundreds of systems.
 
@@ -99,8 +97,6 @@ def paired_ratings(
         Confidence level of the intervals, between 0 and 1.
     resamples : int, default 1999
         Number of normal draws for the quantile of the largest deviation.
-    analysis, unit : str, optional
-        Labels that are copied to the record.
 
     Returns
     -------
@@ -145,7 +141,7 @@ def paired_ratings(
     wins, tied = win_and_tie_tables(votes)
     components = connected_components(wins + wins.T + tied > 0)
     common: dict[str, Any] = {
-        "unit": unit,
+        "unit": "annotator",
         "n": n_people,
         "n_clusters": n_people,
         "n_rows": len(votes.outcomes),
@@ -158,27 +154,19 @@ def paired_ratings(
     elif fit is not None and (solution := votes.fitted(fit)) is None:
         status, reason = "separation", "the likelihood with covariates has no maximum"
     if status != "ok" or solution is None:
-        undefined = _undefined(status, reason, n_systems, names, components, votes.with_nu, analysis, common)
+        undefined = _undefined(status, reason, n_systems, names, components, votes.with_nu, common)
         if status != "separation" or fit is not None:
             return undefined
         given: dict[str, npt.ArrayLike | None] = {"first": first, "second": second, "outcomes": outcomes}
         given |= {"annotators": annotators, "covariates": covariates, "weights": weights}
         rows = {name: np.asarray(values) for name, values in given.items() if values is not None}
         is_counted = ~np.isnan(rows["outcomes"].astype(np.float64))
-        rate = partial(
-            paired_ratings,
-            rng=rng,
-            ties=ties,
-            covariate_names=names,
-            resamples=resamples,
-            analysis=analysis,
-            unit=unit,
-        )
+        rate = partial(paired_ratings, rng=rng, ties=ties, covariate_names=names, resamples=resamples)
         counted = {name: values[is_counted] for name, values in rows.items()}
         return rate_comparable_systems(counted, wins + tied, undefined, rate, level)
     parameters, found, information = solution
     covariance, overlap, shares = votes.person_covariance(found, information)
-    common["warnings"] = cluster_warnings(np.diff(votes.starts), name=unit)
+    common["warnings"] = cluster_warnings(np.diff(votes.starts))
     strengths = parameters[:n_systems] - parameters[:n_systems].mean()
     spread = ranks.ScoreSpread(
         systems=tuple(range(n_systems)),
@@ -194,7 +182,7 @@ def paired_ratings(
     )
     df = max(1.0, 1 / float(np.sum(shares**2)) - 1)
     place = n_systems + votes.with_nu
-    ratings = _ratings(spread, level, resamples, rng, f"{analysis}.rating", common)
+    ratings = _ratings(spread, level, resamples, rng, common)
     sets, differences = ranks.rank_confidence_sets_from_spread(spread, level=level)
     return PairedRatings(
         status="ok",
@@ -210,18 +198,18 @@ def paired_ratings(
                 level=level,
                 method="cv3_t",
                 null=0.0,
-                analysis=f"{analysis}.covariate",
+                analysis="choice.ratings.covariate",
                 estimand=f"log-odds per unit of {name}",
                 **common,
             )
             for number, name in enumerate(names)
         ),
-        tie=_tie(parameters, covariance, df, n_systems, level, analysis, common) if votes.with_nu else None,
+        tie=_tie(parameters, covariance, df, n_systems, level, common) if votes.with_nu else None,
         covariance=np.asarray(covariance[:n_systems, :n_systems]),
         components=components,
         n_rows=len(votes.outcomes),
         n_clusters=n_people,
-        unit=unit,
+        unit="annotator",
         differences=differences,
         rated=tuple(range(n_systems)),
     )
@@ -294,17 +282,17 @@ def _ratings(
     level: float,
     resamples: int,
     rng: np.random.Generator,
-    analysis: str,
     common: dict[str, Any],
 ) -> tuple[Estimate, ...]:
     together = ranks.simultaneous_scores(spread, level=level, resamples=resamples, rng=rng)
     _, df = spread.of_scores()
     estimates = []
     for system in range(len(spread.scores)):
-        named = {**common, "analysis": analysis, "estimand": f"rating of system {system} (log-odds, sum zero)"}
+        estimand = f"rating of system {system} (log-odds, sum zero)"
+        named = {**common, "analysis": "choice.ratings.rating", "estimand": estimand}
         value, se = float(spread.scores[system]), float(together.standard_errors[system])
         if spread.n_annotators < 2:
-            reason = f"one {common['unit']} has no spread"
+            reason = "one annotator has no spread"
             estimates.append(Estimate(status="n_lt_2", reason=reason, estimate=value, **named))
             continue
         if not together.decidable[system]:
@@ -323,11 +311,10 @@ def _tie(
     df: float,
     place: int,
     level: float,
-    analysis: str,
     common: dict[str, Any],
 ) -> Estimate:
     se = math.sqrt(float(covariance[place, place]))
-    named = {**common, "analysis": f"{analysis}.tie", "estimand": "tie parameter nu"}
+    named = {**common, "analysis": "choice.ratings.tie", "estimand": "tie parameter nu"}
     value = math.exp(float(parameters[place]))
     on_log = clusters.t_estimate(
         float(parameters[place]), se, df, fewest_clusters=common["n"], level=level, method="cv3_t", **named
@@ -345,11 +332,10 @@ def _undefined(
     names: tuple[str, ...],
     components: tuple[tuple[int, ...], ...],
     with_nu: bool,
-    analysis: str,
     common: dict[str, Any],
 ) -> PairedRatings:
     def named(part: str, estimand: str) -> Estimate:
-        return Estimate(analysis=f"{analysis}.{part}", estimand=estimand, status=status, reason=reason, **common)
+        return Estimate(analysis=f"choice.ratings.{part}", estimand=estimand, status=status, reason=reason, **common)
 
     ratings = tuple(named("rating", f"rating of system {one} (log-odds, sum zero)") for one in range(n_systems))
     sets = ranks.RankSets(

@@ -18,10 +18,7 @@ def mean_annotator_accuracy(
     correct: npt.ArrayLike,
     annotators: npt.ArrayLike,
     *,
-    null: float = 0.5,
     level: float = 0.95,
-    analysis: str = "humanlike.accuracy",
-    unit: str = "annotator",
 ) -> Estimate:
     """The paper's accuracy: the mean over annotators of their share correct, and the t test against chance.
 
@@ -31,12 +28,8 @@ def mean_annotator_accuracy(
         1 if the answer was correct, else 0; NaN is missing.
     annotators : array_like, shape (n_rows,)
         Label of each row's annotator.
-    null : float, default 0.5
-        Value of the null hypothesis.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    analysis, unit : str, optional
-        Labels that are copied to the record.
 
     Returns
     -------
@@ -58,16 +51,9 @@ def mean_annotator_accuracy(
     >>> round(result.estimate, 4), result.test.df, result.mode
     (0.6667, 2, 'paper')
     """
-    return basic.one_sample_t_test(
-        accuracy_by_annotator(correct, annotators).accuracies,
-        null=null,
-        level=level,
-        bounds=(0.0, 1.0),
-        analysis=analysis,
-        estimand="mean accuracy of annotators",
-        unit=unit,
-        mode="paper",
-    )
+    accuracies = accuracy_by_annotator(correct, annotators).accuracies
+    result = basic.one_sample_t_test(accuracies, null=0.5, level=level, bounds=(0.0, 1.0), mode="paper")
+    return result.labelled(analysis="humanlike.accuracy", estimand="mean accuracy of annotators")
 
 
 def clustered_accuracy(
@@ -75,11 +61,7 @@ def clustered_accuracy(
     annotators: npt.ArrayLike,
     items: npt.ArrayLike | None = None,
     *,
-    null: float = 0.5,
     level: float = 0.95,
-    tests_for_detectable: int = 1,
-    analysis: str = "humanlike.accuracy",
-    unit: str = "annotator",
 ) -> Estimate:
     """Share of correct answers, clustered by annotator and, if given, by text, and the t test against chance.
 
@@ -89,20 +71,14 @@ def clustered_accuracy(
         1 if the answer was correct, else 0; NaN is missing.
     annotators, items : array_like, shape (n_rows,)
         Labels of each row's annotator and text.
-    null : float, default 0.5
-        Value of the null hypothesis.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    tests_for_detectable : int, default 1
-        Number of tests in the Holm family, for the detectable difference.
-    analysis, unit : str, optional
-        Labels that are copied to the record.
 
     Returns
     -------
     Estimate
         The share. `detail["detectable"]` is the smallest distance from chance that this standard error finds with
-        power .8 at the first step of the family, with the degrees of freedom rounded down. Absent without spread.
+        power .8, with the degrees of freedom rounded down. Absent without spread.
 
     Notes
     -----
@@ -119,24 +95,18 @@ def clustered_accuracy(
         binary_vector(correct, "correct"),
         annotators,
         items,
-        null=null,
+        null=0.5,
         level=level,
         bounds=(0.0, 1.0),
-        analysis=analysis,
+        analysis="humanlike.accuracy",
         estimand="share of correct answers",
-        unit=unit,
     )
     if result.status != "ok" or result.detail["se"] < MIN_SPREAD:
         return result
     n = max(2, int(result.detail["df"]) + 1)
-    detectable = power.t_test_detectable_difference(
-        n, sd=result.detail["se"] * math.sqrt(n), significance=1 - level, tests=tests_for_detectable
-    )
-    return replace(
-        result,
-        detail={**result.detail, "detectable": detectable},
-        settings={**result.settings, "tests": tests_for_detectable},
-    )
+    detectable = power.t_test_detectable_difference(n, sd=result.detail["se"] * math.sqrt(n), significance=1 - level)
+    detail, settings = {**result.detail, "detectable": detectable}, {**result.settings, "tests": 1}
+    return replace(result, detail=detail, settings=settings)
 
 
 def share_answered_human(
@@ -144,15 +114,12 @@ def share_answered_human(
     annotators: npt.ArrayLike,
     items: npt.ArrayLike | None = None,
     *,
-    null: float | None = None,
     level: float = 0.95,
-    analysis: str = "humanlike.share_human",
-    unit: str = "annotator",
 ) -> Estimate:
     """Estimate the share of answers "human", clustered by annotator and, if given, by text.
 
-    `answered_machine` is 1 for "machine" and 0 for "human", with NaN for missing. There is no test if `null` is None.
-    The share is the column "% human" of Tables 1 and 2 in Clark et al. 2021.
+    `answered_machine` is 1 for "machine" and 0 for "human", with NaN for missing. There is no test. The share is the
+    column "% human" of Tables 1 and 2 in Clark et al. 2021.
 
     >>> share_answered_human([0, 0, 1, 0, 1, 0, 0, 0], [1, 1, 2, 2, 3, 3, 4, 4]).estimate
     0.75
@@ -161,12 +128,10 @@ def share_answered_human(
         1 - binary_vector(answered_machine, "says"),
         annotators,
         items,
-        null=null,
         level=level,
         bounds=(0.0, 1.0),
-        analysis=analysis,
+        analysis="humanlike.share_human",
         estimand="share of answers human",
-        unit=unit,
     )
 
 
@@ -177,8 +142,6 @@ def human_answer_bias(
     items: npt.ArrayLike | None = None,
     *,
     level: float = 0.95,
-    analysis: str = "humanlike.bias",
-    unit: str = "annotator",
 ) -> Estimate:
     """Estimate the share of answers "human" minus the share of human texts, and test whether it is 0.
 
@@ -197,9 +160,8 @@ def human_answer_bias(
         null=0.0,
         level=level,
         bounds=(-1.0, 1.0),
-        analysis=analysis,
+        analysis="humanlike.bias",
         estimand="share answered human - share of human texts",
-        unit=unit,
     )
 
 
@@ -211,8 +173,6 @@ def confident_accuracy_gain(
     *,
     confident_ratings: tuple[float, float] = (1, 4),
     level: float = 0.95,
-    analysis: str = "humanlike.confidence",
-    unit: str = "annotator",
 ) -> Estimate:
     """Estimate the accuracy of confident answers minus the accuracy of the other answers.
 
@@ -234,9 +194,8 @@ def confident_accuracy_gain(
         annotators,
         items,
         level=level,
-        analysis=analysis,
+        analysis="humanlike.confidence",
         estimand="accuracy of confident answers - of the others",
-        unit=unit,
     )
 
 
@@ -246,11 +205,8 @@ def change_per_session_position(
     annotators: npt.ArrayLike,
     *,
     level: float = 0.95,
-    analysis: str = "humanlike.drift",
-    estimand: str = "change of accuracy per place in the session",
-    unit: str = "annotator",
 ) -> Estimate:
-    """Estimate the change of accuracy (or another answer) per text within a session, and test whether it is 0.
+    """Estimate the change of accuracy per text within a session, and test whether it is 0.
 
     `positions` are the places in the session as numbers, and NaN is missing. The estimate is the slope within
     annotators, sum (x - mean x) y / sum (x - mean x)^2 around each annotator's mean place, so differences between
@@ -281,9 +237,9 @@ def change_per_session_position(
     at = np.bincount(inverse, minlength=len(distinct))
     means = np.bincount(inverse, observed, minlength=len(distinct)) / np.maximum(1, at)
     common: dict[str, Any] = {
-        "analysis": analysis,
-        "estimand": estimand,
-        "unit": unit,
+        "analysis": "humanlike.drift",
+        "estimand": "change of accuracy per place in the session",
+        "unit": "annotator",
         "n": n,
         "n_clusters": n,
         "n_rows": n_rows,
@@ -300,4 +256,4 @@ def change_per_session_position(
     se = math.sqrt(clusters.cv3_variance(sums, squares))
     df = max(1.0, clusters.effective_n_clusters(squares) - 1)
     result = clusters.t_estimate(estimate, se, df, fewest_clusters=n, level=level, method="cv3_t", null=0.0, **common)
-    return replace(result, warnings=clusters.cluster_warnings(sizes[moving], name=unit))
+    return replace(result, warnings=clusters.cluster_warnings(sizes[moving], name="annotator"))

@@ -22,8 +22,6 @@ def graded_auc(
     level: float = 0.95,
     sensitivity_resamples: int = bootstrap.RESAMPLES,
     rng: np.random.Generator,
-    analysis: str = "humanlike.auc",
-    unit: str = "annotator",
 ) -> Estimate:
     """Estimate the area under the ROC curve: P(a machine text is rated more machine-like than a human text).
 
@@ -45,9 +43,9 @@ def graded_auc(
     observed, truths, n_rows = array[is_observed], truths[is_observed], int(is_observed.sum())
     annotator_codes, n_annotators = label_codes_where(annotators, "annotators", is_observed)
     common: dict[str, Any] = {
-        "analysis": analysis,
+        "analysis": "humanlike.auc",
         "estimand": "P(machine rated above human) + half the ties",
-        "unit": unit,
+        "unit": "annotator",
         "n": n_annotators,
         "n_clusters": n_annotators,
         "n_rows": n_rows,
@@ -98,7 +96,7 @@ def graded_auc(
     }
     drawn = bootstrap_column_sums(np.hstack([machine, human]), sensitivity_resamples, rng)
     draws = _aucs(drawn[:, :k], drawn[:, k:])
-    named = {**common, "analysis": f"{analysis}.bootstrap"}
+    named = {**common, "analysis": "humanlike.auc.bootstrap"}
     resampled = bootstrap.estimate_with_percentile_interval(draws, level=level, estimate=estimate, **named)
     result = clusters.t_estimate(
         estimate,
@@ -111,8 +109,8 @@ def graded_auc(
         bounds=(0.0, 1.0),
         **common,
     )
-    warned = clusters.cluster_warnings(np.bincount(annotator_codes), name=unit)
-    within = _within_auc(machine, human, level, {**common, "analysis": f"{analysis}.within", "detail": {}})
+    warned = clusters.cluster_warnings(np.bincount(annotator_codes), name="annotator")
+    within = _within_auc(machine, human, level, {**common, "analysis": "humanlike.auc.within", "detail": {}})
     return replace(result, sensitivity=(resampled, within), warnings=warned)
 
 

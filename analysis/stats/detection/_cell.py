@@ -45,7 +45,6 @@ def human_likeness(
     level: float = 0.95,
     sensitivity_resamples: int = bootstrap.RESAMPLES,
     rng: np.random.Generator,
-    unit: str = "annotator",
 ) -> HumanLikeness:
     """Compute all results for one cell (a system in a domain under a condition).
 
@@ -63,17 +62,14 @@ def human_likeness(
     """
     says = ratings_to_machine_answers(ratings, threshold=threshold)
     correct = score_correct_answers(says, is_machine)
-    plain: dict[str, Any] = {"level": level, "unit": unit}
-    drawn: dict[str, Any] = {**plain, "sensitivity_resamples": sensitivity_resamples, "rng": rng}
+    drawn: dict[str, Any] = {"level": level, "sensitivity_resamples": sensitivity_resamples, "rng": rng}
     return HumanLikeness(
         measures=detection_measures(ratings, is_machine, threshold=threshold, confident_ratings=confident_ratings),
-        accuracy_paper=mean_annotator_accuracy(correct, annotators, **plain),
-        accuracy=clustered_accuracy(correct, annotators, items, **plain),
+        accuracy_paper=mean_annotator_accuracy(correct, annotators, level=level),
+        accuracy=clustered_accuracy(correct, annotators, items, level=level),
         sensitivity=marginal_d_prime(says, is_machine, annotators, items, **drawn),
         criterion=marginal_criterion(says, is_machine, annotators, items, **drawn),
-        auc=graded_auc(
-            ratings, is_machine, annotators, items, sensitivity_resamples=sensitivity_resamples, rng=rng, **plain
-        ),
-        share_human=share_answered_human(says, annotators, items, **plain),
-        bias=human_answer_bias(says, is_machine, annotators, items, **plain),
+        auc=graded_auc(ratings, is_machine, annotators, items, **drawn),
+        share_human=share_answered_human(says, annotators, items, level=level),
+        bias=human_answer_bias(says, is_machine, annotators, items, level=level),
     )

@@ -57,13 +57,12 @@ class SignalDetection(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnnotatorScores(Record):
-    """The share of correct answers and the condition of each annotator, sorted by annotator."""
+    """The share of correct answers of each annotator, sorted by annotator."""
 
     annotators: tuple[Any, ...]
     accuracies: FloatArray
     n_correct: IntArray
     n_items: IntArray
-    groups: tuple[Any, ...] | None = None
 
 
 def measures_from_counts(
@@ -149,9 +148,7 @@ def detection_measures(
     return measures_from_counts(*table, n_confident=int(np.isin(array, confident_ratings).sum()))
 
 
-def accuracy_by_annotator(
-    correct: npt.ArrayLike, annotators: npt.ArrayLike, annotator_conditions: npt.ArrayLike | None = None
-) -> AnnotatorScores:
+def accuracy_by_annotator(correct: npt.ArrayLike, annotators: npt.ArrayLike) -> AnnotatorScores:
     """Share of correct answers of each annotator, the paper's unit of analysis.
 
     Parameters
@@ -160,24 +157,16 @@ def accuracy_by_annotator(
         1 if the answer was correct, else 0; NaN is missing.
     annotators : array_like, shape (n_rows,)
         Label of each row's annotator.
-    annotator_conditions : array_like, shape (n_rows,), optional
-        Condition of each row's annotator.
 
     Returns
     -------
     AnnotatorScores
         The scores. An annotator without an answer is left out.
 
-    Raises
-    ------
-    ValueError
-        If an annotator is in two conditions.
-
     Examples
     --------
-    >>> scores = accuracy_by_annotator([1, 0, 1, 1], ["a", "a", "b", "b"], ["none", "none", "examples", "examples"])
-    >>> scores.accuracies.tolist(), scores.groups
-    ([0.5, 1.0], ('none', 'examples'))
+    >>> accuracy_by_annotator([1, 0, 1, 1], ["a", "a", "b", "b"]).accuracies.tolist()
+    [0.5, 1.0]
     """
     array = binary_vector(correct, "correct")
     labels = np.asarray(annotators)
@@ -187,21 +176,11 @@ def accuracy_by_annotator(
     _, first, inverse = np.unique(annotator_codes, return_index=True, return_inverse=True)
     n_items = np.bincount(inverse, minlength=len(first))
     n_correct = np.rint(np.bincount(inverse, array[is_observed], minlength=len(first))).astype(np.int64)
-    arms = None
-    if annotator_conditions is not None:
-        names = np.asarray(annotator_conditions)
-        condition_codes, n_arms = label_codes(names, "annotator_conditions", len(array))
-        pairs = np.unique(inverse * max(1, n_arms) + condition_codes[is_observed])
-        twice = np.flatnonzero(np.bincount(pairs // max(1, n_arms), minlength=len(first)) > 1)
-        if len(twice):
-            raise ValueError(f"annotator_conditions: annotator {observed[first[twice[0]]]} is in two of them")
-        arms = tuple(names[is_observed][first].tolist())
     return AnnotatorScores(
         annotators=tuple(observed[first].tolist()),
         accuracies=n_correct / np.maximum(1, n_items),
         n_correct=n_correct,
         n_items=np.asarray(n_items, dtype=np.int64),
-        groups=arms,
     )
 
 

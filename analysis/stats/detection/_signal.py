@@ -52,7 +52,6 @@ def marginal_d_prime(
     sensitivity_resamples: int = bootstrap.RESAMPLES,
     rng: np.random.Generator,
     analysis: str = "humanlike.sensitivity",
-    unit: str = "annotator",
 ) -> Estimate:
     """Marginal sensitivity d', clustered by annotator and, if given, by text, and the test that it is 0.
 
@@ -70,8 +69,8 @@ def marginal_d_prime(
         Number of resamples of the sensitivity analyses.
     rng : numpy.random.Generator
         Source of the random draws.
-    analysis, unit : str, optional
-        Labels that are copied to the record.
+    analysis : str, optional
+        Name of the analysis, and the first part of the names of its sensitivities.
 
     Returns
     -------
@@ -95,7 +94,6 @@ def marginal_d_prime(
     >>> result.estimand, round(result.estimate, 1), [other.analysis.split(".")[-1] for other in result.sensitivity]
     ("marginal d' (pooled over annotators)", 1.0, ['bootstrap', 'random_criterion', 'stratified'])
     """
-    options: dict[str, Any] = {"level": level, "unit": unit}
     result = _marginal(
         SENSITIVITY,
         answered_machine,
@@ -105,17 +103,15 @@ def marginal_d_prime(
         sensitivity_resamples,
         rng,
         analysis=analysis,
-        **options,
+        level=level,
     )
     if not result.sensitivity:
         return result
+    within = random_criterion_d_prime(answered_machine, is_machine, annotators, level=level)
+    stratified = mantel_haenszel_log_odds_ratio(answered_machine, is_machine, annotators, level=level)
     others = (
-        random_criterion_d_prime(
-            answered_machine, is_machine, annotators, analysis=f"{analysis}.random_criterion", **options
-        ),
-        mantel_haenszel_log_odds_ratio(
-            answered_machine, is_machine, annotators, analysis=f"{analysis}.stratified", **options
-        ),
+        within.labelled(analysis=f"{analysis}.random_criterion"),
+        stratified.labelled(analysis=f"{analysis}.stratified"),
     )
     return replace(result, sensitivity=(*result.sensitivity, *others))
 
@@ -130,7 +126,6 @@ def marginal_criterion(
     sensitivity_resamples: int = bootstrap.RESAMPLES,
     rng: np.random.Generator,
     analysis: str = "humanlike.criterion",
-    unit: str = "annotator",
 ) -> Estimate:
     """Criterion c = -(z(H) + z(F)) / 2, clustered, and the test that it is 0.
 
@@ -148,8 +143,8 @@ def marginal_criterion(
         Number of resamples of the sensitivity analyses.
     rng : numpy.random.Generator
         Source of the random draws.
-    analysis, unit : str, optional
-        Labels that are copied to the record.
+    analysis : str, optional
+        Name of the analysis, and the first part of the names of its sensitivities.
 
     Returns
     -------
@@ -174,7 +169,6 @@ def marginal_criterion(
         rng,
         analysis=analysis,
         level=level,
-        unit=unit,
     )
 
 
@@ -187,8 +181,6 @@ def d_prime_and_criterion_by_condition(
     *,
     reference: Any,
     level: float = 0.95,
-    analysis: str = "humanlike.condition",
-    unit: str = "annotator",
 ) -> ConditionSensitivity:
     """Estimate the marginal d' and criterion of each condition, and their differences from the reference, clustered.
 
@@ -234,9 +226,8 @@ def d_prime_and_criterion_by_condition(
                     link="probit",
                     is_log_linear_corrected=True,
                     level=level,
-                    analysis=f"{analysis}.{kind}",
+                    analysis=f"humanlike.condition.{kind}",
                     estimand=estimand,
-                    unit=unit,
                 )
                 named = {key: value for key, value in result.settings.items() if key != "weights"}
                 named |= {"condition": str(label)} | ({} if kind == part else {"reference": str(reference)})
@@ -261,12 +252,11 @@ def _marginal(
     *,
     analysis: str,
     level: float,
-    unit: str,
 ) -> Estimate:
     """Return a contrast of the two probits: clustered, with the bootstrap over annotators as sensitivity."""
     answers, truths = checked_answers_and_truths(says, is_machine)
     weights = {1.0: probits.machine, 0.0: probits.human}
-    common: dict[str, Any] = {"estimand": probits.estimand, "level": level, "unit": unit}
+    common: dict[str, Any] = {"estimand": probits.estimand, "level": level}
     result = groups.cell_contrast(
         answers,
         truths,
@@ -327,5 +317,6 @@ def _resampled_probits(
         n_rows=n_rows,
         estimate=float(contrast(table.sum(axis=0)[None])[0]),
         settings={"level": level, "resamples": resamples},
+        unit="annotator",
         **common,
     )

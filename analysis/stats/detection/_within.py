@@ -25,8 +25,6 @@ def mantel_haenszel_log_odds_ratio(
     annotators: npt.ArrayLike,
     *,
     level: float = 0.95,
-    analysis: str = "humanlike.stratified",
-    unit: str = "annotator",
 ) -> Estimate:
     """Estimate the Mantel-Haenszel log odds ratio of saying "machine" to a machine text, with each annotator as a stratum.
 
@@ -49,9 +47,9 @@ def mantel_haenszel_log_odds_ratio(
     agreeing, crossing = agreeing[informative], crossing[informative]
     n = int(informative.sum())
     common: dict[str, Any] = {
-        "analysis": analysis,
+        "analysis": "humanlike.stratified",
         "estimand": "log odds ratio of saying machine, within annotators",
-        "unit": unit,
+        "unit": "annotator",
         "n": n,
         "n_clusters": n,
         "n_rows": int(size[informative].sum()),
@@ -80,8 +78,6 @@ def random_criterion_d_prime(
     annotators: npt.ArrayLike,
     *,
     level: float = 0.95,
-    analysis: str = "humanlike.random_criterion",
-    unit: str = "annotator",
 ) -> Estimate:
     """Estimate d' within annotators with normally distributed criteria, by a probit model with a random intercept.
 
@@ -102,9 +98,9 @@ def random_criterion_d_prime(
     n_rows, table = n_rows_and_signal_counts_by_annotator(answered_machine, is_machine, annotators)
     hits, n_machine, false, n_human = table.sum(axis=0) if len(table) else np.zeros(4)
     common: dict[str, Any] = {
-        "analysis": analysis,
+        "analysis": "humanlike.random_criterion",
         "estimand": "d' within annotators (random criterion)",
-        "unit": unit,
+        "unit": "annotator",
         "n": len(table),
         "n_clusters": len(table),
         "n_rows": n_rows,

@@ -85,9 +85,7 @@ def checked_removal(
     return Removal(unit, total, n, n / total, predicted, True, names[new], removed)
 
 
-def without_change(
-    first: Any, n_rows: int, n_people: int, unit: str, status: str, reason: str
-) -> FirstPlaceSensitivity:
+def without_change(first: Any, n_rows: int, n_people: int, status: str, reason: str) -> FirstPlaceSensitivity:
     """Return the result of a board whose first place nothing can change, or that has none."""
     none = (None, None, None, False, None, (), status, reason)
-    return FirstPlaceSensitivity(first, Removal("answer", n_rows, *none), Removal(unit, n_people, *none))
+    return FirstPlaceSensitivity(first, Removal("answer", n_rows, *none), Removal("annotator", n_people, *none))

@@ -31,8 +31,6 @@ def first_place_sensitivity(
     systems: npt.ArrayLike,
     items: npt.ArrayLike,
     annotators: npt.ArrayLike,
-    *,
-    unit: str = "annotator",
 ) -> FirstPlaceSensitivity:
     """Find how few answers, and how few people, would have to be left out for another system to have the highest score.
 
@@ -60,7 +58,7 @@ def first_place_sensitivity(
     if k < 2:
         first_name = names[0] if names else None
         reason = "there is no other system"
-        return without_change(first_name, len(rows), n_people, unit, "not_applicable", reason)
+        return without_change(first_name, len(rows), n_people, "not_applicable", reason)
     scores = board.scores(np.ones(len(rows), dtype=np.bool_))
     first = int(np.argmax(scores))
     challengers = [int(one) for one in np.argsort(-scores, kind="stable") if one != first]
@@ -71,7 +69,7 @@ def first_place_sensitivity(
     return FirstPlaceSensitivity(
         names[first],
         checked_removal("answer", len(rows), by_answer, names, rows.tolist(), board.is_still_first(first)),
-        checked_removal(unit, n_people, by_person, names, people, board.is_still_first_without_people(first)),
+        checked_removal("annotator", n_people, by_person, names, people, board.is_still_first_without_people(first)),
     )
 
 

@@ -37,7 +37,6 @@ def first_place_sensitivity_of_votes(
     annotators: npt.ArrayLike,
     *,
     n_systems: int,
-    unit: str = "annotator",
 ) -> FirstPlaceSensitivity:
     """Estimate how few votes, and how few people, would have to be left out for another system to be the strongest.
 
@@ -73,7 +72,7 @@ def first_place_sensitivity_of_votes(
     if fitted is None:
         status = "not_applicable" if n_systems < 2 else "not_identified"
         reason = "there is no other system" if n_systems < 2 else "the strengths of all votes have no maximum"
-        return without_change(None, len(rows), n_people, unit, status, reason)
+        return without_change(None, len(rows), n_people, status, reason)
     leader = int(np.argmax(fitted))
     chances = special.expit(fitted[x] - fitted[y])
     curvature = np.bincount(x * n_systems + y, chances * (1 - chances), minlength=n_systems**2)
@@ -91,7 +90,7 @@ def first_place_sensitivity_of_votes(
     removals = []
     for codes_of_rows, total, labels, name in (
         (np.arange(len(votes)), len(votes), rows.tolist(), "answer"),
-        (codes, n_people, people, unit),
+        (codes, n_people, people, "annotator"),
     ):
         found: list[Candidate] = []
         for challenger in (one for one in range(n_systems) if one != leader):

@@ -183,9 +183,8 @@ def differential_attrition(
             raise ValueError(f"lost: row {row} is {gone}, not in 0..{n}")
     shares, differences = [], {}
     for name, n, gone in zip(names, started, lost, strict=True):
-        share = basic.proportion(
-            gone, n, level=level, analysis="attrition.share", estimand="share lost", unit="assignment"
-        )
+        share = basic.proportion(gone, n, level=level)
+        share = share.labelled(analysis="attrition.share", estimand="share lost", unit="assignment")
         shares.append(replace(share, settings={**share.settings, "condition": name}))
         if name != names[0]:
             other = share_difference(gone, n, lost[0], started[0], level=level)

@@ -56,14 +56,8 @@ def paired_difference_paper(x: npt.ArrayLike, y: npt.ArrayLike, *, level: float 
     >>> paired_difference_paper([3, 2, 4, 5], [3, 1, 4, 5]).estimate
     0.25
     """
-    return basic.paired_t_test(
-        x,
-        y,
-        level=level,
-        analysis="rating.pair",
-        estimand="mean difference of ratings x - y",
-        unit="annotator",
-        mode_label="paper",
+    return basic.paired_t_test(x, y, level=level, mode="paper").labelled(
+        analysis="rating.pair", estimand="mean difference of ratings x - y", unit="annotator"
     )
 
 
@@ -265,8 +259,8 @@ def sign_and_wilcoxon_tests(x: npt.ArrayLike, y: npt.ArrayLike, annotators: npt.
     positions, n_annotators = label_codes(np.asarray(annotators)[is_complete], "annotators", int(is_complete.sum()))
     means = group_sums(positions, difference[is_complete], n_annotators) / group_sizes(positions, n_annotators)
     return (
-        basic.sign_test(means, analysis="rating.sign_test", unit="annotator"),
-        basic.wilcoxon(means, analysis="rating.wilcoxon", unit="annotator"),
+        basic.sign_test(means).labelled(analysis="rating.sign_test", unit="annotator"),
+        basic.wilcoxon(means).labelled(analysis="rating.wilcoxon", unit="annotator"),
     )
 
 

@@ -61,10 +61,9 @@ def pair_preference_paper(percent: npt.ArrayLike, *, is_after_tau: bool = False,
         null=0.5,
         level=level,
         bounds=BOUNDS,
-        analysis="spa.pair",
-        estimand="mean over annotators of P[x > y], asked with x named first",
-        unit="annotator",
         mode="paper",
+    ).labelled(
+        analysis="spa.pair", estimand="mean over annotators of P[x > y], asked with x named first", unit="annotator"
     )
     if not is_after_tau:
         return result
@@ -146,13 +145,11 @@ def _claim(
 ) -> tuple[Estimate, list[ResultWarning]]:
     """Return the mean over annotators, with batches as a sample of prompts if there are five or more."""
     is_observed = ~np.isnan(values)
-    labels = {
-        "analysis": "spa.pair",
-        "estimand": "mean over annotators of P[x > y], both orders combined",
-        "unit": "annotator",
-    }
-    common: dict[str, Any] = {"null": 0.5, "level": level, "bounds": BOUNDS, **labels}
+    estimand = "mean over annotators of P[x > y], both orders combined"
+    common: dict[str, Any] = {"null": 0.5, "level": level, "bounds": BOUNDS}
     by_annotator = basic.one_sample_t_test(values, **common)
+    by_annotator = by_annotator.labelled(analysis="spa.pair", estimand=estimand, unit="annotator")
+    common |= {"analysis": "spa.pair", "estimand": estimand, "unit": "annotator"}
     people = np.arange(int(is_observed.sum()))
     if batches is None:
         # Sort, so that the order of the annotators has no effect.

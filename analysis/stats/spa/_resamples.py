@@ -55,10 +55,10 @@ class Resamples:
             Estimate(
                 analysis="spa.pair.sign_flip", estimand="mean", estimate=mean, settings=settings, **common, **flip
             ),
-            basic.wilcoxon(observed, null=0.5, analysis="spa.pair.wilcoxon", unit="annotator"),
+            basic.wilcoxon(observed, null=0.5).labelled(analysis="spa.pair.wilcoxon", unit="annotator"),
             Estimate(analysis="spa.pair.bca", estimand="mean", estimate=mean, settings=settings, **common, **interval),
             posterior,
-            basic.sign_test(observed, null=0.5, level=level, analysis="spa.pair.sign_test", unit="annotator"),
+            basic.sign_test(observed, null=0.5, level=level).labelled(analysis="spa.pair.sign_test", unit="annotator"),
         ]
 
 

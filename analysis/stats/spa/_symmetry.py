@@ -55,15 +55,11 @@ def naming_order_effect(
     xy, yx = checked_orders(vector(xy_percent, "xy_percent"), vector(yx_percent, "yx_percent"))
     gaps = xy + yx - 100
     gaps = gaps[~np.isnan(gaps)]
-    common: dict[str, Any] = {"null": 0.0, "bounds": (-1.0, 1.0), **labels}
-    result = basic.one_sample_t_test(gaps / 100, level=level, analysis="spa.order_symmetry", **common)
+    result = basic.one_sample_t_test(gaps / 100, null=0.0, level=level, bounds=(-1.0, 1.0))
+    result = result.labelled(analysis="spa.order_symmetry", **labels)
     tost = equivalence.equivalence_test(
-        gaps / 100,
-        margin=SYMMETRY_MARGIN,
-        significance=1 - level,
-        analysis="spa.order_symmetry.equivalence",
-        **common,
-    )
+        gaps / 100, null=0.0, margin=SYMMETRY_MARGIN, significance=1 - level, bounds=(-1.0, 1.0)
+    ).labelled(analysis="spa.order_symmetry.equivalence", **labels)
     n = len(gaps)
     shares = {}
     for name, count in (

@@ -162,6 +162,7 @@ def estimates_after_tau_exclusion(
             null=0.5,
             level=level,
             bounds=BOUNDS,
+        ).labelled(
             analysis=f"spa.pair.{name}",
             estimand="mean over annotators whose answers add up, both orders combined",
             unit="annotator",

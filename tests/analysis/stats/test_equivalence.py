@@ -110,7 +110,7 @@ def test_equivalence_of_an_estimate_rests_on_its_own_test():
     )
     clustered = clusters.clustered_mean(values, range(12), null=0.5, analysis="one_sample")
     for estimate in (plain, clustered):
-        found = equivalence.equivalence_test_of_estimate(estimate, null=0.5, margin=0.1, analysis="equivalence")
+        found = equivalence.equivalence_test_of_estimate(estimate, null=0.5, margin=0.1)
         assert_allclose(found.pvalue, of_values.pvalue)
         assert_allclose([found.interval.low, found.interval.high], [of_values.interval.low, of_values.interval.high])
 

@@ -156,7 +156,7 @@ def test_over_people_and_prompts_the_largest_variance_rules():
     found = fit.difference(4, 1)
     both, (found,) = found, found.sensitivity
     assert both.settings["population"] == "people and prompts" and both.detail["n_prompts"] == 8
-    assert found.analysis == "best_worst.logit.difference.by_annotator"
+    assert found.analysis == "best_worst.strength.difference.by_annotator"
     assert (found.estimate, found.interval, found.pvalue) == (
         alone.difference(4, 1).estimate,
         alone.difference(4, 1).interval,
@@ -170,7 +170,7 @@ def test_over_people_and_prompts_the_largest_variance_rules():
         wanted**2 / sum(part**2 / df for part, df in zip(parts, own, strict=False))
     )
     assert (both.analysis, both.interval.method, both.test.name) == (
-        "best_worst.logit.difference",
+        "best_worst.strength.difference",
         "two_way_t",
         "two_way_t",
     )

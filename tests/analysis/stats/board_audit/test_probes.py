@@ -38,7 +38,8 @@ def fired(draw, *, resamples=299, **fault):
     rows, late = votes(draw, **fault)
     points, systems = np.r_[rows[2], 1 - rows[2]], np.r_[rows[0], rows[1]]
     sets = ranks.rank_confidence_sets_from_rows(points, np.tile(rows[3], 2), systems)
-    probes = board_audit.audit_votes(*rows, n_systems=5, rng=draw, is_late=late, sets=sets, resamples=resamples)
+    probes = board_audit.audit_votes(*rows, n_systems=5, rng=draw, is_late=late, resamples=resamples)
+    probes = (*probes, board_audit.separation_probe(sets))
     for probe in probes:
         json.dumps(probe.as_dict(), allow_nan=False)
     return {probe.name: probe.fires for probe in probes}

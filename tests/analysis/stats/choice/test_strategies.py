@@ -53,14 +53,8 @@ def test_the_released_count_pays_for_labels_that_nobody_gave():
 
 
 def test_the_fixed_worker_is_one_person():
-    found = choice.item_decisions(
-        [1, 0, 1], ["p", "p", "q"], Strategy("fixed"), annotators=["x", "y", "y"], fixed_annotator="y"
-    )
-    assert found.decisions.tolist() == [0.0, 1.0] and found.n_unused == 0
-    absent = choice.item_decisions([1], ["p"], Strategy("fixed"), annotators=["x"], fixed_annotator="y")
-    assert math.isnan(absent.decisions[0]) and absent.n_labels.tolist() == [0]
-    with pytest.raises(ValueError, match="annotators"):
-        choice.item_decisions([1], ["p"], Strategy("fixed"))
+    found = choice.item_decisions([0, 1], ["p", "q"], Strategy("fixed"))
+    assert found.decisions.tolist() == [0.0, 1.0] and found.n_labels.tolist() == [1, 1]
 
 
 def test_missing_labels_decide_nothing():

@@ -4,11 +4,10 @@ import json
 import math
 
 import numpy as np
-import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from analysis.stats import basic, clusters, detection, groups, multiplicity
+from analysis.stats import basic, clusters, detection, multiplicity
 from analysis.stats.results import json_safe
 from tests.analysis.stats.detection.answers import says_of, study
 from tests.analysis.stats.draws import rng
@@ -57,23 +56,14 @@ def test_the_published_stars_follow_from_130_annotators_a_cell_and_fifteen_tests
     assert_allclose(after["57"].test.pvalue_adjusted, 15 * cells["57"].pvalue)
 
 
-def test_scores_by_annotator_carry_their_condition_into_the_papers_tests():
+def test_scores_by_annotator_leave_out_whoever_did_not_answer():
     ratings, truth, who, _ = study(3, n_annotators=90)
-    arms = np.array(["none", "examples", "comparison"])[who % 3]
     correct = detection.score_correct_answers(says_of(ratings), truth)
     correct[who == 4] = np.nan
-    scores = detection.accuracy_by_annotator(correct, who, arms)
+    scores = detection.accuracy_by_annotator(correct, who)
     assert len(scores.annotators) == 89 and 4 not in scores.annotators
-    assert scores.groups == tuple(arms[np.flatnonzero(who == a)[0]] for a in scores.annotators)
     assert_allclose(scores.accuracies * scores.n_items, scores.n_correct)
-    anova = groups.one_way_anova(scores.accuracies, scores.groups)
-    assert (anova.detail["df_between"], anova.detail["df_within"]) == (2, 86)
-    mixed = arms.copy()
-    mixed[0] = "examples"
-    with pytest.raises(ValueError, match="annotator_conditions: annotator 0 is in two"):
-        detection.accuracy_by_annotator(correct, who, mixed)
-    empty = detection.accuracy_by_annotator([], [], [])
-    assert (empty.annotators, empty.groups) == ((), ())
+    assert detection.accuracy_by_annotator([], []).annotators == ()
     json.dumps(json_safe(scores), allow_nan=False)
 
 
@@ -86,10 +76,6 @@ def test_recommended_accuracy_clusters_both_ways_and_says_what_it_could_have_fou
     df, se = math.floor(found.detail["df"]), found.detail["se"]
     reached = 1 - stats.nct.cdf(stats.t.ppf(0.975, df), df, found.detail["detectable"] / se)
     assert_allclose(reached, 0.8, atol=1e-6)
-    assert (
-        detection.clustered_accuracy(correct, who, items, tests_for_detectable=15).detail["detectable"]
-        > found.detail["detectable"]
-    )
     one_way = detection.clustered_accuracy(correct, who)
     assert_allclose(one_way.detail["se"], clusters.clustered_mean(correct, who).detail["se"])
     assert detection.clustered_accuracy([], []).status == "no_data"
