@@ -12,12 +12,12 @@ class AnalysisConfig(AppConfig):
         exclusions.load_rules()
         protocols.load_analyses()
         from .planning import checklist
-        from .protocols import family_checks
+        from .protocols import families
 
         for signal, receiver in (
-            (signals.checking_draft, family_checks.find_family_problems),
+            (signals.checking_draft, families.find_family_problems),
             (signals.checking_draft, checklist.find_plan_problems),
             (signals.describing_forecast, checklist.describe_forecast),
-            (signals.describing_families, family_checks.describe_families),
+            (signals.describing_families, families.describe_families),
         ):
             signal.connect(receiver, dispatch_uid=f"{receiver.__module__}.{receiver.__qualname__}")

@@ -10,8 +10,8 @@ from studies.models import Job
 from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
 
-from .data import parquet
-from .data.replacements import create_replacement_places_of_launched_studies
+from .data import exports
+from .data.planned_labels import create_replacement_places_of_launched_studies
 from .data.snapshot import TooManySnapshots
 from .metrics import comparison, computed
 from .metrics.calibrated import run as calibrated
@@ -23,10 +23,10 @@ from .planning.inputs import InvalidPlanInputs, PlanInputs
 from .planning.pieces import Piece, compute_piece
 from .planning.pilots import draws_of
 from .report import stopping
-from .report.parameters import BadParameters
+from .report.build import BadParameters
 from .report.runs import run_analysis
 from .report.screening import run as screening
-from .report.screening.barring import bar_annotators_flagged_by
+from .report.screening.run import bar_annotators_flagged_by
 
 
 @jobs.register_periodic(300)
@@ -102,10 +102,10 @@ def plan_strategies_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     return result | {"url": reverse("admin:studies_plan_strategies", args=[job.study_id])}
 
 
-@jobs.register("export", user_facing_errors=(parquet.ParquetNotInstalled,))
+@jobs.register("export", user_facing_errors=(exports.ParquetNotInstalled,))
 def run_export_job_and_delete_old_files(job: Job, progress: jobs.ProgressReporter) -> dict:
     """Write an export table to a file."""
-    return parquet.write_export_file_and_delete_old_files(job, progress)
+    return exports.write_export_file_and_delete_old_files(job, progress)
 
 
 @jobs.register(computed.KIND, user_facing_errors=(ActionRefused,))

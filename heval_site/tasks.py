@@ -26,6 +26,6 @@ def run_rehearsal_job(job, progress) -> dict:
 @jobs.register("demo_board")
 def play_demo_board_job(job, progress) -> dict:
     """Play the rounds of the demo board with robots."""
-    from .management.demo_board.rounds import play_rounds_job
+    from .management.demo_board import play_rounds_job
 
     return play_rounds_job(job, progress)

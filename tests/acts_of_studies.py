@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from analysis.api import bulk
-from analysis.data.export_requests import request_export
+from analysis.data.exports import request_export
 from analysis.report.runs import request_analysis
 from annotators.places.draft_test_runs import delete_test_runs, start_test_run
 from studies import access

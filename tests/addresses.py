@@ -5,7 +5,7 @@ from datetime import timedelta
 from django.utils import timezone
 
 from analysis.coding.codebook import EXPLANATIONS_CODEBOOK
-from analysis.data.flat_rows.selection import annotator_pseudonym
+from analysis.data.flat_rows import annotator_pseudonym
 from analysis.models import ApiToken, CodingItem, CodingSample, CodingSeat
 from analysis.report.runs import run_analysis
 from annotators.models import Appeal, Inquiry, PanelSubmission, Response, Verdict

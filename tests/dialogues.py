@@ -114,7 +114,7 @@ def print_published_counting(study, batch: str, delta: float) -> None:
     from analysis.data.planned_labels import read_planned_labels_of_claimed_batches
     from analysis.stats import choice
     from analysis.stats.choice import Strategy
-    from analysis.stats.sequential import hoeffding_boundaries
+    from analysis.stats.stopping_boundaries import hoeffding_boundaries
 
     given = read_planned_labels_of_claimed_batches(study, ["imported"]).rows
     item = given["item_number"].to_numpy(int)

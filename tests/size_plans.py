@@ -2,10 +2,10 @@
 
 from analysis.planning.inputs import METHOD_VERSION, PlanInputs
 from analysis.planning.run import FORMAT
-from analysis.stats.plan_budget import Pace, Prices, plan_budget
-from analysis.stats.plan_claims import Comparisons
-from analysis.stats.plan_inputs import StudySize, Target, Variation
-from analysis.stats.planning import SimulatedSize, assemble_plan
+from analysis.stats.planning.comparisons import Comparisons
+from analysis.stats.planning.inputs import StudySize, Target, Variation
+from analysis.stats.planning.sizes import Pace, Prices, plan_budget
+from analysis.stats.planning.study_plans import SimulatedSize, assemble_plan
 from studies.models import SizePlan, Study
 
 PLANNED = {

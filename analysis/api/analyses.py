@@ -9,9 +9,9 @@ from drf_spectacular.types import OpenApiTypes
 from rest_framework.response import Response
 
 from analysis.data.blinding import check_outcomes_visible
-from analysis.data.flat_rows.selection import COUNTED_ORIGINS
+from analysis.data.flat_rows import COUNTED_ORIGINS
 from analysis.models import AnalysisRun, Figure
-from analysis.report.parameters import BadParameters
+from analysis.report.build import BadParameters
 from analysis.report.runs import request_analysis
 from studies.access import Action
 from studies.models import Job, Study
@@ -136,7 +136,7 @@ class JobFileView(StudyView):
         tag="exports",
     )
     def get(self, request, code, job):
-        from analysis.data.parquet import export_file_path
+        from analysis.data.exports import export_file_path
 
         export_job = Job.objects.filter(study=self.study, code=job, kind="export", state=Job.State.DONE).first()
         if export_job is None or (path := export_file_path(export_job)) is None:

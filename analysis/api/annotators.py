@@ -6,9 +6,8 @@ from django.http import Http404
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from analysis.report.parameters import default_origins
-from analysis.report.screening.barring import get_annotator_or_404
-from analysis.report.screening.rows import AnnotatorRow, add_other_studies, read_screened_study
+from analysis.report.build import default_origins
+from analysis.report.screening.run import AnnotatorRow, add_other_studies, get_annotator_or_404, read_screened_study
 from annotators.models import Annotator, Barring
 from annotators.places.barrings import bar_annotator, lift_barring
 from studies.access import Action

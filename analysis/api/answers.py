@@ -10,9 +10,8 @@ from rest_framework.response import Response
 
 from analysis.data import exports
 from analysis.data.codings import CODING_COLUMNS, codings_of, keyed_coding_rows
-from analysis.data.export_requests import build_permitted_selection
-from analysis.data.flat_rows.answers import find_damaged_cells
-from analysis.data.flat_rows.selection import assignment_pseudonym
+from analysis.data.exports import build_permitted_selection
+from analysis.data.flat_rows import assignment_pseudonym, find_damaged_cells
 from annotators import models as answers
 from annotators.counting import Use, select
 from annotators.places.exclusions import create_exclusion_reversal, exclude_assignments

@@ -6,8 +6,8 @@ from rest_framework.response import Response
 
 from analysis.data import exports
 from analysis.data.export_codebook import build_export_codebook, build_export_codebook_markdown
-from analysis.data.export_requests import BadOrigins, build_permitted_selection, request_export
-from analysis.data.flat_rows.selection import Selection
+from analysis.data.exports import BadOrigins, build_permitted_selection, request_export
+from analysis.data.flat_rows import Selection
 from analysis.report.archive import archive_stream
 from studies.access import Action
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from analysis.data.flat_rows.selection import assignment_pseudonym
+from analysis.data.flat_rows import assignment_pseudonym
 from annotators.models import Payment
 from annotators.pay.costs import compute_link_cost
 from annotators.pay.hourly_pay import ArmPay, pay_by_arm

@@ -12,7 +12,7 @@ from analysis.planning.inputs import InvalidPlanInputs, PlanInputs
 from analysis.planning.numbers import quick_numbers
 from analysis.planning.pilots import draws_of
 from analysis.planning.run import KIND, choose_plan, request_plan
-from analysis.report.plan_sentences import preregistration_sentences
+from analysis.report.planned import preregistration_sentences
 from studies.models import SizePlan, Study
 
 from . import serializers as shapes

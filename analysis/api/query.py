@@ -12,7 +12,7 @@ from django.conf import settings
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.response import Response
 
-from analysis.data.flat_rows.selection import COUNTED_ORIGINS
+from analysis.data.flat_rows import COUNTED_ORIGINS
 from annotators.models import Assignment
 from studies.stimuli.texts import TextRefused, clean_text
 

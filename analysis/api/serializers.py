@@ -5,7 +5,7 @@ from typing import Any
 from rest_framework import serializers
 
 from analysis.data.codings import CODING_COLUMNS
-from analysis.data.flat_rows.columns import ASSIGNMENT_COLUMNS, RESPONSE_COLUMNS, Column
+from analysis.data.flat_rows import ASSIGNMENT_COLUMNS, RESPONSE_COLUMNS, Column
 from analysis.models import AnalysisRun
 from annotators.models import Barring
 from annotators.places.barrings import MAX_REASON_LENGTH

@@ -19,7 +19,7 @@ from studies.admin.permissions import RestrictedLookupAdmin, parse_row_id
 from studies.models import Study
 from studies.services.lifecycle import ActionRefused
 
-from . import record
+from . import samples
 from .codebook import EXPLANATIONS_CODEBOOK, REJECTIONS_CODEBOOK, Codebook, CodebookRefused, parse_codebook
 from .coder_display import explanations_shown_to_coder
 from .models import CodingSample, CodingSeat
@@ -198,11 +198,11 @@ class CodingSampleAdmin(RestrictedLookupAdmin):
     def change_view(self, request, object_id, form_url="", extra_context=None):
         sample = self._get_sample(request, parse_row_id(object_id))
         is_looking = sample.is_looked_at  # type: ignore[attr-defined]  # from get_queryset
-        codings = record.current_codings_by_item(sample)
+        codings = samples.current_codings_by_item(sample)
         seats = list(sample.seats.select_related("user"))
         progress: list[dict[str, Any]] = []
         for seat in seats:
-            items = record.items_of_seat(sample, seat.number, codings)
+            items = samples.items_of_seat(sample, seat.number, codings)
             done = sum(seat.number in codings.get(item.pk, {}) for item in items)
             progress.append({"seat": seat, "done": done, "all": len(items)})
         own_progress = next((entry for entry in progress if entry["seat"].user_id == request.user.pk), None)
@@ -228,7 +228,7 @@ class CodingSampleAdmin(RestrictedLookupAdmin):
         return sample
 
     def _get_seat(self, request, sample) -> int:
-        seat = record.coder_seat_number(sample, request.user)
+        seat = samples.coder_seat_number(sample, request.user)
         if seat is None:
             raise Http404("You are not a coder of this sample.")
         return seat
@@ -237,8 +237,8 @@ class CodingSampleAdmin(RestrictedLookupAdmin):
         """Redirect to the first item that this coder has not coded, or to the sample's page if all are coded."""
         sample = self._get_sample(request, pk)
         seat = self._get_seat(request, sample)
-        codings = record.current_codings_by_item(sample)
-        items = record.items_of_seat(sample, seat, codings)
+        codings = samples.current_codings_by_item(sample)
+        items = samples.items_of_seat(sample, seat, codings)
         position = next((n for n, item in enumerate(items, 1) if seat not in codings.get(item.pk, {})), None)
         if position is None:
             messages.success(request, "You have coded all your items. You can still review them.")
@@ -250,8 +250,8 @@ class CodingSampleAdmin(RestrictedLookupAdmin):
     def code_item_view(self, request, pk, number):
         sample = self._get_sample(request, pk)
         seat = self._get_seat(request, sample)
-        codings = record.current_codings_by_item(sample)
-        items = record.items_of_seat(sample, seat, codings)
+        codings = samples.current_codings_by_item(sample)
+        items = samples.items_of_seat(sample, seat, codings)
         item = next((candidate for candidate in items if candidate.number == number), None)
         if item is None:
             raise Http404("This item does not exist, or you do not code it.")
@@ -262,7 +262,7 @@ class CodingSampleAdmin(RestrictedLookupAdmin):
             seen = request.POST.get("seen", "")
             item.sample = sample
             try:
-                record.store_coding(
+                samples.store_coding(
                     item,
                     request.user,
                     labels,
@@ -270,7 +270,7 @@ class CodingSampleAdmin(RestrictedLookupAdmin):
                     int(seen) if seen.isascii() and seen.isdigit() and len(seen) < 6 else -1,
                 )
                 return HttpResponseRedirect(reverse("admin:analysis_codingsample_code", args=[sample.pk]))
-            except record.CodingConflict:
+            except samples.CodingConflict:
                 error = "You coded this item in another window meanwhile. Your new choice is below; save it again if it is right."
                 chosen = frozenset(labels)
             except ActionRefused as refused:
@@ -284,7 +284,7 @@ class CodingSampleAdmin(RestrictedLookupAdmin):
         names = {label.key: label.name for label in codebook.labels}
         coding = codings.get(item.pk, {}).get(seat)
         others = []
-        if seat == record.ADJUDICATOR_SEAT:
+        if seat == samples.ADJUDICATOR_SEAT:
             # Sorted, so that the order does not reveal which coder gave which labels.
             sets = sorted((sorted(codings[item.pk][n].labels) for n in (1, 2)), key=str)
             others = [", ".join(names.get(key, key) for key in labels) or "no label applies" for labels in sets]

@@ -9,9 +9,7 @@ from analysis.coding.models import Coding, CodingSample, CodingSeat
 from annotators.counting import select
 from studies.models import Arm, Study
 
-from .flat_rows.cells import format_time
-from .flat_rows.columns import Column
-from .flat_rows.selection import Selection, annotator_pseudonym, assignment_pseudonym
+from .flat_rows import Column, Selection, annotator_pseudonym, assignment_pseudonym, format_time
 
 CODING_COLUMNS = (
     Column("sample", "integer", "The number of the sample in the study."),

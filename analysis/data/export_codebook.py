@@ -13,7 +13,7 @@ from studies.protocols.base.scales import parse_scale
 
 from .codings import describe_coding_samples
 from .exports import TABLES
-from .flat_rows.columns import Column
+from .flat_rows import Column
 
 SCHEMA = "heval.codebook/1"
 

@@ -1,32 +1,264 @@
-"""Export flat rows as CSV and JSON lines, streamed from one snapshot of the database in constant memory.
+"""Export formats, which turn cells into bytes: CSV with or without a guard against formulas, and JSON lines."""
 
-The same data give the same bytes on both databases. CSV puts an apostrophe before texts that a spreadsheet would run as
-formulas, unless ``raw``. JSON lines are unchanged and end with a line that has the number of rows and the hash of all lines.
-"""
-
+import csv
+import json
 import math
+import os
+import re
+import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
+from importlib.util import find_spec
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.db import connections
 from django.db.models import Q, QuerySet
 
 from annotators.models import Assignment, Response
+from studies.access import Action, check_draw_is_readable, check_permission_or_404
+from studies.models import Job, Study
+from studies.services import jobs
+from studies.services.lifecycle import ActionRefused
+from studies.stimuli.spreadsheet import escape_formula
 
+from .blinding import check_outcomes_visible
 from .codings import CODING_COLUMNS, coding_rows, codings_of
-from .flat_rows.answers import answer_cells, find_damaged_cells, responses_of_assignment_chunk
-from .flat_rows.assignment_rows import AssignmentRow, assignment_row_chunks, read_assignment_rows
-from .flat_rows.cells import compile_sql_for_default_db, fetch_raw_rows_from_default_db, parse_time
-from .flat_rows.columns import ASSIGNMENT_COLUMNS, IDENTITY_COLUMNS, PAGE_COLUMNS, RESPONSE_COLUMNS, Column
-from .flat_rows.selection import Selection
-from .formats import ANSWER_NAMES, CSV, JSONL, RAW_CSV, RowFormat, compact_json
-from .item_rows import ITEM_COLUMNS, exposures_of_all_items, item_output_rows
+from .flat_rows import (
+    ANSWER_COLUMNS,
+    ASSIGNMENT_COLUMNS,
+    COUNTED_ORIGINS,
+    IDENTITY_COLUMNS,
+    ITEM_COLUMNS,
+    PAGE_COLUMNS,
+    RESPONSE_COLUMNS,
+    AssignmentRow,
+    Column,
+    Selection,
+    answer_cells,
+    assignment_row_chunks,
+    compile_sql_for_default_db,
+    exposures_of_all_items,
+    fetch_raw_rows_from_default_db,
+    find_damaged_cells,
+    item_output_rows,
+    parse_time,
+    read_assignment_rows,
+    responses_of_assignment_chunk,
+)
+from .frames import ORIGINS
 from .snapshot import MAX_SNAPSHOTS, database_snapshot
+
+# COPY needs a quote and a delimiter. JSON text never has these control characters, so COPY leaves it unchanged.
+_AS_JSON = (
+    "COPY (SELECT row_to_json(t) FROM ({sql}) AS t({names})) TO STDOUT (FORMAT csv, QUOTE E'\\x01', DELIMITER E'\\x02')"
+)
+_AS_CSV = "COPY ({sql}) TO STDOUT (FORMAT csv)"
+
+
+@dataclass(frozen=True, slots=True)
+class RowFormat:
+    """Functions that turn cells into bytes.
+
+    ``cells`` writes the cells of the assignment or the page, without the brackets of a row. ``copy`` is PostgreSQL's statement
+    for the rest of the row. ``encode_answers`` writes the rest in Python.
+    """
+
+    is_json: bool
+    is_guarded: bool
+    cells: Callable[[Sequence[Column], Sequence[Any]], bytes]
+    encode_answers: Callable[[Iterable[tuple]], list[bytes]]
+    copy: str
+
+
+_QUOTED = re.compile('[,"\\r\\n]')
+
+
+def _csv_cell(cell: Any, is_guarded: bool) -> str:
+    if cell is None:
+        return ""
+    if isinstance(cell, bool):
+        return "1" if cell else "0"
+    if not isinstance(cell, str):
+        return str(cell)
+    if is_guarded:
+        cell = escape_formula(cell)
+    return '"' + cell.replace('"', '""') + '"' if _QUOTED.search(cell) else cell
+
+
+def _csv_cells(is_guarded: bool):
+    def cells_as_csv(columns: Sequence[Column], cells: Sequence[Any]) -> bytes:
+        return ",".join([_csv_cell(cell, is_guarded) for cell in cells]).encode()
+
+    return cells_as_csv
+
+
+class _CsvLines(list):
+    """The target of a csv writer, which gets one line per call.
+
+    The writer's line end is \\n\\r, so that it quotes both characters. Only \\n is stored.
+    """
+
+    def write(self, line: str) -> None:
+        self.append(line[:-1].encode())
+
+
+def _csv_rest(rows: Iterable[tuple]) -> list[bytes]:
+    lines = _CsvLines()
+    csv.writer(lines, lineterminator="\n\r").writerows(rows)
+    return lines
+
+
+def compact_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _json_cells(columns: Sequence[Column], cells: Sequence[Any]) -> bytes:
+    return compact_json(dict(zip([c.name for c in columns], cells, strict=True)))[1:-1].encode()
+
+
+ANSWER_NAMES = [column.name for column in ANSWER_COLUMNS]
+
+
+def _json_rest(rows: Iterable[tuple]) -> list[bytes]:
+    return [
+        (compact_json(dict(zip(ANSWER_NAMES, (*row[:-1], bool(row[-1])), strict=True)))[1:] + "\n").encode()
+        for row in rows
+    ]
+
+
+JSONL = RowFormat(True, False, _json_cells, _json_rest, _AS_JSON)
+CSV = RowFormat(False, True, _csv_cells(True), _csv_rest, _AS_CSV)
+RAW_CSV = RowFormat(False, False, _csv_cells(False), _csv_rest, _AS_CSV)
+
+
+# Write Parquet files, with the optional package pyarrow. It imports numpy, so only jobs and commands write these
+# files.
+
+
+NOT_INSTALLED = "Parquet needs an optional package. Install it in heval's environment: pip install 'pyarrow>=22'"
+ROWS_AT_ONCE = 20_000
+FILE_LIFETIME_SECONDS = 7 * 24 * 3600
+
+
+class ParquetNotInstalled(Exception):
+    """The optional package is not installed. The message says how to install it."""
+
+
+def is_pyarrow_installed() -> bool:
+    return find_spec("pyarrow") is not None
+
+
+def write_parquet(table: str, selection: Selection, path, progress=lambda done, total, doing="": None) -> int:
+    """Write a table to a file and return its number of rows. Must be called inside a snapshot."""
+    if not is_pyarrow_installed():
+        raise ParquetNotInstalled(NOT_INSTALLED)
+    import pyarrow as pa
+    from pyarrow import parquet as pq
+
+    types = {
+        "text": pa.string(),
+        "integer": pa.int64(),
+        "number": pa.float64(),
+        "boolean": pa.bool_(),
+        "time": pa.timestamp("us", tz="UTC"),
+    }
+    columns = TABLES[table]
+    schema = pa.schema([pa.field(c.name, types[c.type], metadata={"description": c.meaning}) for c in columns])
+    total, done = count_rows(table, selection), 0
+    rows = {"responses": _responses, "assignments": assignment_rows, "codings": coding_rows, "items": item_output_rows}[
+        table
+    ](selection)
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        while chunk := list(islice(rows, ROWS_AT_ONCE)):
+            cells = zip(*chunk, strict=True)
+            arrays = [
+                pa.array(_cells(column.type, values), field.type)
+                for column, values, field in zip(columns, cells, schema, strict=True)
+            ]
+            writer.write_batch(pa.record_batch(arrays, schema=schema))
+            done += len(chunk)
+            progress(done, total, "Writing rows")
+    return done
+
+
+def _cells(kind: str, values: tuple) -> list[Any]:
+    if kind == "time":
+        return [parse_time(value) for value in values]
+    if kind == "number":
+        return [None if value is None else float(value) for value in values]
+    return [bool(value) for value in values] if kind == "boolean" else list(values)
+
+
+def _responses(selection: Selection) -> Iterator[tuple]:
+    for chunk in assignment_row_chunks(selection):
+        by_pk = {row.pk: row for row in chunk}
+        sql, params = compile_sql_for_default_db(
+            answer_cells(responses_of_assignment_chunk(selection, chunk), escape_formulas=False)
+        )
+        current: tuple = ()
+        start: tuple = ()
+        with connections["default"].cursor() as cursor:
+            cursor.execute(sql, params)
+            while fetched := cursor.fetchmany(5000):
+                for assignment, received, *rest in fetched:
+                    if (assignment, received) != current:
+                        current, row = (assignment, received), by_pk[assignment]
+                        start = (*row.identity, *row.page_cells_at(parse_time(received)))
+                    yield (*start, *rest)
+
+
+# Files of export jobs
+
+
+def ensure_export_folder() -> Path:
+    path = Path(settings.MEDIA_ROOT) / "exports"
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return path
+
+
+def export_file_path(job: Job) -> Path | None:
+    """Return the file of a finished job, or None if it was deleted."""
+    path = ensure_export_folder() / f"{job.code}.parquet"
+    return path if path.is_file() else None
+
+
+def write_export_file_and_delete_old_files(job: Job, progress: jobs.ProgressReporter) -> dict[str, Any]:
+    """Write the file to a temporary name, then move it in one step, so that a repeated job never finds half a file."""
+    _clear_old()
+    arguments = job.arguments
+    selection = Selection(job.study, tuple(arguments["origins"]), arguments.get("withdrawn", False))
+    handle, temporary = tempfile.mkstemp(dir=ensure_export_folder(), suffix=".part")
+    os.close(handle)
+    try:
+        progress(0, 0, "Reading")
+        with database_snapshot():
+            rows = write_parquet(arguments["table"], selection, temporary)
+        os.replace(temporary, ensure_export_folder() / f"{job.code}.parquet")
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+    return {"rows": rows, "table": arguments["table"], "format": "parquet"}
+
+
+def _clear_old() -> None:
+    oldest = time.time() - FILE_LIFETIME_SECONDS
+    for path in ensure_export_folder().iterdir():
+        if path.stat().st_mtime < oldest:
+            path.unlink(missing_ok=True)
+
+
+# Export flat rows as CSV and JSON lines, streamed from one snapshot of the database in constant memory.
+#
+# The same data give the same bytes on both databases. CSV puts an apostrophe before texts that a spreadsheet would
+# run as formulas, unless ``raw``. JSON lines are unchanged and end with a line that has the number of rows and the
+# hash of all lines.
+
 
 TABLES: dict[str, tuple[Column, ...]] = {
     "responses": RESPONSE_COLUMNS,
@@ -322,3 +554,54 @@ def json_number_or_text(cell: Any) -> Any:
     if not math.isfinite(number):
         return None
     return int(number) if number.is_integer() else number
+
+
+# Check and start exports: select the rows, check permissions and blinding, and submit the job of a file.
+
+
+class BadOrigins(ValueError):
+    """An origin is unknown. The message names it."""
+
+
+def build_permitted_selection(
+    table: str, study: Study, origins: Sequence[str] = COUNTED_ORIGINS, include_withdrawn: bool = False, *, by
+) -> Selection:
+    """Return the selection of rows for a table. Raises PermissionDenied if the table has hidden outcomes."""
+    check_permission_or_404(by, Action.EXPORT, study)
+    if table in OUTCOME_TABLES:
+        check_outcomes_visible(study, origins)
+    if table == "items":  # their numbers follow the order in which batches were drawn
+        check_draw_is_readable(by, study)
+    return Selection(study, tuple(origins), include_withdrawn)
+
+
+def request_export(
+    study: Study,
+    *,
+    by,
+    table: str,
+    format: str,
+    origins: Sequence[str] = (),
+    withdrawn: bool = False,
+    request_token: str | None = None,
+) -> Job:
+    """Submit the job that writes a table to a file. Idempotent per ``request_token``.
+
+    Raises BadOrigins, PermissionDenied and ActionRefused.
+    """
+    check_permission_or_404(by, Action.ANALYSE, study)
+    if unknown := sorted(set(origins) - set(ORIGINS)):
+        raise BadOrigins(f"{unknown[0][:20]!r} is not an origin. Use {', '.join(ORIGINS)}.")
+    chosen = build_permitted_selection(table, study, origins or COUNTED_ORIGINS, withdrawn, by=by)
+    if not is_pyarrow_installed():
+        raise ActionRefused(NOT_INSTALLED)
+    return jobs.submit(
+        "export",
+        study=study,
+        by=by,
+        request_token=request_token,
+        table=table,
+        format=format,
+        origins=list(chosen.origins),
+        withdrawn=chosen.withdrawn,
+    )

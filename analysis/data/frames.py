@@ -20,7 +20,7 @@ from annotators.recruitment.channels import REGISTRY as CHANNELS
 from studies.models import Item, Question, Section, Study
 from studies.protocols.base.scales import ScaleSpec, parse_scale
 
-from .flat_rows.selection import annotator_pseudonym
+from .flat_rows import annotator_pseudonym
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -127,7 +127,7 @@ def responses_frame(
     rows = (
         select(Use.ROWS, Response.objects.filter(assignment__study=study), origins)
         .filter(question__section__study=study, question__section__purpose__in=list(purposes))
-        # Answers to test questions say something about annotators, and nothing about systems (analysis.data.test_answers).
+        # Answers to test questions say something about annotators, and nothing about systems (analysis.data.rule_input).
         .exclude(item__kind=Item.Kind.TEST)
         # Read as text: SQLite can store any value, and a converter that raises would lose all other rows.
         .annotate(

@@ -1,25 +1,27 @@
 """Read claims in order, with every label that they plan, for sequential stopping rules."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from django.db import transaction
 from django.db.models import BooleanField, ExpressionWrapper, F, Max, TextField
-from django.db.models.functions import Cast
+from django.db.models.functions import Cast, Now
 
-from analysis.exclusions.applied_rules import AppliedRule, left_out_answer_ids
-from annotators.counting import UNSEEN, Use, arrived_before, select
+from analysis.exclusions.applied_rules import AppliedRule, excluding_rules, kept_assignment_ids, left_out_answer_ids
+from annotators.counting import REFUSED_REASONS, UNSEEN, Use, arrived_before, select
 from annotators.models import Assignment, Response
+from annotators.places import exclusions
 from studies.models import Batch, Exposure, Item, Placement, Question, Study
 
-from .flat_rows.selection import annotator_pseudonym
+from .flat_rows import annotator_pseudonym
 from .frames import SECOND_SAMPLE, second_sample_labels, validate_origins
-from .judged_units import database_now, reasons_against, unit_rules
 from .rule_input import apply_rules_now
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
 
 COLUMNS = (
     "claim", "assignment", "annotator", "is_settled", "is_submitted", "is_top_up", "is_imported", "section", "question", "item", "item_number", "prompt", SECOND_SAMPLE, "pair",
@@ -227,3 +229,93 @@ def _items(study: Study) -> dict[int, tuple[int, int, str, str | None, str, int]
 def _retired(study: Study) -> dict[int, int]:
     """Map each retired item to the version of the design that retired it."""
     return dict(Item.objects.filter(study=study, retired_in__isnull=False).values_list("pk", "retired_in__version"))
+
+
+# Which claims a stopping rule counts. It judges a claim when it passes it, and never again.
+#
+# A claim that the study's outcome-blind rules exclude by then is left out. So are claims of people who withdrew, and
+# those that ended because checks or a test were failed. All this says nothing about which system an annotator
+# prefers, so the error rate of the rule holds. What becomes known later could follow from a look at the outcomes, so
+# the report shows it as a sensitivity analysis only, and it can make no new crossing.
+
+
+WITHDRAWN = "withdrawn"
+# Late answers of a released claim never enter the rule, so being late changes nothing for it.
+NOT_FOR_UNITS = frozenset({"late"})
+
+
+def database_now(study: Study) -> datetime:
+    return Study.objects.filter(pk=study.pk).values_list(Now(), flat=True).get()
+
+
+def reasons_against(claim: Mapping[str, Any], rules: Sequence[AppliedRule]) -> str:
+    """Return why a claim does not count by what is known now, or ''. ``rules``: those of ``unit_rules``."""
+    if claim["is_withdrawn"]:
+        return WITHDRAWN
+    if claim["released_reason"] in REFUSED_REASONS:
+        return str(claim["released_reason"])
+    return next((rule.slug for rule in rules if claim["pk"] in rule.failed_assignment_ids), "")
+
+
+def unit_rules(applied_rules: list[AppliedRule]) -> list[AppliedRule]:
+    """Return the rules that may remove a claim: those that exclude and are outcome-blind."""
+    return [rule for rule in excluding_rules(applied_rules) if rule.slug not in NOT_FOR_UNITS]
+
+
+def store_judgements(
+    study: Study, passed: Collection[int], unjudged: Mapping[int, str], read_at: datetime | None
+) -> bool:
+    """Store what was decided about the passed claims. Return False if another check judged one of them meanwhile.
+
+    ``unjudged``: the reasons, '' if the claim counts, of all claims that were not judged when they were read.
+    """
+    new = {pk: unjudged[pk] for pk in passed if pk in unjudged}
+    with transaction.atomic():
+        own = select(Use.SETTLED, Assignment.objects.filter(study=study, pk__in=new, judged_at=None))
+        rows = list(own.select_for_update(no_key=True, of=("self",)).order_by("pk"))
+        for row in rows:
+            row.judged_at, row.judged_out = read_at, new[row.pk]
+        Assignment.objects.bulk_update(rows, ["judged_at", "judged_out"], batch_size=500)
+    return len(rows) == len(new)
+
+
+def excluded_after_they_were_judged(study: Study, origins: Collection[str], kept: Collection[int]) -> int:
+    """Return how many submitted claims counted when a stopping rule passed them, and are excluded now."""
+    judged = Assignment.objects.filter(study=study, judged_at__isnull=False, judged_out="")
+    counted = select(Use.SUBMITTED, judged, origins)
+    return len(set(counted.values_list("pk", flat=True)) - set(kept))
+
+
+# Replace annotators who no longer count: reopen each place once, up to the study's cap.
+
+
+def uncounted_submitted_assignment_ids(study: Study) -> set[int]:
+    """Return submitted assignments that hold a place but do not count towards the study's target.
+
+    If the target counts kept annotators: those excluded by an outcome-blind rule or by a researcher, and those withdrawn. If it
+    counts submitted annotators and replaces excluded ones: only those excluded by a researcher.
+    """
+    holding = select(Use.HOLDING, Assignment.objects.filter(study=study), [Assignment.Origin.LIVE])
+    uncounted = set(exclusions.active_exclusions(holding).values_list("assignment_id", flat=True))
+    if study.target_kind == Study.Target.KEPT:
+        uncounted |= set(select(Use.WITHDRAWN, holding).values_list("pk", flat=True))
+        held = list(select(Use.RESULTS, holding).values_list("pk", flat=True))
+        uncounted |= set(held) - set(kept_assignment_ids(apply_rules_now(study), held))
+    return uncounted
+
+
+def create_replacement_places(study: Study) -> int:
+    """Open a place for each uncounted annotator without a replacement, up to the cap. Return the number of opened places.
+
+    Each annotator is replaced at most once, even if this runs twice at the same time, or if the result of a rule changes.
+    """
+    if not select(Use.TARGET, Assignment.objects.filter(study=study)).exists():
+        return 0
+    return exclusions.open_replacement_places_up_to_cap(study, sorted(uncounted_submitted_assignment_ids(study)))
+
+
+def create_replacement_places_of_launched_studies() -> int:
+    """Open replacements in all launched studies that replace annotators. Return the number of opened places."""
+    wanting = Study.objects.filter(state=Study.State.LAUNCHED)
+    counting = wanting.filter(target_kind=Study.Target.KEPT) | wanting.filter(replaces_excluded=True)
+    return sum(create_replacement_places(study) for study in counting)

@@ -282,7 +282,7 @@ def compare_each_two(
     people: "DataFrame", scored: Sequence[ScoredMetric], statistic: str, seed: str, resamples: int
 ) -> list[dict[str, Any]]:
     """Return the comparison of each two metrics by a measure; Holm adjusts the p-values of one question and measure."""
-    from analysis.stats.metrics import compare_metrics
+    from analysis.stats.metric_comparison import compare_metrics
     from analysis.stats.multiplicity import holm
     from analysis.stats.seeds import seeded_generator
 

@@ -7,7 +7,7 @@ import django.db.models.functions.datetime
 from django.conf import settings
 from django.db import migrations, models
 
-import analysis.models.judge_checks
+import analysis.models
 from studies.models.triggers import append_only_operation
 
 
@@ -74,7 +74,7 @@ class Migration(migrations.Migration):
                     models.BooleanField(verbose_name="must pass the alternative annotator test"),
                 ),
                 ("epsilon", models.FloatField()),
-                ("badge_key", models.CharField(default=analysis.models.judge_checks.new_badge_key, max_length=40)),
+                ("badge_key", models.CharField(default=analysis.models.new_badge_key, max_length=40)),
                 ("at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 (
                     "by",

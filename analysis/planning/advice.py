@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from analysis.report.plan_sentences import (
+from analysis.report.planned import (
     counted,
     goal_text,
     inconclusive_sentence,
@@ -16,17 +16,9 @@ from analysis.report.plan_sentences import (
     size_sentence,
     times_text,
 )
-from analysis.stats.plan_budget import plan_budget
-from analysis.stats.plan_inputs import (
-    FEWEST_PEOPLE,
-    FEWEST_PROMPTS,
-    MOST_PROMPTS,
-    StudySize,
-    Target,
-    Variation,
-)
-from analysis.stats.plan_sizes import most_power_by_people, needed_both, needed_people, needed_prompts
-from analysis.stats.quick_power import QuickPlan, quick_plan
+from analysis.stats.planning.closed_forms import QuickPlan, quick_plan
+from analysis.stats.planning.inputs import FEWEST_PEOPLE, FEWEST_PROMPTS, MOST_PROMPTS, StudySize, Target, Variation
+from analysis.stats.planning.sizes import most_power_by_people, needed_both, needed_people, needed_prompts, plan_budget
 
 from .inputs import PlanInputs
 

@@ -5,12 +5,12 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from analysis.stats.plan_inputs import PROTOCOLS, StudySize
+from analysis.stats.planning.inputs import PROTOCOLS, StudySize
 from studies.services.lifecycle import ActionRefused
 from studies.stimuli.rows import Row, TableLimits, TableProblems, read_rows
 
 if TYPE_CHECKING:
-    from analysis.stats.planning import PilotEstimate
+    from analysis.stats.planning.pilot_estimates import PilotEstimate
 
 MAX_FILE_BYTES = 16 * 1024 * 1024
 MAX_ROWS = 100_000
@@ -42,7 +42,7 @@ class AnswersFile:
         """Return what the answers say. Raise AnswersRefused if they say too little."""
         import numpy as np
 
-        from analysis.stats.planning import estimate_pilot
+        from analysis.stats.planning.pilot_estimates import estimate_pilot
         from analysis.stats.seeds import seeded_generator
 
         try:

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from analysis.stats.plain_records import PlainRecord
-from analysis.stats.plan_inputs import Variation
-from analysis.stats.quick_draws import spread_draws
-from analysis.stats.quick_power import quick_assurance, quick_plan
+from analysis.stats.planning.closed_forms import quick_assurance, quick_plan, spread_draws
+from analysis.stats.planning.inputs import Variation
 
 from .advice import percent
 from .inputs import PlanInputs

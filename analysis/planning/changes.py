@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from analysis.stats.plan_budget import Pace, Prices
-from analysis.stats.plan_claims import CORRECTIONS
-from analysis.stats.plan_inputs import GOALS, KINDS, STOPPING, StudySize, Target, Variation
-from analysis.stats.priors import PRIORS
+from analysis.stats.planning.comparisons import CORRECTIONS
+from analysis.stats.planning.inputs import GOALS, KINDS, STOPPING, StudySize, Target, Variation
+from analysis.stats.planning.priors import PRIORS
+from analysis.stats.planning.sizes import Pace, Prices
 from studies.models import Study
 
 from .forms import DECLARED

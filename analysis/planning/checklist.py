@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from analysis.stats.plan_budget import plan_budget
-from analysis.stats.plan_claims import families_in_order
-from analysis.stats.quick_power import quick_plan, smallest_difference
+from analysis.stats.planning.closed_forms import quick_plan, smallest_difference
+from analysis.stats.planning.comparisons import families_in_order
+from analysis.stats.planning.sizes import plan_budget
 from studies.design.workload import BatchWorkload, minutes_text
 from studies.models import SizePlan, Study
 from studies.protocols import Problem

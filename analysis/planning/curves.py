@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from analysis.metrics.pages.axes import Axis, at
-from analysis.stats.plan_budget import plan_budget
-from analysis.stats.plan_inputs import MOST_ANSWERS, MOST_PEOPLE, MOST_PROMPTS, StudySize
-from analysis.stats.quick_power import components, plan_of_components
+from analysis.stats.planning.closed_forms import components, plan_of_components
+from analysis.stats.planning.inputs import MOST_ANSWERS, MOST_PEOPLE, MOST_PROMPTS, StudySize
+from analysis.stats.planning.sizes import plan_budget
 
 from .advice import money_text, percent, points_text, scale_of
 from .inputs import PlanInputs

@@ -5,9 +5,9 @@ from typing import NamedTuple
 from analysis.protocols import planned_block
 from analysis.protocols.blocks.comparisons import Comparison
 from analysis.protocols.families import study_claims
-from analysis.stats.margin_names import HYPOTHESES
-from analysis.stats.plan_claims import MOST_CLAIMS, Comparisons, PlannedClaim, PlannedFamily
-from analysis.stats.plan_inputs import BETWEEN_CONDITIONS, EQUIVALENCE, OF_SINGLE_OUTPUTS, StudySize
+from analysis.stats.plain_records import HYPOTHESES
+from analysis.stats.planning.comparisons import MOST_CLAIMS, Comparisons, PlannedClaim, PlannedFamily
+from analysis.stats.planning.inputs import BETWEEN_CONDITIONS, EQUIVALENCE, OF_SINGLE_OUTPUTS, StudySize
 from studies.models import Contrast, Section, Study
 from studies.protocols import REGISTRY
 

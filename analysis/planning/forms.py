@@ -6,11 +6,11 @@ from typing import Any
 
 from django import forms
 
-from analysis.report.plan_sentences import CORRECTION_LABELS, comparisons_text
-from analysis.stats.plan_budget import Pace, Prices
-from analysis.stats.plan_claims import CORRECTIONS, Comparisons
-from analysis.stats.plan_inputs import EQUIVALENCE, MOST_PEOPLE, MOST_PROMPTS, StudySize, Target, Variation
-from analysis.stats.priors import PRIORS, prior_of
+from analysis.report.planned import CORRECTION_LABELS, comparisons_text
+from analysis.stats.planning.comparisons import CORRECTIONS, Comparisons
+from analysis.stats.planning.inputs import EQUIVALENCE, MOST_PEOPLE, MOST_PROMPTS, StudySize, Target, Variation
+from analysis.stats.planning.priors import PRIORS, prior_of
+from analysis.stats.planning.sizes import Pace, Prices
 
 from .inputs import PlanInputs, build_record, target_problems
 

@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
-from analysis.stats.margin_names import HYPOTHESES, NONINFERIORITY, SUPERIORITY_BY_MARGIN
-from analysis.stats.plan_budget import Pace, Prices, minutes_each, people_who_count, shown_prompts
-from analysis.stats.plan_claims import Comparisons
-from analysis.stats.plan_inputs import (
+from analysis.stats.plain_records import HYPOTHESES, NONINFERIORITY, SUPERIORITY_BY_MARGIN
+from analysis.stats.planning.comparisons import Comparisons
+from analysis.stats.planning.inputs import (
     EQUIVALENCE,
     MOST_ANSWERS,
     MOST_PEOPLE,
@@ -19,7 +18,8 @@ from analysis.stats.plan_inputs import (
     Target,
     Variation,
 )
-from analysis.stats.priors import DEFAULT_PRIOR
+from analysis.stats.planning.priors import DEFAULT_PRIOR
+from analysis.stats.planning.sizes import Pace, Prices, minutes_each, people_who_count, shown_prompts
 from studies.design.serialization import canonical_json
 from studies.design.workload import (
     BatchWorkload,

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from analysis.stats.plan_budget import plan_budget
-from analysis.stats.plan_claims import quick_claims
-from analysis.stats.plan_inputs import Variation
-from analysis.stats.quick_power import quick_plan, smallest_difference
+from analysis.stats.planning.closed_forms import quick_plan, smallest_difference
+from analysis.stats.planning.comparisons import quick_claims
+from analysis.stats.planning.inputs import Variation
+from analysis.stats.planning.sizes import plan_budget
 
 from .advice import advice_sentences, finding_sentence, size_sentence
 from .assured import assurance_sentence, live_power

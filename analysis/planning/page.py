@@ -4,13 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from analysis.report.plan_sentences import CORRECTION_LABELS, preregistration_sentences
-from analysis.stats.plan_budget import plan_budget
-from analysis.stats.plan_claims import BY_HAND, quick_claims
-from analysis.stats.plan_inputs import StudySize
-from analysis.stats.plan_sizes import other_protocols
-from analysis.stats.priors import OBSERVED_DIFFERENCES, PRIORS
-from analysis.stats.quick_power import quick_plan, smallest_difference
+from analysis.report.planned import CORRECTION_LABELS, preregistration_sentences
+from analysis.stats.planning.closed_forms import quick_plan, smallest_difference
+from analysis.stats.planning.comparisons import BY_HAND, quick_claims
+from analysis.stats.planning.inputs import StudySize
+from analysis.stats.planning.priors import OBSERVED_DIFFERENCES, PRIORS
+from analysis.stats.planning.sizes import other_protocols, plan_budget
 from studies.design.workload import minutes_text
 from studies.models import SizePlan
 

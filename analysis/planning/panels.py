@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from analysis.stats.plan_budget import plan_budget
+from analysis.stats.planning.sizes import plan_budget
 from annotators.pay.channel_costs import ChannelCost, channel_costs
 from annotators.recruitment.channels import REGISTRY
 from studies.access import Action, filter_allowed

@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from analysis.stats.plan_inputs import StudySize, Target, Variation
+from analysis.stats.planning.inputs import StudySize, Target, Variation
 
 from .inputs import PlanInputs
 
 if TYPE_CHECKING:
-    from analysis.stats.planning import SimulatedSize
+    from analysis.stats.planning.study_plans import SimulatedSize
 
 # A piece > its result, both as JSON.
 Piece = dict[str, Any]
@@ -19,7 +19,7 @@ ComputePieces = Callable[[Sequence[Piece]], list[Any]]
 
 def plan_pieces(inputs: PlanInputs, seed: int, draws: Sequence[Variation] = ()) -> list[Piece]:
     """Return the pieces: sequential designs, several comparisons, and each simulated size. The longest come first."""
-    from analysis.stats.planning import plan_parts
+    from analysis.stats.planning.study_plans import plan_parts
 
     parts = plan_parts(inputs.size, inputs.target, inputs.variation, seed=seed)
     shared = {
@@ -36,7 +36,7 @@ def plan_pieces(inputs: PlanInputs, seed: int, draws: Sequence[Variation] = ()) 
 
 def compute_piece(piece: Piece) -> Any:
     """Return the result of a piece."""
-    from analysis.stats.planning import PlanPart, simulate_part
+    from analysis.stats.planning.study_plans import PlanPart, simulate_part
 
     from .results import compare_claims, compare_sequential
 
@@ -61,7 +61,7 @@ def compute_piece(piece: Piece) -> Any:
 
 def simulated_size(result: dict[str, Any]) -> "SimulatedSize":
     """Return the record of a simulated size from the result of its piece."""
-    from analysis.stats.planning import SimulatedSize
+    from analysis.stats.planning.study_plans import SimulatedSize
 
     return SimulatedSize(**result | {"size": StudySize(**result["size"])})
 

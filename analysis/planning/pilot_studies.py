@@ -13,10 +13,9 @@ from django.urls import reverse
 from analysis.data.blinding import check_outcomes_visible
 from analysis.data.snapshot import database_snapshot
 from analysis.protocols import REGISTRY, HeadlineAnswers
-from analysis.report.parameters import validate_parameters
-from analysis.report.protocol_blocks import analysis_contexts
+from analysis.report.build import analysis_contexts, validate_parameters
 from analysis.report.report_data import read_report_data
-from analysis.stats.plan_inputs import KINDS
+from analysis.stats.planning.inputs import KINDS
 from annotators.counting import PEOPLES_ORIGINS, Use, select
 from annotators.models import Assignment
 from studies.access import Action, check_permission_or_404, filter_allowed, get_row
@@ -92,7 +91,7 @@ def estimate_study(study: Study, user) -> StudyPilot:
     Return the stored row if the same answers were read before. Raise Http404 or PermissionDenied if the user may not read the
     answers or outcomes are hidden, and ActionRefused if no comparison says how much people and prompts vary.
     """
-    from analysis.stats.planning import estimate_pilot
+    from analysis.stats.planning.pilot_estimates import estimate_pilot
     from analysis.stats.seeds import seeded_generator
 
     study = get_row(user, Action.EXPORT, Study.objects.all(), pk=study.pk)

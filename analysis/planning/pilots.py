@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from analysis.stats.plan_inputs import Variation
-from analysis.stats.priors import prior_of
+from analysis.stats.planning.inputs import Variation
+from analysis.stats.planning.priors import prior_of
 from studies.access import Action, filter_allowed
 from studies.models import PilotFile, Study
 from studies.services.drafts import locked_draft

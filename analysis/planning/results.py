@@ -4,15 +4,15 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from analysis.stats.plan_budget import Budget, plan_budget
-from analysis.stats.plan_inputs import EQUIVALENCE, StudySize, Target, Variation
-from analysis.stats.quick_power import components, variance_of_person
+from analysis.stats.planning.closed_forms import components, variance_of_person
+from analysis.stats.planning.inputs import EQUIVALENCE, StudySize, Target, Variation
+from analysis.stats.planning.sizes import Budget, plan_budget
 
 from .advice import simulated_advice
 from .inputs import PlanInputs
 
 if TYPE_CHECKING:
-    from analysis.stats.planning import SimulatedSize, StudyPlan
+    from analysis.stats.planning.study_plans import SimulatedSize, StudyPlan
 
 LOOKS = 5
 BET_RUNS = 400
@@ -55,7 +55,7 @@ def compare_claims(inputs: PlanInputs, draws: Sequence[Variation] = (), *, seed:
     claims, families = inputs.comparisons.claims_of(inputs.target)
     if not claims:
         return {}
-    from analysis.stats.planning import simulate_claims
+    from analysis.stats.planning.study_plans import simulate_claims
 
     found = simulate_claims(inputs.size, inputs.target, draws or inputs.variation, claims, families, seed=seed)
     return {"comparisons": found.as_dict()}
@@ -75,8 +75,9 @@ def compare_sequential(inputs: PlanInputs, *, seed: int) -> dict[str, Any]:
         return {"reason": "A comparison between conditions has a fixed size: heval looks at it once.", "designs": []}
     if size.people < 6 or len(looks) < 2:
         return {"reason": "With fewer than six people there is nothing to stop early.", "designs": []}
-    from analysis.stats.group_sequential import group_sequential_design
-    from analysis.stats.planning import PlanOptions, compute_group_sequential_power
+    from analysis.stats.planning.simulated_studies import PlanOptions
+    from analysis.stats.planning.stopping import compute_group_sequential_power
+    from analysis.stats.stopping_boundaries import group_sequential_design
 
     parts = components(size, target, inputs.variation)
     sd = math.sqrt(variance_of_person(parts, size))
@@ -124,7 +125,7 @@ def compare_sequential(inputs: PlanInputs, *, seed: int) -> dict[str, Any]:
 def _watched(inputs: PlanInputs, limit: float, each: float, seed: int) -> dict[str, Any]:
     """Return the anytime-valid design: bets against the limit after every person."""
     from analysis.stats.bootstrap import monte_carlo_error
-    from analysis.stats.planning import wrong_target
+    from analysis.stats.planning.sizes import wrong_target
 
     size, target = inputs.size, inputs.target
     claims, stops = _bets(inputs, target, limit, (seed, 1_000_001))
@@ -151,7 +152,12 @@ def _bets(inputs: PlanInputs, target: Target, limit: float, seed: tuple[int, ...
 
     import numpy as np
 
-    from analysis.stats.planning import assign_prompts, evidence_after_each_person, means_of_people, simulate_answers
+    from analysis.stats.planning.simulated_studies import (
+        assign_prompts,
+        evidence_after_each_person,
+        means_of_people,
+        simulate_answers,
+    )
 
     size = inputs.size
     rng = np.random.default_rng(seed)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from analysis.stats.plan_inputs import Variation
+from analysis.stats.planning.inputs import Variation
 from studies.access import Action, check_permission_or_404
 from studies.models import Job, Section, SizePlan, Study, new_seed
 from studies.services import jobs
@@ -59,7 +59,7 @@ def simulate_plan(
     inputs: PlanInputs, seed: int, draws: Sequence[Variation] = (), compute: ComputePieces = compute_here
 ) -> dict[str, Any]:
     """Return what is stored as the result of a plan. It does not depend on who computes which piece."""
-    from analysis.stats.planning import assemble_plan
+    from analysis.stats.planning.study_plans import assemble_plan
 
     from .results import describe_plan
 

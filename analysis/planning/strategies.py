@@ -95,8 +95,8 @@ def compute_strategies(options: dict[str, Any], seed: int, progress: jobs.Progre
     """Simulate all strategies with the difference, and without one, where every decision is wrong."""
     import numpy as np
 
-    from analysis.stats.planning import plan_labelling_strategies
-    from analysis.stats.sequential import beta_binomial_boundaries, hoeffding_boundaries
+    from analysis.stats.planning.stopping import plan_labelling_strategies
+    from analysis.stats.stopping_boundaries import beta_binomial_boundaries, hoeffding_boundaries
 
     n_items, alpha = options["items"], 1 - options["confidence"] / 100
     rule = (

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
 from analysis.data.planned_labels import PlannedLabels
-from analysis.stats.plan_inputs import BETWEEN_CONDITIONS
+from analysis.stats.planning.inputs import BETWEEN_CONDITIONS
 
 from .blocks import Block, Overview
 from .blocks.comparisons import AdjustedByBlock, ComparedByBlock, Comparison
@@ -55,7 +55,7 @@ class StoppingStatus:
 class HeadlineAnswers:
     """The answers behind the headline of one comparison, those of annotators that the rules keep.
 
-    ``prompts``: the second sample of each answer, which is the group of a prompt that belongs to one. ``values``: one for each answer about the pair, on the scale of ``analysis.stats.plan_inputs.StudySize.bounds``, none
+    ``prompts``: the second sample of each answer, which is the group of a prompt that belongs to one. ``values``: one for each answer about the pair, on the scale of ``analysis.stats.planning.inputs.StudySize.bounds``, none
     missing. ``points``: of the scale, if the protocol has one.
     """
 

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .blocks import Block, apa, select_estimates
+from .blocks import Block, cells, select_estimates
 from .blocks.cells import comparison_label, interval_bounds, pvalue_cell
+from .blocks.layouts import Table, build_table
 from .blocks.populations import population_of, population_words
-from .blocks.tables import Table, build_table
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
@@ -135,7 +135,7 @@ def _estimate_row(estimate: "Estimate", name: str, null: float) -> dict[str, Any
         "method": name,
         "estimate": value,
         "interval": interval_bounds(estimate),
-        "level": apa.format_confidence_level(estimate),
+        "level": cells.format_confidence_level(estimate),
         "p": pvalue_cell(estimate),
         "population": "" if estimate.mode == "paper" else population_words(population_of(estimate)),
         "n": estimate.n,

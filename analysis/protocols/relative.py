@@ -33,8 +33,7 @@ from .blocks.comparisons import (
     read_contrasts,
     unplanned_comparison,
 )
-from .blocks.figures import Figure, build_figure, figure_row
-from .blocks.tables import Table, build_table
+from .blocks.layouts import Figure, Table, build_figure, build_table, figure_row
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -6,7 +6,7 @@ Source: Ethayarajh and Jurafsky 2022, Table 1.
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .blocks import Block, Overview, apa, select_estimates
+from .blocks import Block, Overview, cells, select_estimates
 from .blocks.cells import (
     EXPECTATION_LABELS,
     claim_of,
@@ -22,9 +22,9 @@ from .blocks.cells import (
     verdict_text,
 )
 from .blocks.common_tables import reliability_table
+from .blocks.layouts import Table, build_table, estimate_interval_and_pvalue_cells
 from .blocks.populations import heading
 from .blocks.subjects import join_words
-from .blocks.tables import Table, build_table, estimate_interval_and_pvalue_cells
 from .method_tables import method_comparison_tables
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ def _summary_sentences(rows: Sequence[Mapping[str, Any]]) -> list[str]:
             counts.append(f"{method_label} {sum(row[key] == 'recovered' for row in usable)} of {len(usable)}")
     if counts:
         levels = " or ".join(
-            apa.format_proportion(level, 3).rstrip("0") for level in sorted({row["level"] for row in expected})
+            cells.format_proportion(level, 3).rstrip("0") for level in sorted({row["level"] for row in expected})
         )
         lines.append(f"Expectations recovered at p < {levels}: {'; '.join(counts)}.")
     comparable = [row for row in rows if row.get("p_xy") is not None and row.get("above") is not None]
@@ -227,8 +227,8 @@ def _naming_order_sentences(gaps: Sequence["Estimate"]) -> list[str]:
     worst = max(estimated, key=lambda estimate: abs(estimate.estimate or 0))
     p = reported_pvalue(worst)
     return [
-        f"Naming order: the largest gap between the two directions of a pair is {apa.format_number(100 * (worst.estimate or 0), 1)} points "
-        f"({comparison_label(worst)}{'; ' + apa.format_equation('p', apa.format_pvalue(p)) if p is not None else ''}; {apa.format_sample_size(worst.n, worst.unit)})."
+        f"Naming order: the largest gap between the two directions of a pair is {cells.format_number(100 * (worst.estimate or 0), 1)} points "
+        f"({comparison_label(worst)}{'; ' + cells.format_equation('p', cells.format_pvalue(p)) if p is not None else ''}; {cells.format_sample_size(worst.n, worst.unit)})."
     ]
 
 

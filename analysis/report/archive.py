@@ -15,7 +15,7 @@ from analysis.data.blinding import check_outcomes_visible
 from analysis.data.codings import codings_of
 from analysis.data.export_codebook import build_export_codebook, build_export_codebook_markdown
 from analysis.data.exports import ExportDigest, ExportStream, csv_blocks, jsonl_blocks_with_summary_line
-from analysis.data.flat_rows.selection import COUNTED_ORIGINS, Selection
+from analysis.data.flat_rows import COUNTED_ORIGINS, Selection
 from analysis.data.frames import ORIGINS
 from analysis.models import AnalysisRun, Figure
 from studies.access import Action, check_draw_is_readable, check_permission_or_404

@@ -1,48 +1,447 @@
-"""Build the report of a study as one JSON value without NaN.
-
-``build_report`` reads the answers, applies the exclusion rules, runs each protocol's analysis and adds the common tables.
-Pages, exports and figures all use this stored value; nothing is computed again. The same database, parameters and code give
-the same bytes.
-"""
+"""The parameters of a report, their defaults and their validation."""
 
 import hashlib
+import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from analysis.data.blinding import are_outcomes_hidden
+from analysis.data.context import AnalysisContext
+from analysis.data.frames import validate_origins
 from analysis.data.snapshot import database_snapshot
+from analysis.exclusions.applied_rules import UNSEEN_RULE, excluding_rules
 from analysis.exclusions.flow import exclusion_flow
-from analysis.protocols import REGISTRY
-from analysis.protocols.blocks import Block, Overview, sentences
-from analysis.protocols.blocks.populations import name_populations
-from analysis.protocols.blocks.subjects import words_of_section
-from analysis.protocols.blocks.tables import (
+from analysis.protocols import REGISTRY, StartedAnalysis
+from analysis.protocols.blocks import Block, Overview, add_default_planned_conclusions, cells, sentences
+from analysis.protocols.blocks.comparisons import AdjustedByBlock
+from analysis.protocols.blocks.layouts import (
     Table,
     add_family_notes,
     add_references,
     merge_nonempty_by_name_and_title,
     relabel_interval_columns,
 )
-from annotators.counting import simulated_words
+from analysis.protocols.blocks.populations import name_populations
+from analysis.protocols.blocks.subjects import words_of_section
+from analysis.protocols.families import adjust_comparisons, planned_claims
+from annotators.counting import Use, select, simulated_words
+from annotators.models import Assignment
 from studies.models import Study
 from studies.services.version import version
 
-from . import no_conclusion
-from .attrition import build_arrival_block, build_attrition_block
+from . import report_data
 from .coding_blocks import build_coding_blocks as coding_blocks
-from .missing_answers import count_missing_answers
-from .newest_version import newest_version_blocks
-from .notices import build_dependence_notices, build_notices
-from .parameters import validate_parameters
+from .neighbours import count_prompts_with_shared_source, similar_neighbours
 from .planned import compare_plan_with_study, planned_and_reached_table
-from .protocol_blocks import analysis_contexts, protocol_blocks
-from .report_data import ReportData, read_report_data
-from .report_tables import answer_and_duration_tables, estimates_table, exclusion_tables, warnings_table
-from .test_question_tables import build_test_question_tables
+from .report_data import ReportData, count_missing_answers, newest_version_blocks, read_report_data
+from .report_tables import (
+    ARRIVAL_NAME,
+    answer_and_duration_tables,
+    build_arrival_block,
+    build_attrition_block,
+    build_test_question_tables,
+    estimates_table,
+    exclusion_tables,
+    warnings_table,
+)
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+DEFAULT_PARAMETERS: dict[str, Any] = {"origins": ["live"], "level": 0.95, "resamples": 9999, "star_scheme": "10/5/1"}
+STAR_SCHEMES = ("10/5/1", "5/1/0.1")
+
+
+class BadParameters(ValueError):
+    """A report parameter is unknown or invalid. The message names it."""
+
+
+def default_origins(study: Study) -> list[str]:
+    """Return the default origins: imported if the study has imported assignments and no live ones, else live."""
+    assignments = Assignment.objects.filter(study=study)
+    live, imported = (select(Use.ROWS, assignments, [origin]) for origin in ("live", "imported"))
+    is_imported = imported.exists() and not live.exists()
+    return ["imported"] if is_imported else list(DEFAULT_PARAMETERS["origins"])
+
+
+def validate_parameters(parameters: Mapping[str, Any] | None, study: Study | None = None) -> dict[str, Any]:
+    """Validate the parameters and fill in defaults, with the study's default origins. Raises BadParameters."""
+    given = dict(parameters or {})
+    if unknown := sorted(set(given) - set(DEFAULT_PARAMETERS)):
+        raise BadParameters(f"{unknown[0]}: there is no such parameter. Use {', '.join(DEFAULT_PARAMETERS)}.")
+    validated = DEFAULT_PARAMETERS | given
+    if not isinstance(validated["origins"], list | tuple) or not all(
+        isinstance(origin, str) for origin in validated["origins"]
+    ):
+        raise BadParameters('origins: must be a list of origins. Use, for example, ["live"].')
+    try:
+        validated["origins"] = validate_origins(validated["origins"])
+    except ValueError as error:
+        raise BadParameters(str(error)) from None
+    if not validated["origins"]:
+        raise BadParameters("origins: the list is empty. Name at least one origin.")
+    level, resamples = validated["level"], validated["resamples"]
+    if isinstance(level, bool) or not isinstance(level, int | float) or not 0.5 <= level < 1:
+        raise BadParameters(f"level: {level!r} is not accepted. Enter a number from 0.5 to below 1.")
+    if isinstance(resamples, bool) or not isinstance(resamples, int) or not 99 <= resamples <= 99_999:
+        raise BadParameters(f"resamples: {resamples!r} is not accepted. Enter an integer from 99 to 99999.")
+    if validated["star_scheme"] not in STAR_SCHEMES:
+        raise BadParameters(
+            f"star_scheme: {validated['star_scheme']!r} is not a star scheme. Use {' or '.join(STAR_SCHEMES)}."
+        )
+    if study is not None and "origins" not in given:
+        validated["origins"] = default_origins(study)
+    return validated
+
+
+# Explain why a report estimates no planned comparison, and what the researcher can do.
+
+
+NO_ESTIMATE_PREFIX = "No planned comparison could be estimated: "
+
+
+def explain_no_conclusion(
+    contrasts: Sequence[Any],
+    n_submitted: int,
+    n_kept: int,
+    live_answers: "DataFrame",
+    problems: Iterable[Mapping[str, Any]],
+) -> str:
+    """Return the sentence that a report shows instead of conclusions, or '' if no comparison is planned.
+
+    ``live_answers``: the live answers of submitted assignments, with the column ``is_kept``.
+    """
+    if not contrasts:
+        return ""
+    if not n_submitted:
+        return f"{NO_ESTIMATE_PREFIX}no annotator has submitted answers yet. Run the analysis again when answers are there."
+    if not n_kept:
+        return (
+            f"{NO_ESTIMATE_PREFIX}the exclusion rules exclude all {n_submitted} submitted assignments. Check the "
+            "rules' settings and the table “Exclusions by rule”."
+        )
+    failed = [problem["row"] for problem in problems if str(problem["row"]).startswith("protocol ")]
+    if failed:
+        return (
+            f"{NO_ESTIMATE_PREFIX}the analysis of the {failed[0]} failed. The list of problems below gives the reason."
+        )
+    kept_rows = live_answers[live_answers["is_kept"]]
+    if kept_rows.empty:
+        return (
+            f"{NO_ESTIMATE_PREFIX}no submitted assignment has answers of a live section. Check in the list of assignments "
+            "which questions they saw."
+        )
+    unshared = [
+        contrast
+        for contrast in contrasts
+        if contrast.x_id and not _judged_both(kept_rows, contrast.x.name, contrast.y.name)
+    ]
+    if unshared:
+        pair_names = "; ".join(f"{contrast.x.name} and {contrast.y.name}" for contrast in unshared[:5])
+        return (
+            f"{NO_ESTIMATE_PREFIX}no annotator judged both systems of a planned pair ({pair_names}). Show both to the same "
+            "annotators in a clone."
+        )
+    return (
+        f"{NO_ESTIMATE_PREFIX}the live sections do not estimate the planned quantities. Plan the quantities of the tables "
+        "below in a clone."
+    )
+
+
+def _judged_both(rows: "DataFrame", x: str, y: str) -> bool:
+    """Return whether at least one annotator has answers about both systems, in any column that names systems."""
+    for _, answers in rows.groupby("annotator", sort=False):
+        system_names = {name for column in ("system", "chosen_system", "x", "y") for name in answers[column].dropna()}
+        if {x, y} <= system_names:
+            return True
+    return False
+
+
+# Notices that a report shows before its numbers.
+
+
+Notice = dict[str, str]
+# As for a test that protects a result: the notice costs little, and a small study finds only large differences.
+ARRIVAL_LEVEL = 0.05
+ORIGIN_NOUNS = {"live": "people", "robot": "robots", "imported": "people of an imported study", "test": "test runs"}
+
+
+def make_notice(code: str, text: str, severity: str = "warn") -> Notice:
+    return {"code": code, "severity": severity, "text": text}
+
+
+def build_notices(data: ReportData, parameters: Mapping[str, Any], blocks: Sequence[Block]) -> list[Notice]:
+    return [
+        *_strict_rule_notices(data),
+        *_origin_notices(parameters["origins"]),
+        *_amendment_notices(data, blocks),
+        *_people_notices(data),
+        *_target_notices(data, parameters["origins"]),
+        *_outcome_notices(data, blocks),
+        *_arrival_notices(blocks),
+        *([make_notice("mismatch", data.design_mismatch, "block")] if data.design_mismatch else []),
+    ]
+
+
+def build_dependence_notices(data: ReportData, contexts: Sequence[AnalysisContext]) -> Iterator[Notice]:
+    """Give notices of prompts that count as independent and seem to belong together."""
+    for correlation in similar_neighbours(data.study, contexts):
+        yield make_notice(
+            "neighbours",
+            f"Prompts that follow each other got similar answers (correlation {cells.format_number(correlation)}), so intervals may be too "
+            "narrow. Next time, give prompts of one document a group.",
+        )
+    if n := count_prompts_with_shared_source(data.study):
+        yield make_notice(
+            "shared_source",
+            f"{n} prompts share their source with another one, but count as independent. In a new study, give prompts of one source a group.",
+        )
+
+
+def _strict_rule_notices(data: ReportData) -> Iterator[Notice]:
+    submitted = set(data.submitted)
+    for rule in data.applied_rules:
+        n = len(rule.failed_assignment_ids & submitted)
+        if rule.excludes and 2 * n > len(submitted):
+            yield make_notice(
+                "rule_excludes_most",
+                f"The exclusion rule “{rule.label.partition(':')[0]}” excludes {n} of {len(submitted)} annotators who submitted. Check "
+                "its settings and its evidence in the table “Excluded assignments”.",
+                "block",
+            )
+
+
+def _origin_notices(origins: Sequence[str]) -> Iterator[Notice]:
+    if any(origin != "live" for origin in origins):
+        nouns = " and ".join(ORIGIN_NOUNS[origin] for origin in origins)
+        yield make_notice("origins", f"This analysis uses {'' if len(origins) > 1 else 'only '}answers of {nouns}.")
+
+
+def _amendment_notices(data: ReportData, blocks: Iterable[Block]) -> Iterator[Notice]:
+    if len(data.design_versions) > 1:
+        shares = "; ".join(f"version {v['version']}: {v['assignments']} assignments" for v in data.design_versions)
+        is_beside = any(block.name == report_data.NAME for block in blocks)
+        table_note = " A table below shows the planned comparisons without the earlier versions." if is_beside else ""
+        yield make_notice("amended", f"The design was amended ({shares}).{table_note}")
+    if n := len(data.retired_items):
+        retired_answers = data.responses[
+            data.responses["item"].isin(data.retired_items) & data.responses["is_submitted"]
+        ]
+        yield make_notice(
+            "retired",
+            f"{n} item{'s were' if n > 1 else ' was'} retired by an amendment. Earlier answers still count, as do answers of annotators "
+            f"who had already started: {retired_answers['assignment'].nunique()} submitted assignments have some.",
+        )
+
+
+def _people_notices(data: ReportData) -> Iterator[Notice]:
+    submitted = data.assignments[data.assignments["is_submitted"]]
+    if unknown := int((~submitted["is_identified"]).sum()):
+        yield make_notice(
+            "identity",
+            f"{unknown} of {len(submitted)} submitted assignments came by an open link, so heval cannot verify that they are different people.",
+        )
+    if n := data.n_withdrawn:
+        yield make_notice(
+            "withdrawn",
+            f"{n} assignment{'s were' if n > 1 else ' was'} withdrawn by the annotator and not included.",
+            "info",
+        )
+    unseen = submitted[submitted["unseen_pages"] > 0]
+    if len(unseen):
+        n, n_affected = int(unseen["unseen_pages"].sum()), len(unseen)
+        is_left_out = any(rule.slug == UNSEEN_RULE for rule in excluding_rules(data.applied_rules))
+        yield make_notice(
+            "unseen",
+            f"{n} page{'s were' if n > 1 else ' was'} answered by annotators who reported an unseen image "
+            f"({n_affected} submitted assignment{'s' if n_affected > 1 else ''}). Answers about these images {'do not count' if is_left_out else 'count'}. "
+            "The column “unseen” names them.",
+        )
+    if n := data.n_excluded_after_judgement:
+        yield make_notice(
+            "excluded_later",
+            f"{n} annotator{'s were' if n > 1 else ' was'} excluded after the stopping rule had counted them. The rule's numbers keep them, "
+            "and its sensitivity analysis leaves them out.",
+        )
+
+
+def _target_notices(data: ReportData, origins: Sequence[str]) -> Iterator[Notice]:
+    study, submitted, kept = data.study, len(data.submitted), len(data.kept)
+    n = kept if study.target_kind == "kept" else submitted
+    if study.audit_events.filter(verb="decide").exists():
+        yield make_notice(
+            "stopped",
+            f"The stopping rule closed the study after {n} annotators; the maximum was {study.target_n}.",
+            "info",
+        )
+    elif study.target_n and n < study.target_n and "live" in origins:
+        yield make_notice(
+            "below_target",
+            f"The study has {n} of its target of {study.target_n} annotators, so intervals are wider than planned.",
+        )
+    if submitted and not kept:
+        yield make_notice(
+            "all_excluded",
+            "The exclusion rules exclude every annotator, so nothing can be estimated. The table “Exclusions by rule” below shows how many each "
+            "rule flags.",
+            "block",
+        )
+
+
+def _arrival_notices(blocks: Iterable[Block]) -> Iterator[Notice]:
+    tests = [e for block in blocks if block.name == ARRIVAL_NAME for e in block.estimates if e.test is not None]
+    if any(e.test.pvalue < ARRIVAL_LEVEL for e in tests if e.test):
+        yield make_notice(
+            "arrival",
+            "Arms were filled at different times, so a change over time can look like an effect of the arm. See the table “Arrival by arm”.",
+        )
+
+
+def _outcome_notices(data: ReportData, blocks: Iterable[Block]) -> Iterator[Notice]:
+    """Give notices of rules that use outcomes, and of warnings that concern many numbers."""
+    for rule in data.applied_rules:
+        if rule.role == "primary" and not rule.is_outcome_blind:
+            yield make_notice(
+                "outcome_rule",
+                f"The rule “{rule.label}” uses outcomes, so it applies only to the estimates as published. The recommended estimates show "
+                "its effect as a sensitivity analysis.",
+            )
+    primary = (estimate for block in blocks for estimate in block.estimates)
+    codes = {
+        warning.code
+        for estimate in primary
+        for variant in (estimate, *estimate.sensitivity)
+        for warning in variant.warnings
+    }
+    if "tau_one_order_bias" in codes:
+        yield make_notice(
+            "tau_one_order_bias",
+            "The estimates as in Ethayarajh and Jurafsky 2022 use tau and one order. They are biased downwards: do not base a "
+            "claim on them.",
+            "block",
+        )
+    if "order_not_identified" in codes:
+        yield make_notice(
+            "order",
+            "Some pairs were asked in only one order. For them, the effect of being named first cannot be separated from being better.",
+        )
+
+
+# Run the analysis of every protocol, and adjust their comparisons together.
+#
+# Each analysis first makes its estimates. Then the comparisons of all protocols are adjusted in their families, and
+# each analysis writes its sentences, tables and figures. An error in one protocol must not remove the results of
+# others.
+
+
+logger = logging.getLogger("heval.report")
+
+
+def protocol_blocks(
+    data: ReportData,
+    parameters: Mapping[str, Any],
+    seed: str,
+    problems: list[dict[str, Any]],
+    progress: Callable[[int, int, str], Any],
+) -> list[Block]:
+    """Return the blocks of every protocol with live sections."""
+    contexts = analysis_contexts(data, parameters, seed, problems)
+    errors: dict[str, Exception] = {}
+    claims = planned_claims({context.protocol: context.sections for context in contexts}, errors)
+    for slug, error in errors.items():
+        text = (
+            f"Its planned comparisons could not be counted ({type(error).__name__}), so it is not analysed, and other claims are adjusted "
+            "for fewer tests. The server log has the details."
+        )
+        problems.append({"row": f"protocol {slug}", "column": "", "text": text})
+    contexts = [context for context in contexts if context.protocol not in errors]
+    started: dict[str, StartedAnalysis] = {}
+    for number, context in enumerate(contexts, 1):
+        progress(2, 5, f"Analysing {context.protocol} ({number} of {len(contexts)})")
+        with _keeping_other_protocols(context.protocol, problems):
+            started[context.protocol] = StartedAnalysis(REGISTRY[context.protocol], context)
+    declared = list(data.study.comparison_families.all())
+    options = {"claims": claims, "declared": declared, "star_scheme": parameters["star_scheme"]}
+    started, adjusted = _adjust_what_can_be(started, problems, options)
+    blocks: list[Block] = []
+    for slug, analysis in started.items():
+        with _keeping_other_protocols(slug, problems):
+            blocks += add_default_planned_conclusions(analysis.finish(adjusted))
+    return blocks
+
+
+def _adjust_what_can_be(
+    started: dict[str, StartedAnalysis], problems: list[dict[str, Any]], options: Mapping[str, Any]
+) -> tuple[dict[str, StartedAnalysis], AdjustedByBlock]:
+    """Return the analyses whose comparisons can be adjusted, and these adjusted. The claims of others count with p = 1."""
+
+    def adjusted(analyses: Mapping[str, StartedAnalysis]) -> AdjustedByBlock:
+        compared = {name: pairs for one in analyses.values() for name, pairs in one.compared.items()}
+        return adjust_comparisons(compared, **options)
+
+    try:
+        return started, adjusted(started)
+    except Exception:
+        logger.exception("The comparisons could not be adjusted together")
+    sound = {}
+    for slug, analysis in started.items():
+        with _keeping_other_protocols(slug, problems):
+            adjusted({slug: analysis})
+            sound[slug] = analysis
+    return sound, adjusted(sound)
+
+
+def analysis_contexts(
+    data: ReportData, parameters: Mapping[str, Any], seed: str, problems: list[dict[str, Any]]
+) -> list[AnalysisContext]:
+    """Return the input of each protocol's analysis."""
+    rows = data.live_answers()
+    tau = next((rule for rule in data.applied_rules if rule.slug == "incoherent" and not rule.problem), None)
+    options = {name: parameters[name] for name in ("level", "resamples", "star_scheme")}
+    contexts = []
+    for slug, sections in data.live_sections.items():
+        if slug not in REGISTRY:
+            text = "This protocol is not installed, so its sections are not analysed."
+            problems.append({"row": f"protocol {slug}", "column": "", "text": text})
+            continue
+        contexts.append(
+            AnalysisContext(
+                protocol=slug,
+                rows=rows[rows["protocol"] == slug],
+                sections=sections,
+                seed=seed,
+                tau=float(tau.settings.get("tau", 1.1)) if tau else 1.1,
+                is_after_tau=bool(tau and tau.excludes and tau.failed_assignment_ids),
+                claims=data.claims,
+                **options,
+            )
+        )
+    return contexts
+
+
+@contextmanager
+def _keeping_other_protocols(slug: str, problems: list[dict[str, Any]]) -> Iterator[None]:
+    """Catch an error in the analysis of one protocol and add it to the problems. The log has the details."""
+    try:
+        yield
+    except Exception as error:
+        logger.exception("The analysis of %s failed", slug)
+        text = f"The analysis failed ({type(error).__name__}). The server log has the details."
+        problems.append({"row": f"protocol {slug}", "column": "", "text": text})
+
+
+# Build the report of a study as one JSON value without NaN.
+#
+# ``build_report`` reads the answers, applies the exclusion rules, runs each protocol's analysis and adds the common
+# tables. Pages, exports and figures all use this stored value; nothing is computed again. The same database,
+# parameters and code give the same bytes.
+
 
 SCHEMA = "heval.report/2"
 NO_COMPARISON_PLANNED = "No comparison was planned."
@@ -138,7 +537,7 @@ def build_report(
     }
     if not hidden and not result["conclusions"]:
         contrasts = list(study.contrasts.select_related("x", "y").order_by("pk"))
-        result["no_conclusion"] = no_conclusion.explain_no_conclusion(
+        result["no_conclusion"] = explain_no_conclusion(
             contrasts, flow["submitted"], len(data.kept), data.live_answers(), result["problems"]
         )
     compared = {} if hidden else compare_plan_with_study(study, blocks)

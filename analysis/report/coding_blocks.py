@@ -12,7 +12,7 @@ from analysis.coding.models import CodingSample
 from analysis.coding.samples import CodedSample
 from analysis.protocols.blocks import Block
 from analysis.protocols.blocks.cells import interval_bounds
-from analysis.protocols.blocks.tables import Column, Table, build_table, parse_columns
+from analysis.protocols.blocks.layouts import Column, Table, build_table, parse_columns
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,28 +1,229 @@
-"""Read all data of a report from one snapshot of the database."""
+"""Count the planned answers of the kept annotators that are missing, in total and by section."""
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import Count
+from django.db.models import Count, Prefetch
 
 from analysis.coding.samples import CodedSample, read_coded_samples
 from analysis.data.codings import coding_rows_sha256_and_count
-from analysis.data.flat_rows.selection import Selection
+from analysis.data.flat_rows import Selection
 from analysis.data.frames import assignments_frame, frame_sha256, responses_frame
-from analysis.data.judged_units import excluded_after_they_were_judged
-from analysis.data.planned_labels import PlannedLabels, read_planned_labels_of_claimed_batches
+from analysis.data.planned_labels import (
+    PlannedLabels,
+    excluded_after_they_were_judged,
+    read_planned_labels_of_claimed_batches,
+)
 from analysis.data.rule_input import build_rule_input
 from analysis.exclusions.applied_rules import AppliedRule, apply_rules, left_out_answer_ids
 from analysis.exclusions.applied_rules import kept_assignment_ids as kept_by
 from analysis.protocols import REGISTRY
+from analysis.protocols.blocks import Block, Conclusion
+from analysis.protocols.blocks.cells import comparison_label, contrast_of, interval_bounds
+from analysis.protocols.blocks.layouts import Table, build_table
+from analysis.protocols.blocks.populations import population_of
 from annotators.counting import Use, select
 from annotators.models import Assignment
 from studies.design.serialization import canonical_json, frozen_design_mismatch_text, serialize_design, sha256_of
-from studies.models import Study
+from studies.models import Batch, Item, Placement, Question, Section, Study
+from studies.protocols import REGISTRY as PROTOCOLS
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from analysis.stats.results import Estimate
+
+
+ANSWER_KEY = ["assignment", "section", "question", "item", "system", "sample"]
+COUNTS = ("planned", "given", "skipped", "not_given")
+
+
+def count_missing_answers(study: Study, kept: list[int], live_answers: "DataFrame") -> dict[str, Any]:
+    """Return planned, given, skipped and not given answers of the kept assignments, in total and by live section.
+
+    Free texts are not counted, because many of them are optional. The parts of one answer (marks of an output, boxes of a list) count
+    once. Batches of imported answers have only the items that were answered.
+    """
+    sections = _live_sections(study)
+    planned = _planned_by_section(study, sections, set(kept))
+    counted_questions = {
+        (section.position, question.key) for section in sections for question in section.questions.all()
+    }
+    given, skipped = _given_and_skipped(live_answers[live_answers["is_kept"]], counted_questions)
+    rows = []
+    for section in sections:
+        counts = {
+            "planned": planned.get(section.position, 0),
+            "given": given.get(section.position, 0),
+            "skipped": skipped.get(section.position, 0),
+        }
+        counts["not_given"] = max(0, counts["planned"] - counts["given"] - counts["skipped"])
+        if counts["planned"]:
+            rows.append({"position": section.position, **counts})
+    return {name: sum(row[name] for row in rows) for name in COUNTS} | {"sections": rows}
+
+
+def _live_sections(study: Study) -> list[Section]:
+    """Return the live sections with their arms and with all questions but free texts."""
+    texts = [
+        pk
+        for pk, scale in Question.objects.filter(section__study=study).values_list("pk", "scale")
+        if isinstance(scale, dict) and scale.get("kind") == "text"
+    ]
+    questions = Prefetch("questions", Question.objects.exclude(pk__in=texts))
+    sections = study.sections.filter(purpose=Section.Purpose.LIVE, protocol__in=list(PROTOCOLS)).order_by("position")
+    return list(sections.prefetch_related(questions, "section_arms"))
+
+
+def _planned_by_section(study: Study, sections: list[Section], kept: set[int]) -> dict[int, int]:
+    placed: dict[int, dict[int, list[tuple[int, int | None]]]] = {}
+    rows = (
+        Placement.objects.filter(batch__study=study, item__kind=Item.Kind.LIVE)
+        .order_by("batch", "number")
+        .values_list("batch_id", "item__section_id", "item__retired_in__version")
+        .annotate(outputs=Count("item__exposures"))
+    )
+    for batch, section_id, retired, outputs in rows:
+        placed.setdefault(batch, {}).setdefault(section_id, []).append((outputs, retired))
+    for section in sections:
+        section.asked = len(section.questions.all())  # type: ignore[attr-defined]  # an annotation that count_answers reads
+    arms_by_section = {section.pk: {row.arm_id for row in section.section_arms.all()} for section in sections}
+    planned: dict[int, int] = {}
+    people = Assignment.objects.filter(study=study, batch__isnull=False)
+    for pk, batch, arm, origin, version in people.values_list(
+        "pk", "batch_id", "batch__arm_id", "batch__origin", "design__version"
+    ):
+        if pk not in kept:
+            continue
+        for section in sections:
+            protocol = PROTOCOLS[section.protocol]
+            arms = arms_by_section[section.pk]
+            # A batch of third labels has the items of one section and nothing else.
+            if (arms and arm not in arms) or (origin == Batch.Origin.TOP_UP and not protocol.has_items):
+                continue
+            items = placed.get(batch, {}).get(section.reuses_id or section.pk, [])
+            outputs_per_item = [outputs for outputs, retired in items if retired is None or retired > (version or 0)]
+            n = protocol.count_answers(
+                section, outputs_per_item[: section.m] if section.reuses_id else outputs_per_item
+            )
+            planned[section.position] = planned.get(section.position, 0) + n
+    return planned
+
+
+def _given_and_skipped(
+    rows: "DataFrame", counted_questions: set[tuple[int, str]]
+) -> tuple[Mapping[int, int], Mapping[int, int]]:
+    """Return the numbers of answers given and skipped, by section."""
+    import numpy as np
+
+    is_counted = [key in counted_questions for key in zip(rows["section"], rows["question"], strict=True)]
+    rows = rows[np.asarray(is_counted, dtype=bool)]
+    is_given = rows["value"].notna() | (rows["choice"] != "") | rows["chosen_system"].notna()
+    is_skipped = ~is_given & (rows["skip_reason"] != "")
+    given, skipped = (
+        Counter(rows.loc[mask, ANSWER_KEY].drop_duplicates()["section"].tolist()) for mask in (is_given, is_skipped)
+    )
+    return given, skipped
+
+
+# Repeat the planned comparisons with only the answers to the newest version of an amended design.
+#
+# The recommended estimates use all versions. This table shows whether the amendment changed them. It is descriptive,
+# so it has no tests and belongs to no family.
+
+
+NAME = "design.newest"
+NO_ESTIMATE_REASON = "the newest version alone gives no estimate"
+TITLE = "The result without earlier versions of the design"
+
+
+def newest_version_blocks(all_version_blocks: Sequence[Block], newest_only_blocks: Sequence[Block]) -> list[Block]:
+    """Return the newest-version estimate of each planned comparison in ``all_version_blocks``.
+
+    ``detail["all_versions"]`` has the estimate and the n from all versions.
+    """
+    latest = {
+        _key(name, conclusion): conclusion.estimate for name, conclusion in _named_conclusions(newest_only_blocks)
+    }
+    estimates = []
+    for name, conclusion in _named_conclusions(all_version_blocks):
+        overall = conclusion.estimate
+        # Keep a row without an estimate if the newest version has no answers, or if its analysis failed (see the problems).
+        newest = latest.get(_key(name, conclusion)) or replace(
+            overall,
+            status="no_data",
+            reason=NO_ESTIMATE_REASON,
+            estimate=None,
+            interval=None,
+            interval_adjusted=None,
+            test=None,
+            n=0,
+            n_clusters=None,
+            n_rows=0,
+        )
+        estimates.append(
+            replace(
+                newest,
+                analysis=NAME,
+                estimand=f"{newest.estimand}, from annotators of the newest version of the design",
+                interval_adjusted=None,
+                test=None,
+                effect=None,
+                sensitivity=(),
+                warnings=(),
+                settings={
+                    "contrast": contrast_of(overall),
+                    "subject": overall.settings["subject"],
+                    "symbol": conclusion.wording.symbol,
+                    "population": population_of(newest),
+                },
+                detail={"all_versions": {"estimate": overall.estimate, "n": overall.n}},
+            )
+        )
+    if not estimates:
+        return []
+    note = "Descriptive comparison with the estimates from all versions, without tests."
+    return [Block(NAME, TITLE, "recommended", estimates=tuple(estimates), tables=[_table(estimates)], note=note)]
+
+
+def _named_conclusions(blocks: Iterable[Block]) -> Iterator[tuple[str, Conclusion]]:
+    """Give each conclusion with the name of its block."""
+    return ((block.name, conclusion) for block in blocks for conclusion in block.conclusions)
+
+
+def _key(name: str, conclusion: Conclusion) -> tuple[Any, ...]:
+    return name, contrast_of(conclusion.estimate)["section"], conclusion.name
+
+
+def _table(estimates: Iterable["Estimate"]) -> Table:
+    """Return each planned comparison from all versions and from only the newest version."""
+    rows = [
+        {
+            "contrast": comparison_label(estimate),
+            "what": estimate.settings["symbol"],
+            "all": estimate.detail["all_versions"]["estimate"],
+            "all_n": estimate.detail["all_versions"]["n"],
+            "newest": estimate.estimate,
+            "interval": interval_bounds(estimate),
+            "n": estimate.n,
+            "unit": estimate.unit,
+            "reason": estimate.reason,
+        }
+        for estimate in estimates
+    ]
+    return build_table(
+        "versions",
+        TITLE,
+        "contrast|Comparison|text; what|Quantity|text; all|All versions|fine_number; all_n|n|integer; newest|Newest version only|fine_number; "
+        "interval|95% CI|fine_wide_interval; n|n, newest|integer; unit|n counts|text; reason|Undefined because|text",
+        rows,
+        "sure",
+    )
+
+
+# Read all data of a report from one snapshot of the database.
 
 
 @dataclass(frozen=True, slots=True)

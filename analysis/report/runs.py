@@ -11,8 +11,7 @@ from studies.access import Action, check_permission_or_404
 from studies.models import Job, Study, audit
 from studies.services import jobs
 
-from .build import build_report
-from .parameters import validate_parameters
+from .build import build_report, validate_parameters
 
 STEPS = 7  # five steps of the report, then figures, then storing
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from django.db import transaction
 
-from analysis.data.judged_units import store_judgements
 from analysis.data.planned_labels import (
     PlannedLabels,
     assign_claim_queue_numbers,
     read_planned_labels_of_claimed_batches,
+    store_judgements,
 )
 from analysis.protocols import REGISTRY as ANALYSES
 from analysis.protocols import StoppingStatus

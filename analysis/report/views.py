@@ -14,9 +14,9 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from analysis.data.flat_rows.selection import COUNTED_ORIGINS
+from analysis.data.flat_rows import COUNTED_ORIGINS
 from analysis.models import AnalysisRun, Figure
-from analysis.protocols.blocks import figures, tables
+from analysis.protocols.blocks import layouts
 from analysis.protocols.blocks.warning_sentences import SEVERITY_LABELS
 from annotators.counting import Use, select, simulated_words
 from annotators.models import Assignment
@@ -24,9 +24,8 @@ from studies.access import Action, get_study, is_allowed, may_read_draw
 from studies.models import Job, Study
 from studies.services import jobs
 
-from .build import NO_COMPARISON_PLANNED, STILL_COLLECTING
-from .latex import render_latex_table
-from .parameters import DEFAULT_PARAMETERS, STAR_SCHEMES, default_origins
+from .build import DEFAULT_PARAMETERS, NO_COMPARISON_PLANNED, STAR_SCHEMES, STILL_COLLECTING, default_origins
+from .plots import render_latex_table
 from .runs import request_analysis
 
 SHOWN_ROWS = 100
@@ -195,7 +194,7 @@ def report_page(request, code, number) -> HttpResponse:
     study, stored = run.study, run.result
     stored_tables = [truncated_table_context(stored_table) for stored_table in stored.get("tables", [])]
     drawn_figures = stored.get("figures", [])
-    front = figures.lead_figure(drawn_figures)
+    front = layouts.lead_figure(drawn_figures)
     withdrawn = select(Use.WITHDRAWN, study.assignments.all(), stored["parameters"]["origins"])
     flow = stored["flow"]
     was_collecting = STILL_COLLECTING in stored["confirmatory"]["reasons"]
@@ -233,13 +232,13 @@ def report_page(request, code, number) -> HttpResponse:
     return render(request, "report/report.html", context)
 
 
-def truncated_table_context(stored_table: tables.Table) -> dict[str, Any]:
+def truncated_table_context(stored_table: layouts.Table) -> dict[str, Any]:
     """Return a table for the page: only columns with content, cells as text, at most ``SHOWN_ROWS`` rows."""
-    columns, references = tables.nonempty_columns(stored_table), stored_table.get("references", ())
+    columns, references = layouts.nonempty_columns(stored_table), stored_table.get("references", ())
     rows = [
         [
             {
-                "text": tables.format_cell(row[column["key"]], column["kind"], references).replace(" %", "\u00a0%"),
+                "text": layouts.format_cell(row[column["key"]], column["kind"], references).replace(" %", "\u00a0%"),
                 "is_number": column["kind"] not in TEXT_KINDS,
             }
             for column in columns
@@ -257,11 +256,11 @@ def truncated_table_context(stored_table: tables.Table) -> dict[str, Any]:
     }
 
 
-def figure_context(stored_figure: figures.Figure) -> dict[str, Any]:
+def figure_context(stored_figure: layouts.Figure) -> dict[str, Any]:
     """Return a figure for the page, with the ends of its intervals as text."""
     reference = stored_figure.get("reference")
     rows = [
-        {**row, "ends": figures.interval_ends_as_text(row["low"], row["high"], reference, 3)}
+        {**row, "ends": layouts.interval_ends_as_text(row["low"], row["high"], reference, 3)}
         for row in stored_figure["rows"]
     ]
     return {**stored_figure, "rows": rows}
@@ -288,7 +287,7 @@ def table_file(request, code, number, name, file_format) -> HttpResponse:
     file = f"{mark and f'{mark}-'}analysis-{run.number}-{name}.{file_format}"
     match file_format:
         case "csv":
-            return _file_response(tables.csv_text(stored_table), "text/csv", file)
+            return _file_response(layouts.csv_text(stored_table), "text/csv", file)
         case "tex":
             return _file_response(render_latex_table(stored_table), "text/x-tex", file)
         case "json":

@@ -23,7 +23,7 @@ from analysis.stats.arrays import (
     validate_within_bounds,
     vector,
 )
-from analysis.stats.clusters import FittedRows, ModelSpread
+from analysis.stats.cluster_models import FittedRows, ModelSpread
 from analysis.stats.results import Estimate, Record, ResultWarning
 
 MAX_STEPS = 100

@@ -7,7 +7,7 @@ the p-value again, so words and numbers cannot disagree.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from analysis.stats.margin_names import NONINFERIORITY, SUPERIORITY_BY_MARGIN
+from analysis.stats.plain_records import NONINFERIORITY, SUPERIORITY_BY_MARGIN
 from analysis.stats.results import Estimate, Interval, Record
 
 DIFFERENCE = "difference"
@@ -126,7 +126,7 @@ def claim_of_estimate(estimate: Estimate) -> Claim:
     the next family.
 
     >>> from analysis.stats.basic import one_sample_t_test
-    >>> from analysis.stats.equivalence import adjust_and_add_verdicts
+    >>> from analysis.stats.margins import adjust_and_add_verdicts
     >>> from analysis.stats.multiplicity import Family
     >>> tested = one_sample_t_test([0.6, 0.7, 0.65, 0.62, 0.58, 0.66], null=0.5)
     >>> claim = claim_of_estimate(adjust_and_add_verdicts({"x > y": tested}, Family("primary", ("x > y",)))["x > y"])

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats import clusters
+from analysis.stats import cluster_models, cluster_variances, clusters
 from analysis.stats.arrays import (
     MIN_SPREAD,
     group_sizes,
@@ -109,10 +109,10 @@ def regress_overall_on_criteria(
         return undefined("n_lt_2", "one annotator has no spread")
     design = np.column_stack([np.ones(len(centred)), columns])
     try:
-        fit = clusters.clustered_regression(design, centred, annotator_codes)
+        fit = cluster_models.clustered_regression(design, centred, annotator_codes)
     except ValueError as problem:
         return undefined("not_identified", str(problem))
-    warnings = clusters.cluster_warnings(group_sizes(annotator_codes, n_annotators), name="annotator")
+    warnings = cluster_variances.cluster_warnings(group_sizes(annotator_codes, n_annotators), name="annotator")
     results = []
     for position, term in enumerate(terms):
         explained = None if position == 0 else _explained(columns, position - 1)

@@ -13,3 +13,11 @@ class PlainRecord:
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as a JSON-safe dict."""
         return asdict(self)
+
+
+# Names of claims by a margin, for modules that must not load numpy.
+
+
+NONINFERIORITY = "noninferiority"
+SUPERIORITY_BY_MARGIN = "superiority_by_margin"
+HYPOTHESES = (NONINFERIORITY, SUPERIORITY_BY_MARGIN)

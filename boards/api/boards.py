@@ -11,8 +11,8 @@ from analysis.api.query import Parameter, page_parameters, page_response, parse_
 from analysis.api.renderers import RowErrors, row_error
 from boards.access import BoardAction, boards_of
 from boards.models import Board
-from boards.services import boards, samples
-from boards.services.prompt_images import prompts_with_images, write_prompts_archive
+from boards.services import boards, rounds
+from boards.services.images import prompts_with_images, write_prompts_archive
 from studies.models import Study
 
 from . import serializers as shapes
@@ -123,7 +123,7 @@ class RenewSampleView(BoardView):
     def post(self, request, slug):
         form = shapes.RenewalSerializer(data=require_json_object(request))
         form.is_valid(raise_exception=True)
-        made = samples.renew_sample(self.board, self.caller.user, **form.validated_data)
+        made = rounds.renew_sample(self.board, self.caller.user, **form.validated_data)
         fields = {
             "number": made.number,
             "prompts": len(made.keys),

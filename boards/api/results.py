@@ -10,8 +10,8 @@ from analysis.api.query import page_parameters, page_response
 from analysis.api.serializers import JobSerializer
 from boards.access import BoardAction
 from boards.models import BoardRound, BoardSnapshot, RoundEntry
-from boards.services import metric_tables, planning, rounds, snapshots
-from boards.services.status import scored_withdrawals
+from boards.services import metric_tables, rounds, snapshots
+from boards.services.snapshots import scored_withdrawals
 from studies.models import Job
 
 from . import serializers as shapes
@@ -77,7 +77,7 @@ def round_json(one: BoardRound, submissions: list[int], is_member: bool) -> dict
 
 
 def plan_json(board) -> dict[str, Any]:
-    plan = planning.plan_round(board)
+    plan = rounds.plan_round(board)
     return {
         "submissions": [one.number for one in plan.submissions],
         "anchors": [one.number for one in plan.anchors],
@@ -86,7 +86,7 @@ def plan_json(board) -> dict[str, Any]:
         "currency": board.template.currency,
         "n_waiting": plan.n_waiting,
         "refusal": plan.refusal,
-        "next_launch_at": planning.next_launch_at(board),
+        "next_launch_at": rounds.next_launch_at(board),
     }
 
 

@@ -18,7 +18,7 @@ from analysis.api.fields import (
 )
 from analysis.api.query import MAX_INTEGER
 from boards.models import Board, BoardMember
-from boards.services.status import STATES
+from boards.services.snapshots import STATES
 from boards.services.submissions import MAX_DESCRIPTION_CHARACTERS
 from studies.models import Job
 

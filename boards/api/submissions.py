@@ -24,9 +24,9 @@ from analysis.api.renderers import MAX_ERRORS, RowErrors, flatten_field_errors, 
 from boards.access import BoardAction
 from boards.models import Board, Submission, Team
 from boards.services import images, rounds, submissions
-from boards.services.comparisons import compare_submissions
-from boards.services.samples import keys_to_answer
-from boards.services.status import STATES, SubmissionStatus, find_statuses, newest_snapshot, rows_by_submission
+from boards.services.preferences import compare_submissions
+from boards.services.rounds import keys_to_answer
+from boards.services.snapshots import STATES, SubmissionStatus, find_statuses, newest_snapshot, rows_by_submission
 from boards.services.submissions import SubmissionRefused
 from studies.models import Job
 from studies.services.lifecycle import ActionRefused

@@ -6,7 +6,7 @@ import django.db.models.functions.datetime
 from django.conf import settings
 from django.db import migrations, models
 
-import boards.models.board
+import boards.models
 import studies.models.fields
 
 
@@ -28,7 +28,7 @@ class Migration(migrations.Migration):
                     models.SlugField(
                         help_text="The last part of the board's web address.",
                         unique=True,
-                        validators=[boards.models.board.validate_slug_is_free],
+                        validators=[boards.models.validate_slug_is_free],
                         verbose_name="address",
                     ),
                 ),
@@ -209,7 +209,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "time_zone",
-                    models.CharField(default="UTC", max_length=40, validators=[boards.models.board.validate_time_zone]),
+                    models.CharField(default="UTC", max_length=40, validators=[boards.models.validate_time_zone]),
                 ),
                 (
                     "created_at",

@@ -5,8 +5,8 @@ from hashlib import sha256
 import django.core.validators
 from django.db import migrations, models
 
-import boards.models.names
-from boards.models.names import lookalike_key
+import boards.models
+from boards.models import lookalike_key
 
 
 def store_keys(apps, schema_editor):
@@ -69,7 +69,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             "submission",
             "name_key",
-            boards.models.names.LookalikeKeyField(default="", help_text="Equal for names that look alike."),
+            boards.models.LookalikeKeyField(default="", help_text="Equal for names that look alike."),
             preserve_default=False,
         ),
         migrations.RunPython(store_keys, migrations.RunPython.noop, elidable=True),

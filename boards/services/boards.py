@@ -1,24 +1,66 @@
-"""Create, open and close boards."""
+"""Limits for each team, so that no team takes a board."""
 
+from datetime import timedelta
 from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.db.models import Sum
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from analysis.data.frames import second_sample_labels
 from analysis.metrics.scoring.rows import board_kind, find_scoring_problem, is_about_outputs
 from boards.access import BoardAction, check_permission_or_404
-from boards.models import Board, BoardMember, Submission
+from boards.models import Board, BoardMember, Submission, Team
 from studies.access import Action
 from studies.access import check_permission_or_404 as check_study_permission_or_404
 from studies.models import Batch, Output, Study, audit
 from studies.services.lifecycle import ActionRefused
 from studies.stimuli.archives import ZipLimits
 
-from .planning import template_sha256
-from .rounds import cancel_round
-from .samples import draw_first_sample, sampleable_keys
+from .rounds import cancel_round, draw_first_sample, sampleable_keys, template_sha256, waiting_submissions
+
+DAY = timedelta(days=1)
+
+
+class TooManyToday(ActionRefused):
+    """The limit of a day is reached. ``retry_after``: the seconds until the team may send the next submission."""
+
+    def __init__(self, text: str, retry_after: int):
+        super().__init__(text)
+        self.retry_after = retry_after
+
+
+def refuse_over_limits(board: Board, team: Team, n_bytes: int = 0) -> None:
+    """Raise ActionRefused if the team may send no other submission, or none of this size, now."""
+    n_waiting = waiting_submissions(board).filter(team=team).count()
+    if n_waiting >= board.max_waiting_per_team:
+        raise ActionRefused(
+            f"This team has {n_waiting} waiting submissions, and the board allows {board.max_waiting_per_team}. "
+            "Wait until a round has scored one, or withdraw one."
+        )
+    own = board.submissions.filter(team=team)
+    n_stored = (own.aggregate(n=Sum("n_bytes"))["n"] or 0) + n_bytes
+    if n_stored > board.max_megabytes_per_team * 2**20:
+        raise ActionRefused(
+            f"The files of this team would have {n_stored / 2**20:,.1f} MB, and the board allows "
+            f"{board.max_megabytes_per_team:,} MB. Ask the board's owner to raise the limit."
+        )
+    now = timezone.now()
+    recent = own.filter(received_at__gt=now - DAY).order_by("-received_at").values_list("received_at", flat=True)
+    times = list(recent[: board.max_daily_per_team])
+    if len(times) == board.max_daily_per_team:
+        again = times[-1] + DAY
+        raise TooManyToday(
+            f"This team sent {len(times)} submissions within 24 hours, as many as the board allows. "
+            f"Send the next one after {again:%Y-%m-%d %H:%M} UTC.",
+            int((again - now).total_seconds()) + 1,
+        )
+
+
+# Create, open and close boards.
+
 
 # One member of the archive may be its table.
 MAX_IMAGES = ZipLimits().members - 1
@@ -100,7 +142,7 @@ def find_opening_problems(board: Board) -> list[str]:
 
 def _find_problem_of_groups(board: Board) -> list[str]:
     """Return why scores cannot hold for prompts like these, if the prompts belong to very few groups."""
-    from analysis.stats.clusters import TOO_FEW_ITEMS
+    from analysis.stats.cluster_variances import TOO_FEW_ITEMS
 
     prompts = board.template.prompts.filter(key__in=sampleable_keys(board.template)).values_list("key", "group")
     if board.population != Board.Population.PROMPTS or not any(group for _, group in prompts):

@@ -8,7 +8,7 @@ from analysis.data.frames import SECOND_SAMPLE
 from analysis.protocols.blocks.populations import population_of
 from boards.models import Board
 
-from .samples import samples_of_rounds
+from .rounds import samples_of_rounds
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,11 +45,11 @@ def renewed_samples(board: Board) -> Samples | None:
 
 def count_in_samples(rows: "DataFrame", samples: Samples | None) -> tuple["DataFrame", "npt.NDArray[np.int64] | None"]:
     """Return the rows as often as samples count them, and the sample of each; the rows as they are, if none was renewed."""
-    from analysis.stats import leaderboard
+    from analysis.stats import board_rounds
 
     if samples is None:
         return rows, None
-    places, numbers = leaderboard.rows_of_samples(
+    places, numbers = board_rounds.rows_of_samples(
         rows["system"].to_numpy(), rows["prompt"].to_numpy(), rows["round"].to_numpy(), samples
     )
     return rows.iloc[places], numbers
@@ -217,7 +217,7 @@ def effects_of_days(rows: "DataFrame", rng: "np.random.Generator", samples: Samp
 
     After a renewal they are those on prompts that all samples have, because days differ in the others.
     """
-    from analysis.stats import leaderboard
+    from analysis.stats import board_rounds
 
     rows = _on_common_prompts(rows, samples)
     known = rows[rows["day"].notna()]
@@ -226,7 +226,7 @@ def effects_of_days(rows: "DataFrame", rng: "np.random.Generator", samples: Samp
         if labels.nunique() < 2:
             continue
         values, systems, prompts, people = answer_arrays(known)
-        estimates, joint = leaderboard.day_effects(
+        estimates, joint = board_rounds.day_effects(
             values, systems, prompts, people, labels.to_numpy(), rng=rng, resamples=RESAMPLES
         )
         found[name] = {

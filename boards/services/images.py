@@ -1,12 +1,16 @@
-"""Submissions of images: one ZIP, read by a job by the same rules as an import of a study."""
+"""Prompts with images: one ZIP for teams, with the prompts as JSON lines and the images that they name."""
 
+import json
+import tempfile
 import uuid
+import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import QuerySet
@@ -14,14 +18,15 @@ from django.db.models import QuerySet
 from boards.models import Board, Submission, Team
 from studies.imports.tables.images import ImportedImages
 from studies.imports.tables.uploads import StoredFile, path_of_file, store_file
-from studies.models import Job
+from studies.models import Job, Prompt
 from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
 from studies.stimuli.archives import Archive, read_zip
-from studies.stimuli.images import ImageRefused
+from studies.stimuli.images import ImageRefused, image_path
 
-from .limits import refuse_over_limits
-from .samples import keys_to_answer
+from .boards import refuse_over_limits
+from .rounds import keys_to_answer
+from .snapshots import prompts_to_answer
 from .submissions import (
     AnsweredPrompts,
     SubmissionRefused,
@@ -32,6 +37,40 @@ from .submissions import (
     is_declared_empty,
     store_submission,
 )
+
+
+def _names_by_key(board: Board) -> dict[str, str]:
+    """Return the stored images of the board's prompts. Prompts outside the subsample are not for teams."""
+    keys = set(keys_to_answer(board))
+    rows = Prompt.objects.filter(study=board.template_id).exclude(media="").values_list("key", "media")
+    return {key: media for key, media in rows if key in keys}
+
+
+def has_prompt_images(board: Board) -> bool:
+    return bool(_names_by_key(board))
+
+
+def prompts_with_images(board: Board) -> list[dict[str, str]]:
+    """Return the prompts to answer. ``image``: the path in the ZIP of prompts, or empty."""
+    names = _names_by_key(board)
+    path_of = {key: f"images/{name}" for key, name in names.items()}
+    return [row | {"image": path_of.get(row["prompt"], "")} for row in prompts_to_answer(board)]
+
+
+def write_prompts_archive(board: Board) -> IO[bytes]:
+    """Return an open temporary ZIP with ``prompts.jsonl`` and ``images/``."""
+    rows = prompts_with_images(board)
+    file = tempfile.TemporaryFile()  # noqa: SIM115 - the response closes it
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr("prompts.jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+        for name in sorted(set(_names_by_key(board).values())):
+            archive.write(image_path(settings.MEDIA_ROOT, name), f"images/{name}")
+    file.seek(0)
+    return file
+
+
+# Submissions of images: one ZIP, read by a job by the same rules as an import of a study.
+
 
 KIND = "board_submission"
 COLUMNS = ("prompt", "image", "empty")

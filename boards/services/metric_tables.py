@@ -1,7 +1,4 @@
-"""Metrics beside people on a board: computed for a snapshot over its closed rounds by a job, and stored.
-
-Reference: Genie (Khashabi et al. 2022), Table 3.
-"""
+"""How far each metric of a snapshot agrees with people, and whether one agrees more than another."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -10,7 +7,16 @@ from django.db import transaction
 
 from analysis.metrics import computed
 from analysis.metrics.beside_people import output_scores, pair_scores, score_table
-from analysis.metrics.comparison import groups_of_prompts, metric_rows, number_fields, people_table
+from analysis.metrics.comparison import (
+    COMPARED_BY,
+    compare_each_two,
+    groups_of_prompts,
+    metric_rows,
+    number_fields,
+    people_table,
+    scored_metric,
+    system_means,
+)
 from analysis.metrics.scoring.rows import criterion_key, find_criteria, is_about_outputs
 from analysis.metrics.store import metrics_in_use
 from analysis.models import Metric
@@ -21,14 +27,109 @@ from studies.models import Job, audit
 from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
 
-from .metric_agreement import agreements_with_people, beside_people
 from .snapshots import closed_rounds, read_board_rows
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from analysis.stats.metrics import MetricTable
+    from analysis.stats.metric_comparison import MetricTable
     from analysis.stats.results import Estimate
+
+
+AGREEMENTS = ("pearson", "spearman", "kendall", "corrected", "accuracy")
+TOO_MANY_PAIRS = {
+    **dict.fromkeys(("estimate", "low", "high")),
+    **{"status": "not_applicable", "reason": "there are too many pairs of outputs", "n": 0, "is_interval": False},
+}
+
+
+def agreements_with_people(
+    found: "MetricTable",
+    people: Any,
+    tables: Mapping[str, Any],
+    seed: str,
+    *,
+    resamples: int,
+    level: float,
+    item_groups: list[str] | None = None,
+) -> list[dict[str, Any]]:
+    """Return each metric's agreement with people: over systems, and about single outputs for one prompt."""
+    import numpy as np
+
+    from analysis.stats import metrics
+    from analysis.stats.seeds import seeded_generator
+
+    more = {
+        "soft_pairwise_accuracy": metrics.soft_pairwise_accuracy,
+        "segment_tau": metrics.segment_level_kendall_tau,
+        "tie_calibrated_accuracy": metrics.tie_calibrated_accuracy,
+    }
+    rows = []
+    for one in found.agreements:
+        scores = tables[one.metric]
+        is_scored = ~np.isnan(scores).all(axis=0)
+        n_prompts, n_systems = len(scores), int(is_scored.sum())
+        row = {"metric": one.metric, **{name: number_fields(getattr(one, name)) for name in AGREEMENTS}}
+        for name, measure in more.items():
+            if name != "soft_pairwise_accuracy" and n_prompts * n_systems * (n_systems - 1) // 2 > metrics.MAX_PAIRS:
+                row[name] = TOO_MANY_PAIRS
+                continue
+            rng = seeded_generator(seed, one.metric, name)
+            options: dict[str, Any] = {"rng": rng, "resamples": resamples, "item_groups": item_groups}
+            if name != "soft_pairwise_accuracy":
+                options["level"] = level
+            own = measure(people[:, is_scored], scores[:, is_scored], **options)
+            row[name] = number_fields(own)
+        rows.append(row)
+    return rows
+
+
+def beside_people(
+    people: "DataFrame",
+    tables: Mapping[str, "DataFrame"],
+    facts: Sequence[Mapping[str, Any]],
+    seed: str,
+    resamples: int,
+    item_groups: list[str] | None = None,
+) -> dict[str, Any]:
+    """Return what people and each metric say about the systems on average, and the comparison of each two metrics.
+
+    The means are those of the correlations: over the prompts that both scored. A metric's mean is turned so that higher is better.
+    """
+    scored = [
+        scored_metric(
+            {"metric": one["key"]} | {name: one[name] for name in ("name", "version", "kind", "is_lower_better")},
+            one["key"],
+            people,
+            tables[one["key"]],
+            item_groups,
+        )
+        for one in facts
+    ]
+    return {
+        "means": [
+            {
+                "metric": own["key"],
+                "rows": [
+                    {
+                        "submission": int(row["system"]),
+                        "people": row["people"],
+                        "metric": own["points"] * row["metric"],
+                        "n": row["n"],
+                    }
+                    for row in system_means(one)
+                ],
+            }
+            for own, one in zip(facts, scored, strict=True)
+        ],
+        "comparisons": [row for name in COMPARED_BY for row in compare_each_two(people, scored, name, seed, resamples)],
+    }
+
+
+# Metrics beside people on a board: computed for a snapshot over its closed rounds by a job, and stored.
+#
+# Reference: Genie (Khashabi et al. 2022), Table 3.
+
 
 KIND = "board_metrics"
 FORMAT = "heval.board-metrics/1"
@@ -190,7 +291,7 @@ class _Tables:
     def _table(
         self, criterion: str, answers: "DataFrame", texts: Mapping[int, Mapping[str, tuple[str, list[str]]]]
     ) -> dict[str, Any]:
-        from analysis.stats.metrics import metric_table
+        from analysis.stats.metric_comparison import metric_table
         from analysis.stats.seeds import seed_hex, seeded_generator
 
         result = self.snapshot.result

@@ -23,7 +23,7 @@ def paper_studies(rows: "DataFrame", rng: "np.random.Generator") -> list[dict[st
     ``sd_multilabel``: the spread of the score over simulated rounds, if one budget buys one label each on many outputs, or all
     labels on few outputs.
     """
-    from analysis.stats import leaderboard
+    from analysis.stats import board_scores
 
     found = []
     cells = rows[["criterion", "system", "round"]].drop_duplicates().sort_values(["criterion", "system", "round"])
@@ -34,7 +34,7 @@ def paper_studies(rows: "DataFrame", rng: "np.random.Generator") -> list[dict[st
         if table is None:
             continue
         for aggregate in AGGREGATES:
-            spread = leaderboard.unilabel_and_multilabel_spread_in_points(
+            spread = board_scores.unilabel_and_multilabel_spread_in_points(
                 table, rng=rng, rounds=DRAWS, aggregate=aggregate
             )
             found.append(
@@ -71,14 +71,14 @@ def label_table(rows: "DataFrame", rng: "np.random.Generator") -> "npt.NDArray[n
 
     All outputs have the number of labels that most of those with several have. Of an output with more, some are drawn.
     """
-    from analysis.stats import leaderboard
+    from analysis.stats import board_scores
 
     counts = rows.groupby("prompt")["value"].size()
     several = counts[counts >= 2]
     if len(several) < FEWEST_ITEMS:
         return None
     k = int(several.mode().max())
-    table = leaderboard.pilot_label_table(
+    table = board_scores.pilot_label_table(
         rows["value"].to_numpy(float), rows["prompt"].to_numpy(), labels_per_item=k, rng=rng
     )
     return table if len(table) >= FEWEST_ITEMS else None
@@ -86,10 +86,10 @@ def label_table(rows: "DataFrame", rng: "np.random.Generator") -> "npt.NDArray[n
 
 def double_labels(rows: "DataFrame", minimum: float) -> dict[str, Any]:
     """Return the share of outputs with two labels or more, against the declared minimum."""
-    from analysis.stats import leaderboard
+    from analysis.stats import board_scores
 
     outputs = rows["system"].astype(str) + "\x1f" + rows["prompt"].astype(str)
-    found = leaderboard.double_label_share(rows["value"].to_numpy(float), outputs.to_numpy(), minimum=minimum)
+    found = board_scores.double_label_share(rows["value"].to_numpy(float), outputs.to_numpy(), minimum=minimum)
     return {
         "unit": "output",
         "n": found.n,
@@ -103,12 +103,12 @@ def double_labels(rows: "DataFrame", minimum: float) -> dict[str, Any]:
 
 def cost_and_precision(rows: "DataFrame", cost_per_label: float) -> list[dict[str, Any]]:
     """Return, for each system, the standard error of its score against the cost of its labels: worst case, and as measured."""
-    from analysis.stats import leaderboard
+    from analysis.stats import board_scores
 
     found = []
     for system in sorted(rows["system"].unique().tolist()):
         own = rows[rows["system"] == system]
-        curve = leaderboard.precision_for_cost(
+        curve = board_scores.precision_for_cost(
             own["value"].to_numpy(float),
             own["prompt"].to_numpy(),
             own["annotator"].to_numpy(),

@@ -1,23 +1,118 @@
-"""The numbers of a Bradley-Terry board: ratings from preferences, with ties, style control and categories."""
+"""Compare two submissions by the simultaneous intervals that a snapshot stores."""
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from analysis.metrics.scoring.rows import Criterion, is_about_outputs
 from analysis.protocols.blocks.populations import population_of
-from boards.models import Board, BoardRound, RoundEntry, SubmittedOutput
+from boards.models import Board, BoardRound, BoardSnapshot, RoundEntry, SubmittedOutput
 from studies.models import Output
+from studies.services.lifecycle import ActionRefused
 from studies.stimuli.texts import word_count
 
 from .checks import probe_fields, sensitivity_fields
-from .comparisons import RATING_POINTS, stored_differences
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     from pandas import DataFrame
 
-    from analysis.stats.davidson import PairedRatings
+    from analysis.stats.vote_ratings import PairedRatings
+
+
+METHOD = "max_t"
+POINTS, RATING_POINTS = "points", "rating points"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The difference of two overall scores, submission minus baseline, in points of 100 or in points of a rating (``unit``).
+
+    ``low`` and ``high`` hold for all pairs of the snapshot's systems at once with probability ``level``. They are None, with
+    a reason, if the snapshot has no interval for this pair.
+    """
+
+    submission: int
+    baseline: int
+    snapshot: int
+    criterion: str
+    estimate: float | None
+    low: float | None
+    high: float | None
+    level: float
+    method: str
+    unit: str
+    systems: int
+    reason: str = ""
+
+
+def stored_differences(
+    systems: Sequence[Any], differences: Any, *, unit: str = POINTS, scale: float = 1.0
+) -> dict[str, Any] | None:
+    """Return the intervals of all pairs as JSON: for each system, its distance from the first, and half widths to those before it.
+
+    ``differences``: the ``SimultaneousDifferences`` of these systems; ``scale`` brings them into the unit. Half widths are enough, because each interval has the
+    difference of two distances in its middle; whole tables would be six times as large.
+    """
+    if differences is None:
+        return None
+    halves = scale * (differences.high - differences.low) / 2
+    return {
+        "level": differences.level,
+        "method": METHOD,
+        "unit": unit,
+        "systems": [int(system) for system in systems],
+        "from_first": [float(distance) for distance in scale * differences.estimates[:, 0]],
+        "half_widths": [
+            [float(half) if known else None for half, known in zip(row[:n], decidable[:n], strict=True)]
+            for n, (row, decidable) in enumerate(zip(halves, differences.decidable, strict=True))
+        ],
+    }
+
+
+def compare_submissions(snapshot: BoardSnapshot, submission: int, baseline: int) -> Comparison:
+    """Return the stored comparison of two submissions of a snapshot. Raise ActionRefused if one of them has no row."""
+    result = snapshot.result
+    scored = {row["submission"] for row in result["rows"]}
+    for number in (submission, baseline):
+        if number not in scored:
+            raise ActionRefused(f"Snapshot {snapshot.number} has no score of submission {number}. Choose a scored one.")
+    overall = result["criteria"][0]["key"]
+    table = result["tables"][overall]
+    stored = table.get("differences") or {"systems": []}
+    places = {number: place for place, number in enumerate(stored["systems"])}
+    estimate: float | None = None
+    half: float | None = None
+    reason = table.get("reason", "")
+    if submission in places and baseline in places and submission != baseline:
+        one, other = places[submission], places[baseline]
+        estimate = stored["from_first"][one] - stored["from_first"][other]
+        half = stored["half_widths"][max(one, other)][min(one, other)]
+        reason = "" if half is not None else "the difference does not vary"
+    elif len(places) > 1:
+        reason = (
+            "no anchor puts both on one scale" if submission != baseline else "a submission has no baseline in itself"
+        )
+    return Comparison(
+        submission=submission,
+        baseline=baseline,
+        snapshot=snapshot.number,
+        criterion=overall,
+        estimate=estimate,
+        low=None if estimate is None or half is None else estimate - half,
+        high=None if estimate is None or half is None else estimate + half,
+        level=stored.get("level", result["level"]),
+        method=METHOD,
+        unit=stored.get("unit", POINTS),
+        systems=len(places),
+        reason=reason or ("the snapshot has no interval for this pair" if half is None else ""),
+    )
+
+
+# The numbers of a Bradley-Terry board: ratings from preferences, with ties, style control and categories.
+
 
 LEVEL = 0.95
 ALPHA = 0.05
@@ -41,7 +136,7 @@ def add_preferences(
     ``estimate`` is the chance to win against the average system of the board, in percent; ``rating`` the same in points, 1000 for
     the average. ``styles``: those of ``read_styles``, if the board controls for style.
     """
-    from analysis.stats import davidson
+    from analysis.stats import vote_ratings
 
     if rows.empty:
         return {"status": "no_data", "reason": "no answer to analyse", "equating": None}
@@ -59,7 +154,7 @@ def add_preferences(
         "ties": "davidson" if is_about_outputs(board.template) else "half",
     }
     arguments = (first, second, rows["value"].to_numpy(float), rows["annotator"].to_numpy())
-    found = davidson.paired_ratings(*arguments, **options)
+    found = vote_ratings.paired_ratings(*arguments, **options)
     for place, number in enumerate(systems):
         own = (first == place) | (second == place)
         row = by_number.setdefault(number, {"submission": number, "scores": {}})
@@ -177,13 +272,13 @@ def _by_category(
     rows: "DataFrame", systems: list[int], arguments: tuple[Any, ...], options: dict[str, Any]
 ) -> dict[str, list[dict[str, Any]]]:
     """Return the ratings within each domain of prompts, if there are several. Each domain holds at its level by itself."""
-    from analysis.stats import davidson
+    from analysis.stats import vote_ratings
 
     categories = rows["domain"].fillna("").astype(str)
     if categories.nunique() < 2:
         return {}
     first, second, outcomes, people = arguments
-    found = davidson.paired_ratings_by_category(first, second, outcomes, people, categories.to_numpy(), **options)
+    found = vote_ratings.paired_ratings_by_category(first, second, outcomes, people, categories.to_numpy(), **options)
     return {
         str(name): [
             {"submission": number, **rating_fields(one, place)}

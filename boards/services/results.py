@@ -18,9 +18,14 @@ from .checks import (
     renewed_samples,
     sensitivity_of_first_place,
 )
-from .comparisons import stored_differences
 from .paper_studies import double_labels, paper_studies
-from .preferences import add_preferences, audit_of_preferences, read_styles, sensitivity_of_preferences
+from .preferences import (
+    add_preferences,
+    audit_of_preferences,
+    read_styles,
+    sensitivity_of_preferences,
+    stored_differences,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -193,11 +198,11 @@ def _of_one_round(rows: "DataFrame", is_new_prompts: bool, rng: "np.random.Gener
 def _equated(
     rows: "DataFrame", is_new_prompts: bool, rng: "np.random.Generator", samples: Samples | None
 ) -> dict[str, Any]:
-    from analysis.stats import leaderboard
+    from analysis.stats import board_rounds
 
     counted, sample_of_row = count_in_samples(rows, samples)
     values, systems, prompts, people = answer_arrays(counted)
-    found = leaderboard.equated_scores(
+    found = board_rounds.equated_scores(
         values,
         systems,
         prompts,
@@ -270,12 +275,12 @@ def tested_fields(estimate: "Estimate") -> dict[str, Any]:
 
 def _paper_scores(rows: "DataFrame", rng: "np.random.Generator") -> dict[int, dict[str, Any]]:
     """Return the scores as in the paper: the mean of all answers, and the percentile bootstrap over them."""
-    from analysis.stats import leaderboard
+    from analysis.stats import board_scores
 
     found = {}
     for system in rows["system"].unique().tolist():
         values, _, prompts, people = answer_arrays(rows[rows["system"] == system])
-        score = leaderboard.system_score_in_points(
+        score = board_scores.system_score_in_points(
             values, prompts, people, rng=rng, mode="paper", level=LEVEL, resamples=RESAMPLES
         )
         found[int(system)] = estimate_fields(score)

@@ -1,27 +1,365 @@
-"""Open rounds: clone the template, add outputs, launch; close rounds that are complete."""
+"""The samples of a board: the prompts that rounds score and submissions answer, and the renewal of a share of them."""
 
+import math
 import secrets
-from collections.abc import Callable
-from datetime import datetime
+from collections import Counter
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from operator import itemgetter
+from zoneinfo import ZoneInfo
 
+from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import Count, Max, Q, Sum
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from analysis.metrics.scoring import SCORERS
-from analysis.metrics.scoring.rows import scored_sections
+from analysis.metrics.scoring.rows import board_kind, scored_sections
 from annotators.places.monitor import progress_by_study
 from annotators.recruitment.link_copies import copy_links
 from boards.access import BoardAction, check_permission_or_404
-from boards.models import Board, BoardRound, RoundEntry, Submission, SubmittedOutput
-from boards.models.names import lookalike_key, numbered_name
+from boards.models import (
+    Board,
+    BoardRound,
+    BoardSample,
+    RoundEntry,
+    Submission,
+    SubmittedOutput,
+    lookalike_key,
+    numbered_name,
+)
 from studies.access import replace_member_roles
-from studies.models import ArmSystem, Job, Output, Study, System, audit
+from studies.design.seeds import seeded_random
+from studies.design.serialization import canonical_json, serialize_design, sha256_of
+from studies.models import ArmSystem, Item, Job, Output, Section, Study, System, audit
+from studies.models.fields import new_seed
+from studies.protocols import REGISTRY
 from studies.services import drafts, jobs, lifecycle
 from studies.services.copying import clone_study
 from studies.services.lifecycle import ActionRefused
 
-from .planning import is_due, plan_round, refuse_unless_ready
+
+@dataclass(frozen=True, slots=True)
+class RoundSample:
+    """The prompts of a round. ``previous``: in the first round of a renewed sample, the sample before it, which it scores as well."""
+
+    sample: BoardSample
+    previous: BoardSample | None = None
+
+    @property
+    def keys(self) -> list[str]:
+        before = self.previous.keys if self.previous else []
+        return sorted({*self.sample.keys, *before})
+
+    @property
+    def renewed(self) -> frozenset[str]:
+        return frozenset(self.sample.keys) - frozenset(self.previous.keys) if self.previous else frozenset()
+
+
+def sampleable_keys(template: Study) -> list[str]:
+    """Return the keys of prompts that rounds can show: no practice item shows them, and each system of the template has an output."""
+    by_hand = template.items.filter(kind__in=[Item.Kind.PRACTICE])
+    prompts = template.prompts.exclude(pk__in=by_hand.values("prompt"))
+    for system in template.systems.judged():
+        prompts = prompts.filter(outputs__system=system)
+    return sorted(set(prompts.order_by().values_list("key", flat=True)))
+
+
+def draw_first_sample(board: Board, by) -> BoardSample:
+    """Draw the subsample with the board's seed."""
+    keys = sampleable_keys(board.template)
+    chosen = sorted(seeded_random(board.seed, "board", "subsample").sample(keys, board.sample_size or len(keys)))
+    return BoardSample.objects.create(board=board, number=1, keys=chosen, seed=board.seed, by=by)
+
+
+def next_round_sample(board: Board) -> RoundSample | None:
+    """Return the prompts of the next round; None before the board is opened."""
+    samples = list(board.samples.order_by("-number")[:2])
+    if not samples:
+        return None
+    newest = samples[0]
+    # A round that is not launched can still be cancelled, and the next one must link the samples then.
+    is_scored = newest.rounds.filter(launched_at__isnull=False).exists()
+    return RoundSample(newest, samples[1] if len(samples) > 1 and not is_scored else None)
+
+
+def samples_of_rounds(board: Board) -> dict[int, RoundSample]:
+    """Return the prompts of each round that is not cancelled, by its number."""
+    samples = {one.number: one for one in board.samples.all()}
+    found, seen = dict[int, RoundSample](), set[int]()
+    rounds = BoardRound.objects.filter(board=board, cancelled_at=None).order_by("number")
+    for number, sample in rounds.values_list("number", "sample__number"):
+        found[number] = RoundSample(samples[sample], None if sample in seen else samples.get(sample - 1))
+        seen.add(sample)
+    return found
+
+
+def waiting_submissions(board: Board):
+    """Return the submissions that no round has scored or will score, oldest first."""
+    rounds = BoardRound.objects.filter(board=board, cancelled_at=None)
+    submissions = board.submissions.filter(withdrawn_at=None, team__isnull=False)
+    return submissions.exclude(entries__round__in=rounds).order_by("number")
+
+
+def keys_to_answer(board: Board) -> list[str]:
+    """Return the prompts that a submission answers now: those of the next round."""
+    found = next_round_sample(board)
+    return found.keys if found else []
+
+
+def find_complete(submissions: Collection[Submission], keys: Collection[str]) -> set[int]:
+    """Return which of the submissions answer all these prompts. Systems of the template answer all."""
+    sent = [one.pk for one in submissions if one.team_id is not None]
+    outputs = SubmittedOutput.objects.filter(submission__in=sent, prompt_key__in=list(keys))
+    counts = dict(outputs.order_by().values_list("submission").annotate(n=Count("pk")))
+    return {one.pk for one in submissions if one.team_id is None or counts.get(one.pk, 0) == len(keys)}
+
+
+# Renewal
+
+
+def find_renewal_problem(board: Board) -> str:
+    """Return why no share of the sample can be renewed now, or ''."""
+    if board.state != Board.State.OPEN:
+        return f"The board is {board.state}. Only the sample of an open board can be renewed."
+    if board_kind(board.template) == "preferences":
+        return "Ratings from preferences hold for exactly these prompts, so the sample cannot be renewed. Make another board."
+    if board.population != Board.Population.PROMPTS:
+        return "Scores of this board hold for exactly its prompts, so the sample cannot be renewed. Make another board."
+    rounds = BoardRound.objects.filter(board=board, cancelled_at=None)
+    if rounds.exclude(study__state=Study.State.CLOSED).exists():
+        return "A round is running. Wait until it is closed, or cancel it, and renew the sample then."
+    newest = board.samples.order_by("-number").first()
+    if newest is None or not rounds.filter(sample=newest).exists():
+        return "No round has scored the current sample yet. Open a round first, so that the samples can be linked."
+    if waiting_submissions(board).exists():
+        return "Submissions wait that answer only the current sample. Open a round for them first, and renew the sample then."
+    if not unused_keys(board):
+        return "All prompts of the template were in the sample, so none can be renewed. Make another board."
+    return ""
+
+
+def unused_keys(board: Board) -> list[str]:
+    """Return the prompts of the template that no sample of the board has had."""
+    used = {key for keys in board.samples.values_list("keys", flat=True) for key in keys}
+    return [key for key in sampleable_keys(board.template) if key not in used]
+
+
+@transaction.atomic
+def renew_sample(board: Board, by, share: Decimal, *, after: int | None = None) -> BoardSample:
+    """Replace a share of the board's prompts by unused ones of the template, drawn with a new seed.
+
+    The next round scores both samples, so that scores before and after are linked. Later rounds score only the new one.
+    ``after``: the number of the sample that the caller saw. If it has a successor, that one is returned, and nothing is drawn.
+    Raise ValidationError for a share that cannot be, and ActionRefused if the board cannot be renewed now.
+    """
+    check_permission_or_404(by, BoardAction.EDIT, board)
+    board = Board.objects.select_for_update(no_key=True, of=("self",)).select_related("template").get(pk=board.pk)
+    newest = board.samples.order_by("-number").first()
+    if after is not None and newest is not None and newest.number > after:
+        return newest
+    if not 0 < share < 1:
+        raise ValidationError({"share": "This share is not between 0 and 1. Enter a number such as 0.25."})
+    problem = find_renewal_problem(board)
+    if problem or newest is None:
+        raise ActionRefused(problem)
+    n = min(len(newest.keys) - 1, round(share * len(newest.keys)))
+    if n < 1:
+        raise ValidationError({"share": "This share of the sample is less than one prompt. Enter a larger share."})
+    unused = unused_keys(board)
+    if n > len(unused):
+        text = f"{n} new prompts are needed, but only {len(unused)} of the template are unused. Enter a smaller share."
+        raise ValidationError({"share": text})
+    seed = new_seed()
+    draw = seeded_random(seed, "board", "renewal")
+    retired = set(draw.sample(sorted(newest.keys), n))
+    keys = sorted((set(newest.keys) - retired) | set(draw.sample(unused, n)))
+    made = BoardSample.objects.create(
+        board=board, number=newest.number + 1, keys=keys, seed=seed, share=Decimal(share), by=by
+    )
+    audit.record("renew sample of board", by=by, board=board.slug, sample=made.number, seed=seed, prompts=n)
+    made.refresh_from_db()
+    return made
+
+
+# Decide which submissions the next round scores, what it costs, and when it opens.
+
+
+ZERO = Decimal(0)
+
+
+def template_sha256(template: Study) -> str:
+    """Return the hash of a template's design. The target and its plan are left out, because each round has its own."""
+    design = serialize_design(template)
+    design.pop("size_plan", None)
+    design["study"] = {
+        name: value for name, value in design["study"].items() if name not in ("target_n", "target_cap", "seed")
+    }
+    return sha256_of(canonical_json(design))
+
+
+def refuse_unless_ready(board: Board) -> None:
+    if board.state != Board.State.OPEN:
+        raise ActionRefused(
+            f"The board is {board.state}, so no round can open. "
+            + ("Open the board first." if board.state == Board.State.DRAFT else "Make another board.")
+        )
+    if template_sha256(board.template) != board.design_sha256:
+        raise ActionRefused(
+            "The template has changed since the board was opened, and scores of its rounds would not be comparable. "
+            "Undo the change, or make another board."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RoundPlan:
+    """The next round: its submissions, its anchors, its places for annotators, its cost without panels' fees, and its prompts.
+
+    ``n_waiting``: submissions that wait, with those that this round leaves for later. ``refusal``: why no round can open now;
+    then ``submissions`` is empty.
+    """
+
+    submissions: tuple[Submission, ...]
+    anchors: tuple[Submission, ...]
+    places: int
+    cost: Decimal
+    n_waiting: int
+    sample: RoundSample | None
+    refusal: str = ""
+
+
+def plan_round(board: Board, *, now: datetime | None = None) -> RoundPlan:
+    """Return the next round as it would open now. Teams take turns, as far as the budget allows."""
+    in_turns = waiting_in_turns(board)
+    waiting, n_waiting = in_turns[: board.max_submissions_per_round], len(in_turns)
+    sample = next_round_sample(board)
+    if sample is None or not waiting:
+        return _no_round(0, "No submission waits for a round.")
+    # A submission that waits is not scored yet, so it comes in as a new one even if it is an anchor.
+    anchors = list(
+        board.submissions.filter(is_anchor=True, withdrawn_at=None)
+        .exclude(pk__in=waiting_submissions(board).order_by().values("pk"))
+        .annotate(n_rounds=Count("entries", filter=Q(entries__round__cancelled_at=None)))
+        .order_by("n_rounds", "number")
+    )
+    fixed = [anchor for anchor in anchors if anchor.team_id is None]
+    # A study shows only prompts that all its systems answer, so an anchor of an earlier sample drops out.
+    complete = find_complete(anchors, sample.keys)
+    named = [anchor for anchor in anchors if anchor.team_id is not None and anchor.pk in complete]
+    spent = month_cost(board, now=now)
+    refusal = ""
+    for n in range(len(waiting), 0, -1):
+        chosen = [*fixed, *named[: max(0, anchors_needed(board, n) - len(fixed))]]
+        places = places_of_round(board, n + len(chosen), len(sample.keys))
+        cost = places * reward_of_place(board)
+        refusal = refusal_of_budget(board, cost, n, spent)
+        if not refusal:
+            return RoundPlan(tuple(waiting[:n]), tuple(chosen), places, cost, n_waiting, sample)
+    return _no_round(n_waiting, refusal)
+
+
+def waiting_in_turns(board: Board) -> list[Submission]:
+    """Return the waiting submissions as rounds take them: one of each team in turn, and of a team the oldest first.
+
+    A team whose last new submission was in an earlier round, or in none, comes first, so that a large board reaches every team.
+    """
+    new = RoundEntry.objects.filter(round__board=board, round__cancelled_at=None, is_new=True)
+    last_round = dict(new.order_by().values_list("submission__team").annotate(last=Max("round__number")))
+    turns = Counter[int | None]()
+    keyed = []
+    for one in waiting_submissions(board):
+        keyed.append((turns[one.team_id], last_round.get(one.team_id, 0), one.number, one))
+        turns[one.team_id] += 1
+    return [one for *_, one in sorted(keyed, key=itemgetter(0, 1, 2))]
+
+
+def _no_round(n_waiting: int, refusal: str) -> RoundPlan:
+    return RoundPlan((), (), 0, ZERO, n_waiting, None, refusal)
+
+
+def anchors_needed(board: Board, n_submissions: int) -> int:
+    """Return how many anchors give the declared share of all systems in a round with this many new submissions."""
+    share = float(board.anchor_share)
+    return math.ceil(share * n_submissions / (1 - share) - 1e-9)
+
+
+def reward_of_place(board: Board) -> Decimal:
+    """Return the highest reward for one batch, of any arm."""
+    arms = board.template.arms.exclude(reward=None).values_list("reward", flat=True)
+    return max([board.template.reward or ZERO, *arms])
+
+
+def places_of_round(board: Board, n_systems: int, n_prompts: int) -> int:
+    """Return the places with which each output gets the declared number of labels in each live section."""
+    template = board.template
+    needed = 1
+    sections = template.sections.filter(purpose=Section.Purpose.LIVE, reuses=None, m__gte=1, protocol__in=SCORERS)
+    n_references = template.systems.filter(reference=System.Reference.ORDINARY).count()
+    for section in sections:
+        settings = REGISTRY[section.protocol].cleaned_settings(section)
+        per_prompt = SCORERS[section.protocol].items_per_prompt(settings, n_systems, n_references)
+        items = per_prompt * n_prompts * labels_per_output(board)
+        needed = max(needed, math.ceil(items / section.m))
+    per_batch = template.annotators_per_batch
+    return math.ceil(needed / per_batch) * per_batch
+
+
+def labels_per_output(board: Board) -> float:
+    """Return the mean number of labels of an output, with the declared share of second labels."""
+    return board.labels_per_output if board.labels_per_output > 1 else 1 + float(board.double_label_share)
+
+
+def refusal_of_budget(board: Board, cost: Decimal, n_submissions: int, spent: Decimal) -> str:
+    """Return why the budget does not allow a round, or ''."""
+    currency = board.template.currency
+    limit = board.budget_per_submission
+    if limit is not None and cost > limit * n_submissions:
+        return (
+            f"A submission would cost {cost / n_submissions:.2f} {currency}, more than the budget of {limit:.2f} per submission. "
+            "Raise the budget, or ask for fewer labels."
+        )
+    limit = board.budget_per_month
+    if limit is not None and spent + cost > limit:
+        return (
+            f"The round would cost {cost:.2f} {currency}, and {spent:.2f} of this month's budget of {limit:.2f} are spent. "
+            "Wait for the next month, or raise the budget."
+        )
+    return ""
+
+
+def month_cost(board: Board, *, now: datetime | None = None) -> Decimal:
+    """Return the expected cost of the rounds that opened in this calendar month, in the board's time zone."""
+    local = (now or timezone.now()).astimezone(ZoneInfo(board.time_zone))
+    start = local.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    rounds = BoardRound.objects.filter(board=board, cancelled_at=None, planned_at__gte=start)
+    return rounds.aggregate(cost=Sum("expected_cost"))["cost"] or ZERO
+
+
+def next_launch_at(board: Board, *, now: datetime | None = None) -> datetime | None:
+    """Return the beginning of the launch window that is open now or comes next; None if rounds do not open by themselves."""
+    if not board.opens_by_itself or not board.launch_days:
+        return None
+    local = (now or timezone.now()).astimezone(ZoneInfo(board.time_zone))
+    last = BoardRound.objects.filter(board=board).order_by("-planned_at").values_list("planned_at", flat=True).first()
+    for days in range(8):
+        day = (local + timedelta(days=days)).replace(hour=board.launch_hour, minute=0, second=0, microsecond=0)
+        is_used = last is not None and last >= day
+        if day.weekday() in board.launch_days and not is_used and (days or day.date() == local.date()):
+            return day
+    return None
+
+
+def is_due(board: Board, *, now: datetime | None = None) -> bool:
+    """Return whether the launch window is open and no round has opened in it yet. The window ends with its day."""
+    begins = next_launch_at(board, now=now)
+    return begins is not None and begins <= (now or timezone.now())
+
+
+# Open rounds: clone the template, add outputs, launch; close rounds that are complete.
+
 
 KIND = "board_round"
 Progress = Callable[..., object]

@@ -11,15 +11,14 @@ from django.db.models import Max, QuerySet
 from django.db.models.functions import Now
 from django.utils.text import capfirst
 
-from boards.models import Board, Submission, SubmittedOutput, Team
-from boards.models.names import is_reserved, lookalike_key, numbered_name
+from boards.models import Board, Submission, SubmittedOutput, Team, is_reserved, lookalike_key, numbered_name
 from studies.models import audit
 from studies.services.lifecycle import ActionRefused
 from studies.stimuli.rows import TableLimits, TableProblems, read_rows
 from studies.stimuli.texts import TextRefused, clean_name, clean_text, is_blank
 
-from .limits import refuse_over_limits
-from .samples import keys_to_answer
+from .boards import refuse_over_limits
+from .rounds import keys_to_answer
 
 COLUMNS = ("prompt", "output", "empty")
 MAX_FILE_BYTES = 64 * 1024 * 1024

@@ -11,7 +11,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from analysis.report.latex import escape_latex
+from analysis.report.plots import escape_latex
 from boards.services.snapshots import public_result
 from studies.stimuli.spreadsheet import formula_safe_csv_text
 

@@ -3,8 +3,7 @@
 from django import forms
 from django.contrib.auth import get_user_model
 
-from boards.models import Board, BoardMember
-from boards.models.board import WEEKDAYS
+from boards.models import WEEKDAYS, Board, BoardMember
 from boards.services.boards import CHANGEABLE_WHEN_OPEN
 from studies.access import Action, filter_allowed
 from studies.models import Study

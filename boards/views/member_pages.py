@@ -18,7 +18,7 @@ from analysis.metrics.scoring.rows import is_about_outputs
 from boards import access
 from boards.access import BoardAction, get_board
 from boards.models import Board, BoardRound, BoardSample, Submission, Team
-from boards.services import boards, bundles, metric_tables, planning, rounds, samples, snapshots
+from boards.services import boards, bundles, metric_tables, rounds, snapshots
 from studies.access import Action
 from studies.access import check_permission_or_404 as check_study_permission_or_404
 from studies.models import Job
@@ -79,10 +79,10 @@ def _samples_with_new_prompts(board: Board) -> list[tuple[BoardSample, int]]:
     return rows[::-1]
 
 
-def _anchors_left_out(board: Board, plan: planning.RoundPlan) -> list[str]:
+def _anchors_left_out(board: Board, plan: rounds.RoundPlan) -> list[str]:
     """Return the names of the anchors that the next round does not score."""
     planned = {one.pk for one in (*plan.anchors, *plan.submissions)}
-    waiting = samples.waiting_submissions(board).order_by().values("pk")
+    waiting = rounds.waiting_submissions(board).order_by().values("pk")
     anchors = board.submissions.filter(is_anchor=True, withdrawn_at=None).exclude(pk__in=waiting)
     return [one.name for one in anchors.order_by("number") if one.pk not in planned]
 
@@ -100,19 +100,19 @@ def manage_page(request: HttpRequest, slug: str) -> HttpResponse:
     last = jobs_of_board.first()
     is_open = board.state == Board.State.OPEN
     chosen_metrics = metric_tables.last_names(board) or ()
-    plan = planning.plan_round(board) if is_open else None
+    plan = rounds.plan_round(board) if is_open else None
     all_rounds = board.rounds.select_related("study").annotate(n_systems=Count("entries")).order_by("-number")
     may_run = access.is_allowed(request.user, BoardAction.RUN, board)
     context = {
         "board": board,
         "may": {action.name.lower(): access.is_allowed(request.user, action, board) for action in BoardAction},
         "problems": boards.find_opening_problems(board) if board.state == Board.State.DRAFT else (),
-        "is_template_changed": is_open and planning.template_sha256(board.template) != board.design_sha256,
+        "is_template_changed": is_open and rounds.template_sha256(board.template) != board.design_sha256,
         "plan": plan,
         "anchors_left_out": _anchors_left_out(board, plan) if plan and plan.submissions else (),
-        "next_launch": planning.next_launch_at(board) if is_open else None,
-        "month_cost": planning.month_cost(board),
-        "waiting": samples.waiting_submissions(board).select_related("team"),
+        "next_launch": rounds.next_launch_at(board) if is_open else None,
+        "month_cost": rounds.month_cost(board),
+        "waiting": rounds.waiting_submissions(board).select_related("team"),
         "rounds": all_rounds,
         "has_cancellable": may_run and any(not (one.launched_at or one.cancelled_at) for one in all_rounds),
         "scored": board.submissions.filter(entries__round__cancelled_at=None, entries__isnull=False)
@@ -133,8 +133,8 @@ def manage_page(request: HttpRequest, slug: str) -> HttpResponse:
         "team_form": TeamForm(),
         "token": uuid.uuid4().hex,
         "samples": _samples_with_new_prompts(board),
-        "n_unused": len(samples.unused_keys(board)) if is_open else 0,
-        "renewal_problem": samples.find_renewal_problem(board) if is_open else "",
+        "n_unused": len(rounds.unused_keys(board)) if is_open else 0,
+        "renewal_problem": rounds.find_renewal_problem(board) if is_open else "",
     }
     return render(request, "boards/manage.html", context)
 
@@ -206,7 +206,7 @@ def renew_sample(request, slug) -> HttpResponse:
 
     def renew() -> None:
         try:
-            samples.renew_sample(board, request.user, form.cleaned_data["share"], after=form.cleaned_data["after"])
+            rounds.renew_sample(board, request.user, form.cleaned_data["share"], after=form.cleaned_data["after"])
         except ValidationError as refused:
             raise ActionRefused(" ".join(refused.messages)) from None
 

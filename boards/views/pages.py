@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 
 from boards.access import boards_of, get_visible_board
 from boards.models import Board
-from boards.services.status import public_draws
+from boards.services.snapshots import public_draws
 from studies.stimuli.markdown import render_markdown
 
 from . import figures, sentences, table

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from analysis.protocols.blocks import apa
+from analysis.protocols.blocks import cells
 from boards.models import Board
 
 from .table import signed
@@ -32,7 +32,7 @@ def counted(n: int, noun: str, plural: str = "") -> str:
 
 def population_sentence(result: Mapping[str, Any]) -> str:
     """Return what the scores are about: people, and prompts or groups of them."""
-    from analysis.stats.clusters import TOO_FEW_ITEMS
+    from analysis.stats.cluster_variances import TOO_FEW_ITEMS
 
     sample = result["sample"]
     n = counted(sample["prompts"], "prompt")
@@ -79,7 +79,7 @@ def pvalue_text(pvalue: float) -> str:
     >>> pvalue_text(0.0004), pvalue_text(0.042), pvalue_text(0.0502), pvalue_text(1)
     ('p < .001', 'p = .042', 'p = .0502', 'p > .999')
     """
-    return apa.format_equation("p", apa.format_pvalue(pvalue, ALPHA))
+    return cells.format_equation("p", cells.format_pvalue(pvalue, ALPHA))
 
 
 def _round_text(label: Any) -> str:
@@ -97,7 +97,7 @@ def _offset(one: Mapping[str, Any]) -> str:
         return (
             f"Scores on sample {one['sample']} cannot be compared with earlier ones: {one.get('reason') or 'no link'}."
         )
-    digits = apa.digits_to_distinguish([one["low"], one["high"]], 1, [0.0])
+    digits = cells.digits_to_distinguish([one["low"], one["high"]], 1, [0.0])
     numbers = f"(interval {signed(one['low'], digits)} to {signed(one['high'], digits)}). The scores shown are corrected for this."
     if one["low"] <= 0 <= one["high"]:
         return (

@@ -11,8 +11,7 @@ from django.http import Http404, HttpRequest
 
 from boards.access import get_visible_board
 from boards.models import Board, BoardSnapshot
-from boards.services.snapshots import public_facts
-from boards.services.status import public_draws, scored_withdrawals
+from boards.services.snapshots import public_draws, public_facts, scored_withdrawals
 
 # For functions of a ``Shown``: a process keeps what they return. A page of 200 systems has about 100 KB.
 kept = lru_cache(maxsize=32)

@@ -15,12 +15,18 @@ from django.urls import reverse
 from django.views.decorators.csrf import csrf_exempt
 
 from boards.access import find_team
-from boards.models import Submission, Team
-from boards.models.names import numbered_name
+from boards.models import Submission, Team, numbered_name
 from boards.services import images, submissions
-from boards.services.prompt_images import has_prompt_images, write_prompts_archive
-from boards.services.samples import keys_to_answer
-from boards.services.status import PROMPT_COLUMNS, SCORED, WITHDRAWN, find_statuses, newest_snapshot, prompts_to_answer
+from boards.services.images import has_prompt_images, write_prompts_archive
+from boards.services.rounds import keys_to_answer
+from boards.services.snapshots import (
+    PROMPT_COLUMNS,
+    SCORED,
+    WITHDRAWN,
+    find_statuses,
+    newest_snapshot,
+    prompts_to_answer,
+)
 from boards.services.submissions import MAX_FILE_BYTES, SubmissionRefused
 from studies.imports.tables.uploads import MAX_BYTES as MAX_ARCHIVE_BYTES
 from studies.models import Job

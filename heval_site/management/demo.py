@@ -11,11 +11,12 @@ from annotators.models import Recruitment
 from studies.models import Contrast, ExclusionRule, Output, Prompt, Question, Section, Study, System
 from studies.services import drafts, lifecycle
 
+from . import demo_texts
 from .demo_judges import store_demo_judges
-from .demo_texts import SYSTEMS, load_demo_texts, study_texts
+from .demo_texts import SYSTEMS, load_demo_texts
 
-FINISHED_TITLE = study_texts.TITLE
-OPEN_TITLE = f"{study_texts.TITLE} (open)"
+FINISHED_TITLE = demo_texts.TITLE
+OPEN_TITLE = f"{demo_texts.TITLE} (open)"
 ROBOT_COUNT = 24
 # The robots' preference for each writer, in log-odds, worst first: the known truth that the report should find.
 STRENGTHS = (0.0, 0.7, 1.2, 1.9, 3.0)
@@ -82,13 +83,13 @@ def _create_draft(user, title: str, target_n: int) -> Study:
     """Define the study as a researcher would in the admin."""
     study = Study(
         title=title,
-        public_title=study_texts.PUBLIC_TITLE,
+        public_title=demo_texts.PUBLIC_TITLE,
         seed=20261121,
-        purpose=study_texts.PURPOSE,
-        instructions=study_texts.INSTRUCTIONS,
-        consent=study_texts.consent_text(),
-        debriefing=study_texts.DEBRIEFING,
-        content_warning=study_texts.CONTENT_WARNING,
+        purpose=demo_texts.PURPOSE,
+        instructions=demo_texts.INSTRUCTIONS,
+        consent=demo_texts.consent_text(),
+        debriefing=demo_texts.DEBRIEFING,
+        content_warning=demo_texts.CONTENT_WARNING,
         institution="heval demo",
         contact="research@example.org",
         retention="Answers without any identity are kept; ids of panels are erased 90 days after closing.",
@@ -123,14 +124,14 @@ def _add_stimuli(study: Study, systems: dict[str, System]) -> None:
 def _add_sections(study: Study, systems: dict[str, System]) -> None:
     screening = Section.objects.create(study=study, position=1, protocol="survey", purpose="screening", m=0)
     options = [
-        {"key": key, "label": label} | ({} if key in study_texts.SCREENING_PASSES else {"screens_out": True})
-        for key, label in study_texts.SCREENING_ANSWERS.items()
+        {"key": key, "label": label} | ({} if key in demo_texts.SCREENING_PASSES else {"screens_out": True})
+        for key, label in demo_texts.SCREENING_ANSWERS.items()
     ]
     Question.objects.create(
         section=screening,
         position=1,
         key="english",
-        text=study_texts.SCREENING_QUESTION,
+        text=demo_texts.SCREENING_QUESTION,
         scale={"kind": "choice", "options": options},
     )
     spa = Section.objects.create(
@@ -138,7 +139,7 @@ def _add_sections(study: Study, systems: dict[str, System]) -> None:
         position=2,
         protocol="spa",
         m=5,
-        settings={"noun": "writer", "explanation": study_texts.SPA_EXPLANATION},
+        settings={"noun": "writer", "explanation": demo_texts.SPA_EXPLANATION},
     )
     better = [(systems[y], systems[x]) for x, y in zip(SYSTEMS, SYSTEMS[1:], strict=False)]
     directed_pairs = [pair for x, y in better for pair in ((x, y), (y, x))]
@@ -147,7 +148,7 @@ def _add_sections(study: Study, systems: dict[str, System]) -> None:
             section=spa,
             position=n,
             key=f"{x.name}-{y.name}",
-            text=study_texts.SPA_QUESTION,
+            text=demo_texts.SPA_QUESTION,
             scale={"kind": "percent"},
             x=x,
             y=y,
@@ -170,15 +171,15 @@ def _add_sections(study: Study, systems: dict[str, System]) -> None:
         section=rating,
         position=1,
         key="quality",
-        text=study_texts.LIKERT_QUESTION,
-        scale={"kind": "likert", "labels": list(study_texts.LIKERT_LABELS)},
+        text=demo_texts.LIKERT_QUESTION,
+        scale={"kind": "likert", "labels": list(demo_texts.LIKERT_LABELS)},
     )
     closing = Section.objects.create(study=study, position=4, protocol="survey", m=0)
     Question.objects.create(
         section=closing,
         position=1,
         key="comment",
-        text=study_texts.CLOSING_QUESTION,
+        text=demo_texts.CLOSING_QUESTION,
         required=False,
         scale={"kind": "text"},
     )

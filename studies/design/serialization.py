@@ -50,7 +50,7 @@ CONTRAST_FIELDS = (
 # Fields that a comparison's line has only if they differ from this: designs that were frozen before they existed keep their hash.
 LATER_CONTRAST_FIELDS = {"population": "", "hypothesis": str(Contrast.Hypothesis.DIFFERENCE)}
 FAMILY_FIELDS = ("name", "adjustment", "after")
-# What a plan of the size promises, from the simulation of the planned size (analysis.stats.planning.SimulatedSize).
+# What a plan of the size promises, from the simulation of the planned size (analysis.stats.planning.study_plans.SimulatedSize).
 PROMISED = ("power", "power_error", "half_width", "half_width_error", "value", "population", "runs")
 
 

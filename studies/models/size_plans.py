@@ -30,7 +30,7 @@ class PilotFile(AppendOnlyModel):
     """What a file of answers says about how much people and prompts vary, for the plans of a draft. The answers are not stored.
 
     ``sha256``: of the file and of how it was read. ``name``: of the file. ``estimate``: as JSON
-    (`analysis.stats.planning.PilotEstimate`).
+    (`analysis.stats.planning.pilot_estimates.PilotEstimate`).
     """
 
     study = protected_foreign_key(Study, "pilot_files")
@@ -58,7 +58,7 @@ class StudyPilot(AppendOnlyModel):
     """What the answers of a study say about how much people and prompts vary, for the plans of other studies.
 
     ``sha256``: of the answers and of the version of the method. ``comparison``: the one whose answers are read. ``estimate``: as
-    JSON (`analysis.stats.planning.PilotEstimate`).
+    JSON (`analysis.stats.planning.pilot_estimates.PilotEstimate`).
     """
 
     study = protected_foreign_key(Study, "pilot_estimates")
@@ -82,7 +82,7 @@ class StudyPilot(AppendOnlyModel):
 class SizePlan(AppendOnlyModel):
     """A computed plan of a study's size. `Study.size_plan` is the one that the researcher chose.
 
-    ``inputs``: the size, the target, the variation, the pace and the prices (`analysis.stats.plan_inputs`, `plan_budget`).
+    ``inputs``: the size, the target, the variation, the pace and the prices (`analysis.stats.planning.inputs`, `plan_budget`).
     ``fingerprint``: sha256 of the inputs and of the version of the method, so that the same question is computed once.
     ``seed``: the seed of all simulations. ``result``: a `StudyPlan` with its budget, as JSON.
     """

@@ -8,12 +8,11 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from analysis.data.flat_rows.selection import annotator_pseudonym
-from analysis.data.test_answers import read_test_answers
+from analysis.data.flat_rows import annotator_pseudonym
+from analysis.data.rule_input import read_test_answers
 from analysis.exclusions.screening import SimpleSettings, count_by_annotator, fails_simple_rule
 from analysis.models import AnnotatorScreening
-from analysis.report.screening.rows import read_screened_study
-from analysis.report.screening.run import request_screening
+from analysis.report.screening.run import read_screened_study, request_screening
 from annotators.models import Appeal, Assignment, Barring, PanelOrder, Payment
 from annotators.participation.simulate import CrowdSettings, record_simulated_answers
 from annotators.pay import ledger

@@ -9,13 +9,20 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from analysis.data.flat_rows.selection import annotator_pseudonym
+from analysis.data.flat_rows import annotator_pseudonym
 from analysis.data.frames import responses_frame
 from analysis.models import AnnotatorScreening
 from analysis.report.build import build_report
-from analysis.report.screening.agreement import agreement_by_annotator, evidence_by_annotator, given_labels
-from analysis.report.screening.rows import AnnotatorRow, read_screened_study, sort_rows
-from analysis.report.screening.run import screen_annotators, submit_due_screenings
+from analysis.report.screening.run import (
+    AnnotatorRow,
+    agreement_by_annotator,
+    evidence_by_annotator,
+    given_labels,
+    read_screened_study,
+    screen_annotators,
+    sort_rows,
+    submit_due_screenings,
+)
 from annotators.models import Assignment
 from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from studies.models import Job, StudyMember

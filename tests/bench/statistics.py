@@ -27,13 +27,13 @@ from scipy import optimize, sparse, special
 from analysis.stats import (
     agreement,
     choice,
-    choice_simulation,
     davidson,
+    judge_assisted,
     leaderboard,
     mixture,
-    prediction_powered,
-    sequential,
     spa,
+    stopping_boundaries,
+    vote_ratings,
 )
 
 
@@ -174,7 +174,7 @@ def ratings_rows(rng, n, systems=400):
     first, second, won, people = votes_of_people(2, n, systems)
 
     def ours():
-        found = davidson.paired_ratings(first, second, won, people, n_systems=systems, rng=rng, ties="half")
+        found = vote_ratings.paired_ratings(first, second, won, people, n_systems=systems, rng=rng, ties="half")
         return np.array([[one.estimate, one.detail["se"]] for one in found.ratings])
 
     def by_rows():
@@ -249,14 +249,14 @@ def judge_rows(rng, prompts=500, systems=10, labelled=100, judges=4):
     yield Row(
         "people and judges, mean of all outputs",
         len(items),
-        lambda: prediction_powered.prediction_powered_mean(values, people, items, **options),
+        lambda: judge_assisted.prediction_powered_mean(values, people, items, **options),
         None,
         "",
     )
     yield Row(
         "people and judges, all pairs of 10 systems",
         len(items),
-        lambda: prediction_powered.prediction_powered_differences(values, people, items, systems=system, **options),
+        lambda: judge_assisted.prediction_powered_differences(values, people, items, systems=system, **options),
         None,
         "",
     )
@@ -298,10 +298,10 @@ def _table_3(rng):
         choice.Strategy("majority", workers=7),
         choice.Strategy("max_three"),
     ]
-    rule = sequential.hoeffding_boundaries(15_000, delta=0.001)
+    rule = stopping_boundaries.hoeffding_boundaries(15_000, delta=0.001)
     for difficulty in (0.25, 0.125, 0.0625):
         for strategy in strategies:
-            choice_simulation.simulate_effort_of_new_agents(difficulty, 15_000, strategy, rule=rule, runs=1000, rng=rng)
+            choice.simulate_effort_of_new_agents(difficulty, 15_000, strategy, rule=rule, runs=1000, rng=rng)
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ from annotators.models import Recruitment
 from annotators.participation.simulate import CrowdSettings, record_simulated_answers
 from boards import access
 from boards.models import Board, BoardMember
-from boards.services import boards, images, rounds, samples, submissions
+from boards.services import boards, images, rounds, submissions
 from studies.models import Question, Section
 from studies.protocols import REGISTRY
 from studies.services import jobs, lifecycle
@@ -113,7 +113,7 @@ def open_board(owner=None, template=None, **columns) -> Board:
 
 def outputs_file(board: Board, word: str = "tale", **changed: str | None) -> bytes:
     """JSON lines with one output for each prompt. ``changed`` replaces texts by key; None leaves the prompt out."""
-    texts = {key: f"A {word} about {key}." for key in samples.keys_to_answer(board)} | changed
+    texts = {key: f"A {word} about {key}." for key in rounds.keys_to_answer(board)} | changed
     rows = [{"prompt": key, "output": text} for key, text in texts.items() if text is not None]
     return "".join(json.dumps(row) + "\n" for row in rows).encode()
 

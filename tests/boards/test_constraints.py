@@ -19,7 +19,7 @@ from boards.models import (
     SubmittedOutput,
     Team,
 )
-from boards.services import rounds
+from boards.services import boards, rounds
 from studies.models import System
 from tests.boards import builders
 
@@ -98,7 +98,7 @@ CASES = {
 @pytest.fixture
 def world():
     board = builders.open_board()
-    builders.boards.create_board(Board(slug="draft", title="Draft", template=board.template), board.owner)
+    boards.create_board(Board(slug="draft", title="Draft", template=board.template), board.owner)
     team, _ = builders.team_of(board)
     submission = builders.submit(board, team, "good", request_token="first")
     one = rounds.create_round(board, board.owner)

@@ -8,7 +8,7 @@ from django.core.management.base import CommandError
 from django.utils import timezone
 
 from boards.models import Board, Submission
-from boards.services import limits, planning, rounds, submissions
+from boards.services import boards, rounds, submissions
 from tests.analysis.api.rest import Api
 from tests.boards import builders
 from tests.boards.api.rest import body
@@ -20,7 +20,7 @@ LIMITS = {
     "max_waiting_per_team": (409, lambda one: submissions.withdraw(one, by=None)),
     "max_daily_per_team": (
         429,
-        lambda one: Submission.objects.filter(pk=one.pk).update(received_at=timezone.now() - limits.DAY),
+        lambda one: Submission.objects.filter(pk=one.pk).update(received_at=timezone.now() - boards.DAY),
     ),
     "max_megabytes_per_team": (409, lambda one: Submission.objects.filter(pk=one.pk).update(n_bytes=0)),
 }
@@ -59,7 +59,7 @@ def test_a_team_over_a_limit_is_refused_and_others_are_not(name, by, client):
 
 
 def names(board):
-    return [one.name for one in planning.plan_round(board).submissions]
+    return [one.name for one in rounds.plan_round(board).submissions]
 
 
 def test_teams_take_turns_and_a_team_keeps_its_order():
@@ -95,7 +95,7 @@ def test_a_day_is_any_24_hours(monkeypatch, tmp_path):
     for name, hours in (("a", 25), ("b", 23), ("c", 1)):
         one = builders.submit(board, team, name)
         Submission.objects.filter(pk=one.pk).update(received_at=timezone.now() - timedelta(hours=hours))
-    with pytest.raises(limits.TooManyToday) as refused:
+    with pytest.raises(boards.TooManyToday) as refused:
         builders.submit(board, team, "d")
     monkeypatch.setenv("HEVAL_TOKEN", key)
     (tmp_path / "d.jsonl").write_bytes(builders.outputs_file(board, "d"))

@@ -13,7 +13,7 @@ from django.db.models import QuerySet
 
 from boards import access
 from boards.models import Board
-from boards.services import boards, images, metric_tables, rounds, samples, snapshots, submissions
+from boards.services import boards, images, metric_tables, rounds, snapshots, submissions
 from tests import ROOT
 from tests.boards import builders
 from tests.builders import user
@@ -115,7 +115,7 @@ def renew_sample():
     board = builders.open_board(sample_size=8)
     builders.submit(board, builders.team_of(board)[0], "good")
     builders.play_round(board)
-    return lambda: samples.renew_sample(board, board.owner, Decimal("0.50"))
+    return lambda: rounds.renew_sample(board, board.owner, Decimal("0.50"))
 
 
 # The function that takes the lock to a case that calls it.

@@ -7,7 +7,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
 from boards.models import Board, BoardRound
-from boards.services import samples
+from boards.services import rounds
 from tests import builders
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -48,4 +48,4 @@ def test_the_prompts_of_a_board_become_its_first_sample_and_those_of_its_rounds(
     assert (sample.number, sample.keys, sample.seed, sample.share) == (1, ["p000", "p002"], 5, None)
     assert (sample.at, sample.by) == (opened_at, owner)
     assert BoardRound.objects.get().sample == sample
-    assert samples.keys_to_answer(board) == ["p000", "p002"] and not draft.samples.exists()
+    assert rounds.keys_to_answer(board) == ["p000", "p002"] and not draft.samples.exists()

@@ -6,8 +6,7 @@ from django.core.management import call_command
 from django.db import IntegrityError, connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 
-from boards.models import Submission
-from boards.models.names import lookalike_key
+from boards.models import Submission, lookalike_key
 from boards.services import rounds, submissions
 from tests.analysis.api.rest import Api
 from tests.boards import builders

@@ -9,8 +9,7 @@ import pytest
 from annotators.participation.simulate import CrowdSettings
 from boards.models import BoardSnapshot
 from boards.services import snapshots
-from boards.services.comparisons import compare_submissions
-from boards.services.preferences import balanced_weights, style_differences, win_percent
+from boards.services.preferences import balanced_weights, compare_submissions, style_differences, win_percent
 from boards.services.results import compute_board_result
 from boards.views import sentences
 from studies.services.lifecycle import ActionRefused

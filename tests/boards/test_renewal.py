@@ -6,7 +6,7 @@ import pytest
 from django.core.exceptions import ValidationError
 
 from boards.models import BoardSample
-from boards.services import planning, rounds, samples, snapshots
+from boards.services import rounds, snapshots
 from boards.views import sentences
 from studies.models import Output
 from studies.models.guards import AppendOnlyViolation
@@ -35,17 +35,17 @@ def board():
 
 def test_the_next_round_scores_both_samples_and_later_rounds_only_the_new_one(board):
     first = board.samples.get()
-    renewed = samples.renew_sample(board, board.owner, SHARE)
+    renewed = rounds.renew_sample(board, board.owner, SHARE)
     assert renewed.number == 2 and renewed.seed != first.seed and renewed.by == board.owner
     assert len(renewed.keys) == 8 and len(set(renewed.keys) - set(first.keys)) == 2
     team = board.teams.get()
     builders.submit(board, team, "new")
-    plan = planning.plan_round(board)
+    plan = rounds.plan_round(board)
     # Human and new answer ten prompts with two labels each. Good answers only the first sample.
     assert plan.places == 7 and [one.name for one in plan.anchors] == ["human"]
     both = builders.play_round(board, STRENGTHS, seed=2)
     assert Output.objects.filter(system__study=both.study).count() == 20
-    assert samples.keys_to_answer(board) == renewed.keys
+    assert rounds.keys_to_answer(board) == renewed.keys
     builders.submit(board, team, "last")
     later = builders.play_round(board, STRENGTHS, seed=3)
     assert set(later.study.prompts.values_list("key", flat=True)) == set(renewed.keys)
@@ -71,7 +71,7 @@ def test_the_next_round_scores_both_samples_and_later_rounds_only_the_new_one(bo
 )
 def test_a_share_that_cannot_be_is_refused(board, share, words):
     with pytest.raises(ValidationError, match=words):
-        samples.renew_sample(board, board.owner, Decimal(share))
+        rounds.renew_sample(board, board.owner, Decimal(share))
     assert board.samples.count() == 1
 
 
@@ -79,16 +79,16 @@ def test_a_board_renews_only_between_rounds(board):
     team = board.teams.get()
     builders.submit(board, team, "middle")
     with pytest.raises(ActionRefused, match="Submissions wait"):
-        samples.renew_sample(board, board.owner, SHARE)
+        rounds.renew_sample(board, board.owner, SHARE)
     opened = rounds.open_round(board, board.owner)
     with pytest.raises(ActionRefused, match="A round is running"):
-        samples.renew_sample(board, board.owner, SHARE)
+        rounds.renew_sample(board, board.owner, SHARE)
     builders.finish(opened.study)
-    made = samples.renew_sample(board, board.owner, SHARE, after=1)
+    made = rounds.renew_sample(board, board.owner, SHARE, after=1)
     # A repeated request draws nothing.
-    assert samples.renew_sample(board, board.owner, SHARE, after=1) == made
+    assert rounds.renew_sample(board, board.owner, SHARE, after=1) == made
     with pytest.raises(ActionRefused, match="No round has scored"):
-        samples.renew_sample(board, board.owner, SHARE)
+        rounds.renew_sample(board, board.owner, SHARE)
 
 
 def test_a_sample_of_all_prompts_is_not_renewed_and_the_page_offers_nothing(client):
@@ -96,7 +96,7 @@ def test_a_sample_of_all_prompts_is_not_renewed_and_the_page_offers_nothing(clie
     builders.submit(board, builders.team_of(board)[0], "good")
     builders.play_round(board)
     with pytest.raises(ActionRefused, match="none can be renewed"):
-        samples.renew_sample(board, board.owner, SHARE)
+        rounds.renew_sample(board, board.owner, SHARE)
     client.force_login(board.owner)
     page = client.get(f"/boards/{board.slug}/manage/").content.decode()
     assert "none can be renewed" in page and "Renew the sample" not in page
@@ -108,7 +108,7 @@ def test_a_board_of_preferences_is_not_renewed():
     owner = user()
     board = builders.open_board(owner, builders.choice_template(owner), population="subsample", sample_size=8)
     with pytest.raises(ActionRefused, match="exactly these prompts"):
-        samples.renew_sample(board, owner, SHARE)
+        rounds.renew_sample(board, owner, SHARE)
 
 
 def test_a_sample_never_changes(board):

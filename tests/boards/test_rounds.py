@@ -9,7 +9,7 @@ from django.http import Http404
 
 from boards import access
 from boards.models import BoardRound, RoundEntry
-from boards.services import boards, planning, rounds, samples, snapshots, status, submissions
+from boards.services import boards, rounds, snapshots, submissions
 from studies.models import Study
 from studies.services.lifecycle import ActionRefused
 from tests.boards import builders
@@ -65,19 +65,19 @@ def test_links_are_copied_with_their_pay_and_a_new_address():
 def test_a_budget_per_submission_and_per_month():
     # 3 systems x 12 prompts x 2 labels on batches of 6: 12 places at 1.00.
     board = board_with("good", "weak", budget_per_submission=Decimal("5.00"))
-    assert "more than the budget of 5.00 per submission" in planning.plan_round(board).refusal
+    assert "more than the budget of 5.00 per submission" in rounds.plan_round(board).refusal
     boards.change_board(
         board, board.owner, {"budget_per_submission": Decimal("6.00"), "budget_per_month": Decimal("8.00")}
     )
     board.refresh_from_db()
     # Two submissions would cost 12, more than the month allows. One would cost 8, more than 6 for a submission.
-    assert planning.plan_round(board).refusal
+    assert rounds.plan_round(board).refusal
     boards.change_board(board, board.owner, {"budget_per_submission": Decimal("8.00")})
     board.refresh_from_db()
-    plan = planning.plan_round(board)
+    plan = rounds.plan_round(board)
     assert ([one.name for one in plan.submissions], plan.cost, plan.n_waiting) == (["good"], Decimal("8.00"), 2)
     rounds.open_round(board, board.owner)
-    assert "8.00 of this month's budget of 8.00 are spent" in planning.plan_round(board).refusal
+    assert "8.00 of this month's budget of 8.00 are spent" in rounds.plan_round(board).refusal
     with pytest.raises(ActionRefused, match="budget"):
         rounds.request_round(board, board.owner)
 
@@ -99,21 +99,21 @@ def test_a_month_of_the_budget_is_one_of_the_boards_time_zone(time_zone, now, is
     board = board_with("good", time_zone=time_zone)
     one = rounds.create_round(board, board.owner)
     BoardRound.objects.filter(pk=one.pk).update(planned_at=datetime(2026, 11, 30, 11, tzinfo=UTC))
-    assert planning.month_cost(board, now=now) == (one.expected_cost if is_spent else 0) and one.expected_cost > 0
+    assert rounds.month_cost(board, now=now) == (one.expected_cost if is_spent else 0) and one.expected_cost > 0
 
 
 def test_a_launch_window_opens_once_a_day():
     board = board_with("good", opens_by_itself=True, launch_weekdays="0", launch_hour=10, time_zone="Europe/Berlin")
-    assert planning.next_launch_at(board, now=MONDAY_NOON).isoformat() == "2026-11-30T10:00:00+01:00"
-    assert planning.is_due(board, now=MONDAY_NOON)
+    assert rounds.next_launch_at(board, now=MONDAY_NOON).isoformat() == "2026-11-30T10:00:00+01:00"
+    assert rounds.is_due(board, now=MONDAY_NOON)
     early = datetime(2026, 11, 30, 8, 59, tzinfo=UTC)
-    assert not planning.is_due(board, now=early)
+    assert not rounds.is_due(board, now=early)
     sunday = datetime(2026, 11, 29, 12, tzinfo=UTC)
-    assert not planning.is_due(board, now=sunday)
+    assert not rounds.is_due(board, now=sunday)
     one = rounds.create_round(board, board.owner)
     BoardRound.objects.filter(pk=one.pk).update(planned_at=MONDAY_NOON)
-    assert not planning.is_due(board, now=MONDAY_NOON.replace(hour=15))
-    assert planning.next_launch_at(board, now=MONDAY_NOON).isoformat() == "2026-12-07T10:00:00+01:00"
+    assert not rounds.is_due(board, now=MONDAY_NOON.replace(hour=15))
+    assert rounds.next_launch_at(board, now=MONDAY_NOON).isoformat() == "2026-12-07T10:00:00+01:00"
 
 
 def test_a_due_round_is_submitted_once(django_capture_on_commit_callbacks):
@@ -139,7 +139,7 @@ def test_anchors_fill_their_share():
     second = rounds.create_round(board, board.owner)
     names = set(second.entries.filter(is_new=False).values_list("submission__name", flat=True))
     assert names == {"human", "a"}
-    assert planning.anchors_needed(board, 4) == 4
+    assert rounds.anchors_needed(board, 4) == 4
 
 
 def test_an_anchor_that_waits_is_new_in_its_first_round():
@@ -162,7 +162,7 @@ def test_a_cancelled_round_gives_its_submissions_back():
     board = board_with("good")
     one = rounds.create_round(board, board.owner)
     rounds.cancel_round(one, board.owner)
-    assert [one.name for one in samples.waiting_submissions(board)] == ["good"]
+    assert [one.name for one in rounds.waiting_submissions(board)] == ["good"]
     second = rounds.create_round(board, board.owner)
     assert second.number == 2
     with pytest.raises(ActionRefused, match="already"):
@@ -171,19 +171,19 @@ def test_a_cancelled_round_gives_its_submissions_back():
 
 def facts_of(board, client) -> dict:
     """What anything that reads rounds says of a board."""
-    plan = planning.plan_round(board)
+    plan = rounds.plan_round(board)
     everything = board.submissions.all()
     client.force_login(board.owner)
     page = client.get(f"/boards/{board.slug}/manage/").context
     return {
         "plan": ([one.name for one in plan.submissions], [one.name for one in plan.anchors], plan.cost, plan.refusal),
-        "spent": planning.month_cost(board),
-        "turns": [one.name for one in planning.waiting_in_turns(board)],
-        "states": status.find_statuses(board, everything, None),
-        "prompts": samples.keys_to_answer(board),
-        "samples": samples.samples_of_rounds(board),
-        "renewal": samples.find_renewal_problem(board),
-        "draws": status.public_draws(board),
+        "spent": rounds.month_cost(board),
+        "turns": [one.name for one in rounds.waiting_in_turns(board)],
+        "states": snapshots.find_statuses(board, everything, None),
+        "prompts": rounds.keys_to_answer(board),
+        "samples": rounds.samples_of_rounds(board),
+        "renewal": rounds.find_renewal_problem(board),
+        "draws": snapshots.public_draws(board),
         "can be cancelled": page["has_cancellable"],
         "scored": {one.name for one in page["scored"]},
     }
@@ -196,7 +196,7 @@ def test_a_cancelled_round_leaves_the_board_as_it_was(client, is_renewed):
     for name in "ab":
         rounds.choose_anchor(board.submissions.get(name=name), board.owner, True)
     if is_renewed:
-        samples.renew_sample(board, board.owner, Decimal("0.50"))
+        rounds.renew_sample(board, board.owner, Decimal("0.50"))
     builders.submit(board, board.teams.get(), "c")
     builders.submit(board, builders.team_of(board, "Other")[0], "d")
     board.refresh_from_db()
@@ -347,4 +347,4 @@ def test_a_template_that_gives_no_scores_opens_no_board(change, words, monkeypat
 def test_a_board_with_one_label_keeps_a_share_of_second_labels():
     board = board_with("good", labels_per_output=1, double_label_share=Decimal("0.25"))
     # 2 systems x 12 prompts x 1.25 labels on batches of 6.
-    assert planning.plan_round(board).places == 5
+    assert rounds.plan_round(board).places == 5

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from analysis.metrics.beside_people import scored_questions
-from analysis.stats import davidson
+from analysis.stats import vote_ratings
 from annotators.participation.simulate import CrowdSettings
 from boards.services import metric_tables, snapshots
 from boards.services.boards import find_opening_problems
@@ -60,7 +60,7 @@ def test_ratings_are_of_the_stated_chances_and_not_of_votes(board):
     assert scores[1]["estimate"] == pytest.approx(win_percent(0.8), abs=3)
     assert scores[1]["low"] < scores[1]["estimate"] < scores[1]["high"]
     assert (scores[1]["annotators"], scores[1]["labels"], scores[1]["prompts"]) == (40, 160, None)
-    as_votes = davidson.paired_ratings(
+    as_votes = vote_ratings.paired_ratings(
         rows["system"] - 1,
         rows["other"] - 1,
         (rows["value"] > 0.5).astype(float),
@@ -83,10 +83,10 @@ def test_a_chance_counts_as_a_win_and_a_loss_with_its_weights(board):
     rows = chances(people=12)
     common = {"n_systems": 3, "ties": "half"}
     first, second, value = (rows[name].to_numpy() for name in ("system", "other", "value"))
-    once = davidson.paired_ratings(
+    once = vote_ratings.paired_ratings(
         first - 1, second - 1, value, rows["annotator"], rng=np.random.default_rng(1), **common
     )
-    twice = davidson.paired_ratings(
+    twice = vote_ratings.paired_ratings(
         np.r_[first, first] - 1,
         np.r_[second, second] - 1,
         np.r_[np.ones(len(value)), np.zeros(len(value))],

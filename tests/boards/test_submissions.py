@@ -8,7 +8,7 @@ from django.db import IntegrityError, connection
 
 from boards.access import find_team, replace_team_key, revoke_team
 from boards.models import Submission, SubmittedOutput
-from boards.services import boards, samples, submissions
+from boards.services import boards, rounds, submissions
 from boards.services.submissions import SubmissionRefused, read_outputs_file, submit_outputs
 from studies.models.guards import AppendOnlyViolation
 from studies.services.lifecycle import ActionRefused
@@ -136,7 +136,7 @@ def test_a_team_withdraws_and_publishes_once():
     assert submissions.withdraw(one, by=None) and not submissions.withdraw(one, by=None)
     one.refresh_from_db()
     assert one.public_name == "Submission 2 (withdrawn)"
-    assert not samples.waiting_submissions(board).exists()
+    assert not rounds.waiting_submissions(board).exists()
 
 
 def test_keys_of_teams_are_hashed_replaced_and_revoked():

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from analysis.stats import clusters
+from analysis.stats import cluster_variances, clusters
 from analysis.stats.confidence import BettingCurve, ConfidenceCurve, TCurve
 from tests import ROOT
 from tests.analysis.stats.comparisons import sandwich
@@ -173,7 +173,7 @@ def curves(
     if plain.status != "ok" or plain.estimate is None:
         return {USED: used} | dict.fromkeys(METHODS[1:])
     ways = [np.unique(labels, return_inverse=True)[1] for labels in (annotators, prompts)]
-    spread, df = clusters.two_way_jackknife(values, weights, *ways)
+    spread, df = cluster_variances.two_way_jackknife(values, weights, *ways)
     both = spread.annotators + spread.items
     old = sandwich(values, annotators, prompts, weights=weights)
     return {
@@ -192,7 +192,7 @@ def simulated(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
     """Return the values, annotators, prompts and weights of one study; None if it has too few prompts for a claim."""
     annotators, prompts = who_judges_what(rng, cell)
-    if len(np.unique(prompts)) < clusters.TOO_FEW_ITEMS:
+    if len(np.unique(prompts)) < cluster_variances.TOO_FEW_ITEMS:
         return None
     values = answered(rng, cell, latent(rng, cell, annotators, prompts))
     weights = np.ones(len(values)) if cell.weights == "answers" else 1 / np.bincount(annotators)[annotators]

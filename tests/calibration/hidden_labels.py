@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.stats.prediction_powered import prediction_powered_mean
+from analysis.stats.judge_assisted import prediction_powered_mean
 from tests import ROOT
 
 RECORD = ROOT / "tests" / "golden" / "hidden_labels.json"

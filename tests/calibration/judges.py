@@ -18,12 +18,12 @@ from hashlib import sha256
 
 import numpy as np
 
-from analysis.stats.prediction_powered import (
-    CombinedEstimate,
+from analysis.stats.judge_assisted import (
     prediction_powered_differences,
     prediction_powered_mean,
     prediction_powered_preferences,
 )
+from analysis.stats.prediction_powered import CombinedEstimate
 from tests import ROOT
 
 RECORD = ROOT / "tests" / "golden" / "judges.json"

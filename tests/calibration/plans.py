@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from analysis.stats import choice, clusters, detection, equivalence, margins, planning, quick_power, ratings
-from analysis.stats.plan_inputs import StudySize, Target, Variation
+from analysis.stats import choice, clusters, detection, margins, ratings
+from analysis.stats.planning import closed_forms, study_plans
+from analysis.stats.planning.inputs import StudySize, Target, Variation
 from analysis.stats.results import Estimate
 from tests import ROOT
 from tests.analysis.stats.pairs import one_pair
@@ -165,7 +166,7 @@ def is_reached(design: PlannedDesign, estimate: Estimate) -> bool:
     if target.goal == "difference":
         return estimate.pvalue is not None and estimate.pvalue < target.level
     if target.goal == "equivalence":
-        tost = equivalence.equivalence_test_of_estimate(
+        tost = margins.equivalence_test_of_estimate(
             estimate, null=null, margin=target.margin, significance=target.level
         )
         return tost is not None and bool(tost.detail.get("is_equivalent"))
@@ -177,9 +178,9 @@ def is_reached(design: PlannedDesign, estimate: Estimate) -> bool:
 def test_promise(design: PlannedDesign, studies: int, imported: int = 0) -> dict[str, Any]:
     """Return what the plan promises, and what the studies reached."""
     number = DESIGNS.index(design)
-    part = planning.PlanPart(kind="planned", size=design.size, target=design.target, runs=2000, seed=(27, number))
+    part = study_plans.PlanPart(kind="planned", size=design.size, target=design.target, runs=2000, seed=(27, number))
     begun = time.perf_counter()
-    promised = planning.simulate_part(part, design.variation)
+    promised = study_plans.simulate_part(part, design.variation)
     seconds = time.perf_counter() - begun
     reached = sum(
         is_reached(design, report_estimate(design, np.random.default_rng([11, number, study])))
@@ -189,7 +190,7 @@ def test_promise(design: PlannedDesign, studies: int, imported: int = 0) -> dict
         "name": design.name,
         "promised": promised.power,
         "runs": promised.runs,
-        "approximate": quick_power.quick_plan(design.size, design.target, design.variation).power,
+        "approximate": closed_forms.quick_plan(design.size, design.target, design.variation).power,
         "reached": reached / studies,
         "studies": studies,
         "bets": promised.by_bets,

@@ -83,8 +83,8 @@ def launched_study(people: int, n_batches: int) -> "Study":
 
 def simulate_study(seed: int, people: int = PEOPLE) -> list[Person]:
     """Simulate one study. Return its people with at least one counted answer to a test question."""
-    from analysis.data.flat_rows.selection import annotator_pseudonym
-    from analysis.data.test_answers import read_test_answers
+    from analysis.data.flat_rows import annotator_pseudonym
+    from analysis.data.rule_input import read_test_answers
     from annotators.models import Assignment
     from annotators.participation.simulate import CrowdSettings, record_simulated_answers
     from annotators.places.assign import get_or_create_annotator

@@ -12,7 +12,7 @@ import argparse
 
 import numpy as np
 
-from analysis.stats import davidson
+from analysis.stats import vote_ratings
 
 VOTES = 20
 
@@ -36,7 +36,7 @@ def true_ranks(worth: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def one_draw(worth: np.ndarray, n_people: int, seed: int) -> dict[str, float] | None:
     """Whether all rank sets and intervals hold, and the sizes of the sets; None if every system has a rating."""
     draw = np.random.default_rng(seed)
-    found = davidson.paired_ratings(
+    found = vote_ratings.paired_ratings(
         *draw_votes(draw, worth, n_people), n_systems=len(worth), rng=draw, ties="half", resamples=499
     )
     if found.status != "separation":

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from analysis.stats import clusters
+from analysis.stats import cluster_variances, clusters
 from analysis.stats.confidence import BettingCurve, TCurve
 from tests import ROOT
 from tests.calibration.claims import LEVEL, SETTINGS, ClaimCell, limit, misses, simulated
@@ -76,7 +76,7 @@ def measure(place: int, studies: int) -> dict[str, Any]:
         )
         assert used.estimate is not None
         ways = [np.unique(labels, return_inverse=True)[1] for labels in (annotators, prompts)]
-        spread, df = clusters.two_way_jackknife(values, weights, *ways)
+        spread, df = cluster_variances.two_way_jackknife(values, weights, *ways)
         # Answers that are all alike have no t test.
         plain = TCurve(used.estimate, math.sqrt(spread.variance), df) if spread.variance > 1e-18 else None
         for method, curve in ((USED, used.curve), (T, plain)):

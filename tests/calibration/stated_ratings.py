@@ -11,7 +11,7 @@ import argparse
 
 import numpy as np
 
-from analysis.stats import davidson
+from analysis.stats import vote_ratings
 
 # People, systems, standard deviation of a person's strengths, and of the error of an answer.
 DESIGNS = ((12, 4, 0.6, 0.7), (40, 4, 0.6, 0.7), (12, 8, 1.0, 0.7), (24, 3, 0.3, 1.2))
@@ -27,7 +27,7 @@ def stated(rng: np.random.Generator, people: int, systems: int, sd_people: float
 
 def rate(first, second, chances, rng: np.random.Generator):
     n = len(chances)
-    return davidson.paired_ratings(
+    return vote_ratings.paired_ratings(
         np.tile(first, n),
         np.tile(second, n),
         chances.ravel(),

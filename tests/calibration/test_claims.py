@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from analysis.stats import clusters
+from analysis.stats import cluster_variances, clusters
 from tests.calibration import claims, prompt_groups, studies
 from tests.calibration.claims import METHODS, SETTINGS, USED, cells, limit
 from tests.calibration.studies import (
@@ -186,4 +186,4 @@ def test_few_prompts_are_no_sample():
     found = clusters.annotator_prompt_clustered_mean(
         [1, 0, 1, 1] * 8, [n // 4 for n in range(32)], [0, 1, 2, 3] * 8, null=0.5, analysis="a"
     )
-    assert found.settings["population"] == clusters.PEOPLE
+    assert found.settings["population"] == cluster_variances.PEOPLE

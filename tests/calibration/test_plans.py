@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.stats.plan_inputs import PROTOCOLS
+from analysis.stats.planning.inputs import PROTOCOLS
 from tests.calibration import plans
 
 

@@ -160,7 +160,7 @@ def parts_of(report: dict[str, Any]) -> dict[str, Any]:
 
 def exports_of(study, origins: list[str]) -> dict[str, str]:
     from analysis.data.exports import TABLES, csv_blocks
-    from analysis.data.flat_rows.selection import Selection
+    from analysis.data.flat_rows import Selection
 
     return {
         name: hashlib.sha256(b"".join(csv_blocks(name, Selection(study, tuple(origins))))).hexdigest()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from analysis.coding import record
+from analysis.coding import samples
 from analysis.coding.codebook import EXPLANATIONS_CODEBOOK, REJECTIONS_CODEBOOK
 from analysis.coding.sampling import draw_coding_sample
 from annotators.models import PageVisit
@@ -94,10 +94,10 @@ def human_or_machine() -> Study:
             said = [label for label in labels if rng.random() < (0.25 if kind == "explanations" else 0.1)]
             for coder in coders[:2]:
                 mine = [label for label in labels if (label in said) != (rng.random() < 0.05)]
-                record.store_coding(item, coder, mine, not mine, 0)
+                samples.store_coding(item, coder, mine, not mine, 0)
         if rule == "third":
-            for item in record.items_of_seat(sample, 3, record.current_codings_by_item(sample))[:3]:
-                record.store_coding(item, coders[2], labels[:1], False, 0)
+            for item in samples.items_of_seat(sample, 3, samples.current_codings_by_item(sample))[:3]:
+                samples.store_coding(item, coders[2], labels[:1], False, 0)
     assign.withdraw(came[7])
     return closed(study)
 

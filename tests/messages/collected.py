@@ -15,7 +15,7 @@ from tests import ROOT
 
 # The code whose messages are held to the list, by area.
 AREAS = {
-    "checklist": ("studies/design/**/*.py", "studies/protocols/**/*.py", "annotators/pay/promises.py", "analysis/protocols/family_checks.py", "analysis/planning/checklist.py"),
+    "checklist": ("studies/design/**/*.py", "studies/protocols/**/*.py", "annotators/pay/promises.py", "analysis/protocols/families.py", "analysis/planning/checklist.py"),
     "pages": (
         "studies/services/lifecycle.py", "studies/services/copying.py", "studies/services/drafts.py", "studies/admin/**/*.py", "annotators/places/draft_test_runs.py", "annotators/admin/preview.py",
         "annotators/places/exclusions.py", "annotators/admin/collecting.py", "annotators/admin/assignments.py",
@@ -27,7 +27,7 @@ AREAS = {
         "studies/stimuli/settings_records.py", "studies/imports/preparation.py",
     ),
     "bundle": ("studies/imports/bundle/**/*.py",),
-    "report": ("analysis/report/notices.py", "analysis/report/no_conclusion.py"),
+    "report": ("analysis/report/build.py", "analysis/report/build.py"),
     "answers": (
         "studies/protocols/**/*.py", "annotators/pages/form_data.py", "annotators/views/appeals.py", "annotators/views/assignment_pages.py", "annotators/views/entry.py",
         "annotators/views/pages.py",
@@ -38,18 +38,18 @@ AREAS = {
         "annotators/recruitment/channels/*.py", "annotators/recruitment/channels/external_question/__init__.py",
         "annotators/recruitment/channels/prolific/__init__.py", "annotators/recruitment/channels/prolific/files.py",
         "annotators/recruitment/channels/sona/__init__.py", "annotators/recruitment/panels/publishing.py", "annotators/recruitment/panels/reconcile.py",
-        "annotators/recruitment/panels/secrets.py", "annotators/pay/files.py", "annotators/pay/ledger.py", "annotators/pay/verdicts/*.py", "annotators/places/barrings.py", "analysis/report/screening/barring.py", "analysis/metrics/calibrated/*.py",
+        "annotators/recruitment/panels/secrets.py", "annotators/pay/files.py", "annotators/pay/ledger.py", "annotators/pay/verdicts/*.py", "annotators/places/barrings.py", "analysis/report/screening/run.py", "analysis/metrics/calibrated/*.py",
         "analysis/coding/*.py", "analysis/admin.py", "analysis/exclusions/rules/answered.py", "analysis/exclusions/rules/test_questions.py", "analysis/report/views.py",
     ),
     "rest": (
-        "analysis/api/**/*.py", "analysis/data/blinding.py", "analysis/data/export_requests.py", "analysis/data/frames.py",
-        "analysis/report/parameters.py", "heval_site/middleware/errors.py",
+        "analysis/api/**/*.py", "analysis/data/blinding.py", "analysis/data/exports.py", "analysis/data/frames.py",
+        "analysis/report/build.py", "heval_site/middleware/errors.py",
     ),
     "metrics": ("analysis/metrics/*.py", "analysis/metrics/pages/*.py", "analysis/metrics/judge_check/*.py"),
-    "boards": ("analysis/metrics/scoring/*.py", "boards/api/**/*.py", "boards/services/boards.py", "boards/services/comparisons.py", "boards/services/images.py", "boards/services/limits.py", "boards/services/metric_tables.py", "boards/services/submissions.py"),
+    "boards": ("analysis/metrics/scoring/*.py", "boards/api/**/*.py", "boards/services/boards.py", "boards/services/preferences.py", "boards/services/images.py", "boards/services/boards.py", "boards/services/metric_tables.py", "boards/services/submissions.py"),
     "commands": (
         "heval_site/management/**/*.py", "heval_site/runtime/**/*.py", "heval_site/settings.py", "heval_site/rehearsal/runner.py", "studies/services/study_lookup.py",
-        "annotators/participation/simulate.py", "analysis/data/parquet.py", "analysis/data/snapshot.py",
+        "annotators/participation/simulate.py", "analysis/data/exports.py", "analysis/data/snapshot.py",
     ),
     "panels": (
         "annotators/recruitment/channels/external_question/question.py", "annotators/recruitment/channels/sona/service.py",

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 from django.utils import timezone
 
-from analysis.report import no_conclusion
+from analysis.report import build
 from analysis.report.build import build_report
 from annotators.models import PageVisit
 from annotators.places.exclusions import exclude_assignments
@@ -125,7 +125,7 @@ def why(submitted=6, kept=6, answers=(), problems=(), together=False):
         found = rows(*answers)
         if together:
             found["annotator"] = 1
-        return [Shown(no_conclusion.explain_no_conclusion(pair, submitted, kept, found, problems))]
+        return [Shown(build.explain_no_conclusion(pair, submitted, kept, found, problems))]
 
     return scenario
 

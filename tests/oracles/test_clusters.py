@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from analysis.stats import clusters, unpaired
+from analysis.stats import cluster_models, cluster_variances, clusters, unpaired
 from tests.oracles import EXACT, reference
 
 ONE_WAY, CROSSED, UNPAIRED = reference("one_way"), reference("crossed"), reference("unpaired")
@@ -55,7 +55,7 @@ def test_a_weighted_mean_has_the_variance_of_weighted_least_squares():
 def test_a_regression_has_the_covariances_of_clubsandwich():
     expected, n = reference("regression"), n_clusters(ROWS["person"])
     design = np.column_stack([np.ones(len(DIFFERENCES)), ROWS["y"], ROWS["prompt"]])
-    fit = clusters.clustered_regression(design, ROWS["x"], ROWS["person"])
+    fit = cluster_models.clustered_regression(design, ROWS["x"], ROWS["person"])
     assert_allclose(fit.coefficients, expected["coefficients"], rtol=EXACT)
     assert_allclose(fit.covariance, (n - 1) / n * np.array(expected["CR3"]), rtol=EXACT)
     # G* - 1 does not know how unequally people vary in a column: 10.2 degrees of freedom where CR2 has 7.5. The larger
@@ -107,7 +107,7 @@ def test_this_shortfall_costs_little(n_people, n_prompts):
     n_studies, ones, missed = 4000, np.ones(len(people)), 0
     for _ in range(n_studies):
         d = rng.normal(size=n_people)[people] + rng.normal(size=n_prompts)[prompts] + rng.normal(size=len(people))
-        spread, df = clusters.two_way_jackknife(d, ones, people, prompts)
+        spread, df = cluster_variances.two_way_jackknife(d, ones, people, prompts)
         missed += abs(d.mean()) > half_width(math.sqrt(spread.variance), df)
     assert 0.045 < missed / n_studies < 0.07
 

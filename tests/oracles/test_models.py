@@ -6,9 +6,9 @@ import numpy as np
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from analysis.stats import best_worst, davidson, detection, groups, ratings
+from analysis.stats import best_worst, cell_contrasts, davidson, ratings, signal_detection
 from analysis.stats.bradley_terry import fractional_bradley_terry
-from analysis.stats.ratings._ordinal import _Cumulative
+from analysis.stats.ratings import _Cumulative
 from tests.analysis.stats.davidson.labels import fit_counts, standard_error
 from tests.oracles import EXACT, reference
 
@@ -108,7 +108,7 @@ def test_best_and_worst_in_turn_are_a_conditional_logit():
 
 def condition_model():
     rows = CONDITIONS["data"]
-    return groups.condition_by_domain_model(
+    return cell_contrasts.condition_by_domain_model(
         rows["correct"], rows["condition"], rows["domain"], rows["person"], reference="none"
     )
 
@@ -148,7 +148,9 @@ def test_contrasts_of_cells_have_intervals_as_wide_as_those_of_cr2():
 def graded(people):
     rows = reference("auc")["data"]
     options = {"rng": np.random.default_rng(0), "sensitivity_resamples": 99}
-    return detection.graded_auc(rows["rating"], rows["is_machine"], rows["person"] if people else range(60), **options)
+    return signal_detection.graded_auc(
+        rows["rating"], rows["is_machine"], rows["person"] if people else range(60), **options
+    )
 
 
 def test_the_area_under_the_curve_is_that_of_proc_and_its_jackknife_fits_it_again():

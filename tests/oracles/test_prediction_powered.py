@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from analysis.stats.prediction_powered import prediction_powered_mean
+from analysis.stats.judge_assisted import prediction_powered_mean
 from tests import ROOT
 
 GLIDE = json.loads((ROOT / "tests" / "golden" / "glide_reference.json").read_text())

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from analysis.stats import agreement, coding, multiplicity, power
+from analysis.stats import agreement, coding, multiplicity, power_of_means, power_of_shares, reliability
 from tests.oracles import EXACT, reference
 
 AGREEMENT, POWER = reference("agreement"), reference("power")
@@ -41,7 +41,7 @@ def test_interval_alpha_follows_from_an_analysis_of_variance():
 
 def test_kendalls_w_has_friedmans_test_with_ties():
     expected = AGREEMENT["friedman"]
-    result = agreement.kendall_w(expected["scores"])
+    result = reliability.kendall_w(expected["scores"])
     assert_allclose([result.test.statistic, result.pvalue], [expected["chi2"], expected["p"]], rtol=EXACT)
     n, k = np.shape(expected["scores"])
     assert_allclose(result.estimate, expected["chi2"] / (n * (k - 1)), rtol=EXACT)
@@ -59,20 +59,20 @@ def test_adjusted_pvalues_are_those_of_p_adjust(method, family):
 
 @pytest.mark.parametrize("row", POWER["one_sample"], ids=str)
 def test_the_power_of_one_sample_is_that_of_power_t_test(row):
-    assert_allclose(power.t_test_power(row["effect"], row["n"]), row["power"], rtol=EXACT)
+    assert_allclose(power_of_means.t_test_power(row["effect"], row["n"]), row["power"], rtol=EXACT)
 
 
 def test_the_least_number_is_the_next_whole_one():
-    assert power.n_for_t_test(0.35) == math.ceil(POWER["n_one_sample"])
+    assert power_of_means.n_for_t_test(0.35) == math.ceil(POWER["n_one_sample"])
 
 
 @pytest.mark.parametrize("row", POWER["two_sample"], ids=str)
 def test_the_power_of_two_samples_is_that_of_power_t_test(row):
     n = row["n"]
-    pooled = power.two_sample_t_test_power(row["effect"], n, n, variances="equal")
+    pooled = power_of_means.two_sample_t_test_power(row["effect"], n, n, variances="equal")
     assert_allclose(pooled, row["power"], rtol=EXACT)
     # Welch's test estimates two variances. With equal ones it has a little less power: .004 with twelve people each.
-    welch = power.two_sample_t_test_power(row["effect"], n, n)
+    welch = power_of_means.two_sample_t_test_power(row["effect"], n, n)
     assert 0 < pooled - welch < 0.05 / n
 
 
@@ -81,12 +81,12 @@ def test_the_power_of_several_groups_is_that_of_power_anova_test(row):
     """R takes the variance of the group means with k - 1, Cohen's f with k; the variance within groups is .05."""
     k = row["groups"]
     effect = math.sqrt(row["between"] * (k - 1) / k / 0.05)
-    assert_allclose(power.anova_power(effect, [row["n"]] * k), row["power"], rtol=EXACT)
+    assert_allclose(power_of_means.anova_power(effect, [row["n"]] * k), row["power"], rtol=EXACT)
 
 
 @pytest.mark.parametrize("row", POWER["two_shares"], ids=str)
 def test_the_power_of_two_shares_is_that_of_all_tables_that_fisher_test_rejects(row):
-    ours = power.two_proportions_power(row["p_x"], row["p_y"], row["n"], row["n"])
+    ours = power_of_shares.two_proportions_power(row["p_x"], row["p_y"], row["n"], row["n"])
     assert_allclose(ours, row["fisher"], rtol=EXACT)
     # power.prop.test is about the normal approximation, which rejects more often than Fisher's exact test.
     assert 0.05 < row["normal"] - ours < 0.09
@@ -94,5 +94,5 @@ def test_the_power_of_two_shares_is_that_of_all_tables_that_fisher_test_rejects(
 
 @pytest.mark.parametrize("row", POWER["paired_shares"], ids=str)
 def test_the_power_of_paired_shares_is_that_of_all_tables_that_binom_test_rejects(row):
-    ours = power.paired_proportions_power(row["only_x"], row["only_y"], row["n"])
+    ours = power_of_shares.paired_proportions_power(row["only_x"], row["only_y"], row["n"])
     assert_allclose(ours, row["power"], rtol=EXACT)

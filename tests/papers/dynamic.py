@@ -8,7 +8,7 @@ import numpy as np
 
 from analysis.stats import choice
 from analysis.stats.choice import Strategy
-from analysis.stats.sequential import hoeffding_boundaries
+from analysis.stats.stopping_boundaries import hoeffding_boundaries
 from tests.analysis.stats.agents import STRATEGIES, new_agents, published_agents, simulated_effort
 from tests.analysis.stats.exact_verdicts import exact_verdict_probabilities
 from tests.papers.rows import Z_99, Part, Row, decimals, rounds_to, seeded, within

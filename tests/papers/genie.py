@@ -10,7 +10,7 @@ import numpy as np
 from scipy import special
 
 from analysis.stats import mixture
-from analysis.stats.leaderboard import worst_case_se_in_points
+from analysis.stats.board_scores import worst_case_se_in_points
 from tests.analysis.stats.golden import golden
 from tests.analysis.stats.mixture.tables import EM_CONCENTRATION
 from tests.papers.rows import Part, Row, decimals, rounds_to, seeded

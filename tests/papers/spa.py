@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import special
 
-from analysis.stats import basic, coherence, multiplicity, power, ratings, spa
+from analysis.stats import basic, coherence, multiplicity, power_of_means, ratings, spa
 from analysis.stats.bradley_terry import fractional_bradley_terry
 from tests.papers.rows import Part, Row, decimals, rounds_to, seeded
 
@@ -186,7 +186,7 @@ def recovered() -> list[Row]:
         )
     # The smallest spread that the missing star leaves is the kindest to equality.
     smallest, _ = sd_band(TABLE_1[4][2] - 0.5, pvalue_band([row[3] for row in TABLE_1], TABLE_1[4][3]))
-    tost = power.equivalence_power(N, sd=smallest, margin=0.05)
+    tost = power_of_means.equivalence_power(N, sd=smallest, margin=0.05)
     found.append(
         Row(
             "Table 1",
@@ -287,7 +287,9 @@ def observed_power() -> list[Row]:
         for row in TABLE_1:
             low, high = pvalue_band(marks, row[column])
             is_bounded = low > 0
-            most = power.t_test_power(critical(low if is_bounded else high) / math.sqrt(N), N, significance=0.001)
+            most = power_of_means.t_test_power(
+                critical(low if is_bounded else high) / math.sqrt(N), N, significance=0.001
+            )
             found.append(
                 Row(
                     "Figure 2, section 6.3",
@@ -300,7 +302,7 @@ def observed_power() -> list[Row]:
                     (most,),
                 )
             )
-    needed = power.n_for_t_test(critical(0.05) / math.sqrt(N), power=0.99, significance=0.001)
+    needed = power_of_means.n_for_t_test(critical(0.05) / math.sqrt(N), power=0.99, significance=0.001)
     found.append(
         Row(
             "Figure 2",

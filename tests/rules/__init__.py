@@ -33,3 +33,17 @@ def lines_with(pattern: re.Pattern, paths: Iterable[Path]) -> list[str]:
         for path, text in texts
         for match in pattern.finditer(text)
     ]
+
+
+SECTION = re.compile(r"^Parameters\n-+\n(.*?)(?=^\w[\w ]*\n-+$|\Z)", re.MULTILINE | re.DOTALL)
+
+
+def module_name(path) -> str:
+    return name(path).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def documented_parameters(docstring: str) -> list[str]:
+    """Return the names in numpydoc's section of parameters."""
+    section = SECTION.search(docstring)
+    entries = re.findall(r"^([\w*, ]+?)(?: : .*)?$", section[1], re.MULTILINE) if section else []
+    return [entry.strip().lstrip("*") for names in entries for entry in names.split(",")]

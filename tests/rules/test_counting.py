@@ -30,7 +30,7 @@ ABOUT_PLACES_AND_PAY = {
     "annotators/imports": "which assignments a file may add to",
 }
 # The module, and the one that stores what a stopping rule decided about a claim.
-WHERE_IT_IS_DECIDED = ("annotators/counting.py", "analysis/data/judged_units.py")
+WHERE_IT_IS_DECIDED = ("annotators/counting.py", "analysis/data/planned_labels.py")
 # Rows of other tables with columns of the same names.
 OTHER_TABLES = (
     "Batch",

@@ -3,34 +3,22 @@
 import ast
 import doctest
 import importlib
-import re
 
 import pytest
 
-from . import SOURCES, name
+from . import SOURCES, documented_parameters, module_name, name
 
 # The statistics run their examples one module at a time, in tests/analysis/stats.
 WITH_EXAMPLES = [
     path for path in SOURCES if ">>> " in path.read_text(encoding="utf-8") and "analysis/stats" not in name(path)
 ]
-SECTION = re.compile(r"^Parameters\n-+\n(.*?)(?=^\w[\w ]*\n-+$|\Z)", re.MULTILINE | re.DOTALL)
 
-
-def module_name(path) -> str:
-    return name(path).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
 @pytest.mark.parametrize("path", WITH_EXAMPLES, ids=name)
 def test_examples_run(path):
     result = doctest.testmod(importlib.import_module(module_name(path)))
     assert result.attempted and not result.failed
-
-
-def documented_parameters(docstring: str) -> list[str]:
-    """Return the names in numpydoc's section of parameters."""
-    section = SECTION.search(docstring)
-    entries = re.findall(r"^([\w*, ]+?)(?: : .*)?$", section[1], re.MULTILINE) if section else []
-    return [entry.strip().lstrip("*") for names in entries for entry in names.split(",")]
 
 
 def unknown_parameters(function: ast.FunctionDef) -> list[str]:

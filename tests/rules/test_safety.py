@@ -66,7 +66,7 @@ def test_the_search_for_what_runs_or_fetches_finds_it(words):
 
 
 # Who writes CSV: the one writer that guards against formulas, the export that can leave the guard out, and a text that is hashed.
-MAY_WRITE_CSV = {"studies/stimuli/spreadsheet.py", "analysis/data/formats.py", "analysis/stats/seeds.py"}
+MAY_WRITE_CSV = {"studies/stimuli/spreadsheet.py", "analysis/data/exports.py", "analysis/stats/seeds.py"}
 
 
 def test_only_the_guarded_writer_makes_csv_files():

@@ -3,7 +3,7 @@
 import pytest
 from django.urls import reverse
 
-from analysis.report.parameters import validate_parameters
+from analysis.report.build import validate_parameters
 from annotators.recruitment import sample
 from annotators.recruitment.channels import REGISTRY as CHANNELS
 from annotators.recruitment.panels import rounds

@@ -11,6 +11,7 @@ from .environment import environment_page
 from .permissions import permissions_page
 from .registries import channels_page, protocols_page, rules_page, scales_page
 from .states import states_page
+from .statistics import statistics_page
 
 PAGES: dict[str, Callable[[], str]] = {
     "reference/environment": environment_page,
@@ -24,6 +25,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/urls": urls_page,
     "reference/states": states_page,
     "reference/permissions": permissions_page,
+    "reference/statistics": statistics_page,
 }
 
 

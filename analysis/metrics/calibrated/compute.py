@@ -13,8 +13,7 @@ from analysis.metrics.lengths import by_length
 from analysis.metrics.scoring import SCORERS
 from analysis.models import Metric
 from analysis.protocols.blocks.populations import has_groups, name_groups_of_plain, population_of
-from analysis.stats.prediction_powered import (
-    CombinedEstimate,
+from analysis.stats.judge_assisted import (
     GroupBias,
     JudgePlan,
     PairOfSystems,
@@ -24,6 +23,7 @@ from analysis.stats.prediction_powered import (
     prediction_powered_mean,
     prediction_powered_preferences,
 )
+from analysis.stats.prediction_powered import CombinedEstimate
 from analysis.stats.results import Estimate
 from annotators.counting import is_simulated
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from analysis.metrics.lengths import SHORT
-from analysis.protocols.blocks import apa
+from analysis.protocols.blocks import cells
 from analysis.protocols.blocks.populations import groups_sentence
 
 from .options import CHOSEN, UNKNOWN
@@ -35,7 +35,7 @@ def whole(value: float | None) -> str:
 def span(interval: Mapping[str, Any] | None, null: float | None = None) -> str:
     """Return the ends of an interval. None of them looks like the ``null`` if it is another value."""
     ends = [100 * interval[name] for name in ("low", "high")] if interval else []
-    digits = apa.digits_to_distinguish(ends, 1, () if null is None else (100 * null,))
+    digits = cells.digits_to_distinguish(ends, 1, () if null is None else (100 * null,))
     return "–" if not interval else f"{points(interval['low'], digits)} to {points(interval['high'], digits)}"
 
 

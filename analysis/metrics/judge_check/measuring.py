@@ -103,7 +103,7 @@ def _agreement_and_rates(labels: "DataFrame") -> dict[str, Any]:
 
 
 def _measure(check: JudgeCheck, judge: Metric, rows: SampledRows, test: "DataFrame") -> dict[str, Any]:
-    from analysis.stats import judges
+    from analysis.stats import judge_probes, judge_standards
 
     found = _agreement_and_rates(test)
     if test.empty:
@@ -113,7 +113,7 @@ def _measure(check: JudgeCheck, judge: Metric, rows: SampledRows, test: "DataFra
     # A single group says what all outputs together say. Systems are always named.
     named = {"system": test["system"]} | {name: values for name, values in groups.items() if values.nunique() > 1}
     found["groups"] = {
-        name: judges.agreement_by_group(test["judge"], test["people"], values, **_arrays(test)).as_dict()
+        name: judge_probes.agreement_by_group(test["judge"], test["people"], values, **_arrays(test)).as_dict()
         for name, values in named.items()
     }
     codes = test.assign(code=(test["people"] == YES).astype(float)).groupby(["output", "annotator"])["code"].first()
@@ -121,11 +121,11 @@ def _measure(check: JudgeCheck, judge: Metric, rows: SampledRows, test: "DataFra
     by_output = test.drop_duplicates("output").set_index("output").loc[table.index]
     judge_codes = by_output["judge"].map({YES: 1.0, NO: 0.0}).to_numpy(dtype=float)
     prompts = by_output[SECOND_SAMPLE].to_numpy()
-    alternative = judges.alternative_annotator_test(
+    alternative = judge_standards.alternative_annotator_test(
         judge_codes, table.to_numpy(), epsilon=check.epsilon, prompts=prompts
     )
     found["alternative"] = alternative.as_dict()
-    found["possible"] = judges.possible_agreement(
+    found["possible"] = judge_standards.possible_agreement(
         table.to_numpy(), judge=judge_codes, prompts=prompts, weights=by_output["weight"].to_numpy(), panel_sizes=()
     ).as_dict()
     found["probes"] = _probes(judge, rows, test)
@@ -134,7 +134,7 @@ def _measure(check: JudgeCheck, judge: Metric, rows: SampledRows, test: "DataFra
 
 def _probes(judge: Metric, rows: SampledRows, test: "DataFrame") -> dict[str, Any]:
     """Return the probes that the data allow; None for the others."""
-    from analysis.stats import judges
+    from analysis.stats import judge_probes
 
     codes = {YES: 1.0, NO: 0.0}
     said, gave = test["people"].map(codes).to_numpy(), test["judge"].map(codes).to_numpy(dtype=float)
@@ -143,22 +143,22 @@ def _probes(judge: Metric, rows: SampledRows, test: "DataFrame") -> dict[str, An
     if not runs.empty and runs["run"].nunique() > 1:
         verdicts = runs.pivot(index="output", columns="run", values="verdict")
         facts = runs.drop_duplicates("output").set_index("output").loc[verdicts.index]
-        found["repeat"] = judges.repeat_probe(
+        found["repeat"] = judge_probes.repeat_probe(
             verdicts.to_numpy(dtype=object), prompts=facts[SECOND_SAMPLE].to_numpy(), weights=facts["weight"].to_numpy()
         ).as_dict()
     has_text = (test["length"] > 0).to_numpy()
     if has_text.any():
         part = test[has_text]
-        found["length"] = judges.length_probe(
+        found["length"] = judge_probes.length_probe(
             gave[has_text], said[has_text], part["length"].to_numpy(), **_arrays(part)
         ).as_dict()
     families = families_by_name({"": judge.family}, set(test["system"]))
     is_own = test["system"].isin(families).to_numpy()
     if is_own.any() and not is_own.all():
-        found["family"] = judges.family_probe(gave, said, is_own, **_arrays(test)).as_dict()
+        found["family"] = judge_probes.family_probe(gave, said, is_own, **_arrays(test)).as_dict()
     if pairs := _pairs_in_both_orders(judge):
         original, exchanged, prompts = zip(*pairs, strict=True)
-        found["order"] = judges.order_probe(list(original), list(exchanged), prompts=list(prompts)).as_dict()
+        found["order"] = judge_probes.order_probe(list(original), list(exchanged), prompts=list(prompts)).as_dict()
     return found
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from analysis.models import JudgeCheck
-from analysis.protocols.blocks import apa
+from analysis.protocols.blocks import cells
 from analysis.protocols.blocks.populations import groups_sentence
 
 from .binding import CheckState
@@ -62,9 +62,11 @@ def criterion_sentences(result: Mapping[str, Any]) -> list[str]:
             place = "above" if one["is_met"] else "not above"
             minimum = 100 * one["minimum"]
             # The lower end never looks like the minimum if it is another value.
-            digits = apa.digits_to_distinguish([100 * one["low"]], apa.exact_digits(round(minimum, 9), 1), [minimum])
+            digits = cells.digits_to_distinguish(
+                [100 * one["low"]], cells.exact_digits(round(minimum, 9), 1), [minimum]
+            )
             estimate, low, high, declared = (
-                apa.format_percent(one[key], digits) for key in ("estimate", "low", "high", "minimum")
+                cells.format_percent(one[key], digits) for key in ("estimate", "low", "high", "minimum")
             )
             said.append(
                 f"{name}: {estimate}, interval {low} to {high}. The lower end is {place} the declared {declared}."
@@ -166,5 +168,5 @@ def _points_interval(estimate: Mapping[str, Any]) -> str:
     interval = estimate["interval"]
     if not interval:
         return " (no interval)"
-    digits = apa.digits_to_distinguish([100 * interval["low"], 100 * interval["high"]], 1, [0.0])
+    digits = cells.digits_to_distinguish([100 * interval["low"], 100 * interval["high"]], 1, [0.0])
     return f" (interval {_signed(interval['low'], digits)} to {_signed(interval['high'], digits)})"

@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST, require_safe
 
 from analysis.models import JudgeCheck
-from analysis.protocols.blocks import apa
+from analysis.protocols.blocks import cells
 from analysis.protocols.blocks.populations import heading_words
 from annotators.counting import SIMULATED, Use, is_simulated, select
 from studies.access import Action, get_study, is_allowed, may_read_draw
@@ -106,7 +106,7 @@ def _result_context(found: CheckState, result: Mapping[str, Any]) -> dict[str, A
         (
             name,
             [_row(one["group"] or "–", one["agreement"]) for one in group["groups"]],
-            apa.format_equation("p", apa.format_pvalue(group["joint"]["test"]["pvalue"]))
+            cells.format_equation("p", cells.format_pvalue(group["joint"]["test"]["pvalue"]))
             if group["joint"]["test"]
             else "",
         )

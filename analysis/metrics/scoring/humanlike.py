@@ -24,7 +24,7 @@ class HumanLikeScorer(Scorer):
         return 2 * max(1, n_systems - 1)
 
     def score_answers(self, section, question, answers, shown):
-        from analysis.stats.detection import ratings_to_machine_answers
+        from analysis.stats.signal_detection import ratings_to_machine_answers
 
         rows = answers[answers["value"].notna() & answers["system"].notna()]
         says_machine = ratings_to_machine_answers(rows["value"].to_numpy(float), threshold=0.5)

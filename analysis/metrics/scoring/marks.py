@@ -22,7 +22,7 @@ class MarksScorer(Scorer):
         return 1
 
     def score_answers(self, section, question, answers, shown):
-        from analysis.protocols.marks.judged_outputs import OUTPUT_KEY, read_judged_outputs
+        from analysis.protocols.marks import OUTPUT_KEY, read_judged_outputs
 
         answers = answers[answers["system"].notna() & answers["value"].notna()]
         if question.key == ERRORS and len(answers):

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .cells import claim_of, comparison_x_y_and_criterion_phrase, contrast_of
-from .figures import Figure
-from .tables import Table
+from .layouts import Figure, Table
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate

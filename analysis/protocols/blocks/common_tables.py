@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .cells import interval_bounds, pvalue_cell
+from .layouts import Table, build_table
 from .subjects import in_parentheses
-from .tables import Table, build_table
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate

@@ -1,7 +1,8 @@
 """Planned comparisons of an analysis: a contrast in each section that it concerns, with its family."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from analysis.stats.margins import MarginHypothesis
     from analysis.stats.results import Estimate
+
 
 NOT_PLANNED = "not planned"
 DIFFERENCE_HYPOTHESIS = "difference"
@@ -71,7 +73,7 @@ class Comparison:
 
     def equivalence_tests(self, estimate: "Estimate", *, null: float) -> "tuple[Estimate, ...]":
         """Return the equivalence test (TOST) of an estimate, if it has a margin and a standard error."""
-        from analysis.stats.equivalence import equivalence_test_of_estimate
+        from analysis.stats.margins import equivalence_test_of_estimate
 
         if not self.margin or self.hypothesis != DIFFERENCE_HYPOTHESIS:
             return ()
@@ -163,7 +165,7 @@ def samples_if_unpaired(wide: "DataFrame", comparison: Comparison) -> dict[str, 
     an annotator judged both systems for the same prompt. If too few annotators did so for a test, and enough others judged
     each system, the comparison uses all annotators as two samples.
     """
-    from analysis.stats.clusters import TOO_FEW_CLUSTERS
+    from analysis.stats.cluster_variances import TOO_FEW_CLUSTERS
 
     table = wide.reindex(columns=[comparison.x, comparison.y])
     annotators, is_judged = table.index.get_level_values("annotator"), table.notna()
@@ -200,7 +202,7 @@ def adjust_pvalues_and_add_verdicts_as_in_paper(
     compared_estimates: Sequence[tuple[Comparison, "Estimate"]], block_name: str, context: AnalysisContext
 ) -> tuple["Estimate", ...]:
     """Return the paper's estimates with p-values adjusted by Holm's method in each family of the block, and with verdicts."""
-    from analysis.stats.equivalence import adjust_and_add_verdicts
+    from analysis.stats.margins import adjust_and_add_verdicts
     from analysis.stats.multiplicity import Family
 
     families: dict[str, list[tuple[Comparison, Estimate]]] = {}
@@ -215,3 +217,46 @@ def adjust_pvalues_and_add_verdicts_as_in_paper(
             star_scheme=context.star_scheme,
         )
     return tuple(results[compared.key] for compared, _ in compared_estimates)
+
+
+# Planted references in analyses: the names of the systems that are ends of the scale.
+
+
+@dataclass(frozen=True, slots=True)
+class PlantedReferences:
+    """The names of the systems that are planted ends of the scale."""
+
+    maximal: frozenset[str] = frozenset()
+    minimal: frozenset[str] = frozenset()
+
+    @property
+    def names(self) -> frozenset[str]:
+        return self.maximal | self.minimal
+
+    @property
+    def is_complete(self) -> bool:
+        return bool(self.maximal and self.minimal)
+
+    def kind_of(self, system: str) -> str:
+        """Return which end a system is, for tables, or '' for a system under evaluation."""
+        return "maximal" if system in self.maximal else "minimal" if system in self.minimal else ""
+
+
+def planted_references_of(study: Any) -> PlantedReferences:
+    kinds = study.systems.model.Reference
+    names_by_kind: dict[str, set[str]] = {}
+    for name, reference in study.systems.exclude(reference="").values_list("name", "reference"):
+        names_by_kind.setdefault(reference, set()).add(name)
+    return PlantedReferences(
+        frozenset(names_by_kind.get(kinds.MAXIMAL, ())), frozenset(names_by_kind.get(kinds.MINIMAL, ()))
+    )
+
+
+def unplanned_pairs(
+    systems: Iterable[str], planned_comparisons: Iterable[Comparison], references: PlantedReferences
+) -> Iterator[tuple[str, str]]:
+    """Return all unplanned pairs of systems under evaluation. Planted ends are compared only if this is planned."""
+    planned_pairs = {frozenset((contrast.x, contrast.y)) for contrast in planned_comparisons}
+    for x, y in combinations(sorted(set(systems) - references.names), 2):
+        if frozenset((x, y)) not in planned_pairs:
+            yield x, y

@@ -13,8 +13,7 @@ from analysis.data.frames import SECOND_SAMPLE, is_group_label
 
 from . import Block
 from .comparisons import Comparison
-from .figures import Figure
-from .tables import Table
+from .layouts import Figure, Table
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -41,7 +40,8 @@ def about_groups(estimate: "Estimate", rows: "DataFrame", population: str) -> "E
     ``detail["n_groups"]`` counts them, and ``n_prompts`` their prompts. Unless ``population`` declares exactly these prompts, fewer
     than five groups give no interval: its sensitivities still have the one for exactly these prompts.
     """
-    from analysis.stats.clusters import PEOPLE, TOO_FEW_ITEMS, without_interval_if_too_few
+    from analysis.stats.cluster_variances import PEOPLE, TOO_FEW_ITEMS
+    from analysis.stats.clusters import without_interval_if_too_few
 
     if isinstance(rows.index.names[0], str):
         rows = rows.reset_index()
@@ -72,7 +72,7 @@ def table_population(comparisons: Iterable[Comparison], rows: "DataFrame") -> st
     They are about the narrowest population that a planned comparison of the question declares. If none declares any, the rows
     decide, as they do for comparisons.
     """
-    from analysis.stats.clusters import TOO_FEW_ITEMS
+    from analysis.stats.cluster_variances import TOO_FEW_ITEMS
 
     declared = {compared.population for compared in comparisons if compared.is_planned} - {""}
     if declared:

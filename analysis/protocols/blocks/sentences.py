@@ -1,12 +1,11 @@
-"""Write the sentences of a report. Each gives its estimate, interval, adjusted p and n, and claims no more than its test.
-
-A p-value is never called the probability of a hypothesis. Only an equivalence test may claim the lack of a difference.
-"""
+"""Write the sentences of a report: each estimate with its interval and test, and claims by a margin."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import Block, Conclusion, apa
+from analysis.stats.plain_records import NONINFERIORITY
+
+from . import Block, Conclusion, cells
 from .cells import (
     NO_CLAIM,
     claim_of,
@@ -21,7 +20,6 @@ from .cells import (
     verdict_direction_symbol,
 )
 from .comparisons import DIFFERENCE_HYPOTHESIS
-from .margin_sentences import format_limit, format_margin_size, margin_claim_and_reason, unclaimed_sentence
 from .populations import GROUP
 from .subjects import PURPOSES
 from .warning_sentences import gravest_warnings_with_sentences
@@ -29,6 +27,137 @@ from .warning_sentences import gravest_warnings_with_sentences
 if TYPE_CHECKING:
     from analysis.stats.claims import Claim
     from analysis.stats.results import Estimate
+
+
+# Write the sentences about claims by a margin: x is not worse, or is better, by more than the margin.
+#
+# The interval that decides the claim also decides whether x is better or worse at all, so each sentence says what the
+# interval shows and against which values. All of it is in the claim (``analysis.stats.claims``).
+
+
+def margin_claim_and_reason(conclusion: Conclusion, claim: "Claim") -> tuple[str, str]:
+    """Return the claim in words, without a full stop, and the sentence about the values that decided it."""
+    wording = conclusion.wording
+    x, y, about = comparison_x_y_and_criterion_phrase(conclusion.estimate)
+    margin = format_margin_size(claim.margin or 0.0, wording.kind)
+    is_not_worse_asked = claim.hypothesis == NONINFERIORITY
+    better, worse = (sentence[:-1] for sentence in (wording.above_claim, wording.below_claim))
+    if claim.is_lower_better:
+        better, worse = worse, better
+    by_margin = f"{'worse' if is_not_worse_asked else 'better'} than {y} by more than {margin}"
+    asked = f"{x} is {'not ' if is_not_worse_asked else ''}{by_margin}{about}"
+    if claim.verdict == "inconclusive" and claim.withheld:
+        return f"It is not shown that {asked}", ""
+    claims = {
+        "noninferior": asked,
+        "noninferior_but_worse": f"{worse}, but by less than the margin of {margin}",
+        "superior_by_margin": asked,
+        "better": better,
+        "worse": f"{x} is {by_margin}{about}" if is_not_worse_asked and claim.is_limit_missed else worse,
+        "inconclusive": f"{x} is not {by_margin}{about}, and it remains open which of the two is better"
+        if claim.is_limit_missed
+        else f"It remains open whether {x} is {by_margin}{about}",
+    }
+    if is_not_worse_asked:
+        claims["better"] += f", so {x} is not worse by more than {margin}"
+    else:
+        claims["better"] += (
+            ", but by less than " if claim.is_limit_missed else ", but it remains open whether by more than "
+        )
+        claims["better"] += margin
+    return claims[str(claim.verdict)], f" {_reason(claim, wording.kind)}"
+
+
+def unclaimed_sentence(conclusion: Conclusion, claim: "Claim") -> str:
+    """Return a sentence about what the interval shows without a claim, and why, or ''.
+
+    What was not tested, and what a warning forbids to claim, has its own sentence.
+    """
+    kind, bounds = conclusion.wording.kind, finite_bounds(claim.interval)
+    if claim.is_test_alone and claim.interval is not None:
+        return f" The test has the level {_level(claim)} and decides; the interval has the level {_level_of_interval(claim)}."
+    if claim.withheld in ("", "not tested", "no claim") or bounds is None:
+        return ""
+    gate = conclusion.estimate.detail.get("gate") or {}
+    why = {
+        "gate": "the level goes to the next family",
+        "family before": f"the adjusted p-value includes that of the family “{gate.get('family')}”",
+        "stopping rule": "the stopping rule has not decided",
+        "level": f"the test has the level {_level(claim)}, and the interval {_level_of_interval(claim)}",
+    }[claim.withheld]
+    _, low, high = cells.format_estimate_with_bounds(None, bounds, kind, claim.references)
+    is_below = (claim.unclaimed in ("better", "not worse")) == claim.is_lower_better
+    cut = claim.shown_below if is_below else claim.shown_above
+    place = f"{'below' if is_below else 'above'} {_format_value(cut or 0.0, kind)}"
+    by_margin = f" by more than {format_margin_size(claim.margin or 0.0, kind)}" if "not" in claim.unclaimed else ""
+    named = f"no claim “{claim.unclaimed}{by_margin}”" if claim.limit is not None else "no claim of a difference"
+    return f" The whole interval ({low} to {high}) is {place}; {named} is made, because {why}."
+
+
+def _level(claim: "Claim") -> str:
+    return cells.format_percent(claim.level, cells.exact_digits(round(100 * claim.level, 9), 0))
+
+
+def _level_of_interval(claim: "Claim") -> str:
+    level = 0.0 if claim.interval is None else claim.interval.level
+    return cells.format_percent(1 - level, min(4, cells.exact_digits(round(100 * (1 - level), 4), 0)))
+
+
+def format_limit(claim: "Claim", kind: str) -> str:
+    """Format the limit of a claim by a margin: "45 %", "−0.50"."""
+    return _format_value(claim.limit or 0.0, kind)
+
+
+def _reason(claim: "Claim", kind: str) -> str:
+    """Return the sentence about the interval, or the p-value, and the limit and the null."""
+    limit, null = format_limit(claim, kind), _format_value(claim.null or 0.0, kind)
+    better, worse = ("below", "above") if claim.is_lower_better else ("above", "below")
+    verdict = str(claim.verdict)
+    if finite_bounds(claim.interval) is None:
+        shown = "shows" if verdict != "inconclusive" else "does not show"
+        return f"The adjusted p-value {shown} that the true value is {better} {limit}, the limit that the margin sets."
+    named_limit = f"{limit}, the limit that the margin sets"
+    if claim.is_limit_missed:
+        other = {"better": f", but {better} {null}", "worse": f", and {worse} {null}"}.get(verdict, "")
+        return f"The whole interval is {worse} {named_limit}{other}."
+    if verdict == "better" and claim.hypothesis == NONINFERIORITY:
+        return (
+            f"The whole interval is {better} {named_limit}, and {better} {null}. One interval decides "
+            "both, so “better” needs no further adjustment."
+        )
+    return {
+        "noninferior": f"The whole interval is {better} {named_limit}.",
+        "noninferior_but_worse": f"The whole interval is {better} {named_limit}, but {worse} {null}.",
+        "superior_by_margin": f"The whole interval is {better} {named_limit}.",
+        "better": f"The whole interval is {better} {null}, but not {better} {named_limit}.",
+        "worse": f"The whole interval is {worse} {null}, and not wholly {better} {named_limit}.",
+        "inconclusive": f"The interval is not wholly {better} {named_limit}.",
+    }[verdict]
+
+
+def _format_value(value: float, kind: str) -> str:
+    """Format a limit with as many decimals as it has, so that 45 % and 47.5 % differ."""
+    if kind == "percent":
+        return cells.format_percent(value, cells.exact_digits(round(100 * value, 9), 0))
+    return cells.format_number(value, cells.exact_digits(value, 2))
+
+
+def format_margin_size(margin: float, kind: str) -> str:
+    """Format the size of a margin: "5 percentage points", "0.50".
+
+    >>> format_margin_size(0.05, "percent"), format_margin_size(0.025, "percent"), format_margin_size(0.5, "number")
+    ('5 percentage points', '2.5 percentage points', '0.50')
+    """
+    points = _format_value(margin, kind).replace(" %", " percentage points")
+    return points.replace("points", "point") if points.startswith("1 ") else points
+
+
+# Write the sentences of a report. Each gives its estimate, interval, adjusted p and n, and claims no more than its
+# test.
+#
+# A p-value is never called the probability of a hypothesis. Only an equivalence test may claim the lack of a
+# difference.
+
 
 LARGE_MISSING_SHARE = 0.05
 ROLES = ("primary", "secondary", "exploratory")
@@ -190,11 +319,13 @@ def _equivalence_sentence(conclusion: Conclusion) -> str:
             continue
         between = agreeing_interval(other)
         if between is None:
-            return f" The test of equivalence has {apa.format_named_pvalue(other.test)}."
+            return f" The test of equivalence has {cells.format_named_pvalue(other.test)}."
         if bounds := finite_bounds(between):
             references = claim_of(conclusion.estimate).references
-            _, low, high = apa.format_estimate_with_bounds(other.estimate, bounds, conclusion.wording.kind, references)
-            return f" The {apa.format_confidence_level(other)} confidence interval {low} to {high}, which decides this, is within the margin."
+            _, low, high = cells.format_estimate_with_bounds(
+                other.estimate, bounds, conclusion.wording.kind, references
+            )
+            return f" The {cells.format_confidence_level(other)} confidence interval {low} to {high}, which decides this, is within the margin."
     return ""
 
 
@@ -206,7 +337,7 @@ def _has_verdict(estimate: "Estimate") -> bool:
 def _detectable_effect_text(estimate: "Estimate", kind: str) -> str:
     """Return the smallest effect that such studies would find, if the statistic gives it."""
     if (detectable := estimate.detail.get("detectable")) is not None:
-        printed = apa.format_percent if kind == "percent" else apa.format_number
+        printed = cells.format_percent if kind == "percent" else cells.format_number
         return f" One of {printed(detectable)} would have been found in 8 of 10 such studies."
     if (detectable_difference := estimate.detail.get("detectable_difference")) is not None:
         has_prompts = is_unpaired(estimate) or estimate.settings.get("population") == "people and prompts"
@@ -219,16 +350,16 @@ def _detectable_effect_text(estimate: "Estimate", kind: str) -> str:
 def _numbers_sentence(conclusion: Conclusion, claimed: "Claim") -> str:
     estimate, wording = conclusion.estimate, conclusion.wording
     bounds = finite_bounds(claimed.interval)
-    middle, low, high = apa.format_estimate_with_bounds(estimate.estimate, bounds, wording.kind, claimed.references)
+    middle, low, high = cells.format_estimate_with_bounds(estimate.estimate, bounds, wording.kind, claimed.references)
     text = f"{wording.before} {middle}{wording.after}"
-    text += f"; {apa.format_confidence_level(estimate)} {wording.interval} {low} to {high}" if bounds else ""
+    text += f"; {cells.format_confidence_level(estimate)} {wording.interval} {low} to {high}" if bounds else ""
     if claimed.pvalue is not None:
-        text += f"; {apa.format_named_pvalue(estimate.test, claimed.level)}"
+        text += f"; {cells.format_named_pvalue(estimate.test, claimed.level)}"
         text += f" against {format_limit(claimed, wording.kind)}" if claimed.limit is not None else ""
     text = f"{text}; {_sample_size_text(estimate)}.{_unpaired_sentence(estimate)}"
     if claimed.pvalue is None or estimate.test is None or claimed.interval is not None:
         return text
-    method = apa.ADJUSTMENT_NAMES[str(estimate.test.adjust)][1]
+    method = cells.ADJUSTMENT_NAMES[str(estimate.test.adjust)][1]
     return f"{text} {method} gives no interval that agrees with p; the table has the interval of this comparison alone."
 
 
@@ -239,15 +370,15 @@ def is_unpaired(estimate: "Estimate") -> bool:
 
 def _sample_size_text(estimate: "Estimate") -> str:
     """Return n with its unit, and the number of prompts or batches if they are a sample, too."""
-    parts = [apa.format_sample_size(estimate.n, estimate.unit)]
+    parts = [cells.format_sample_size(estimate.n, estimate.unit)]
     if is_unpaired(estimate) or estimate.settings.get("population") == "people and prompts":
         parts += [
-            apa.format_sample_size(estimate.detail[f"n_{name}"], singular)
+            cells.format_sample_size(estimate.detail[f"n_{name}"], singular)
             for name, singular in (("groups", GROUP), ("prompts", "prompt"), ("batches", "batch"))
             if f"n_{name}" in estimate.detail and not (name == "prompts" and "n_groups" in estimate.detail)
         ]
         if "n_groups" in estimate.detail:
-            parts[-1] += f" ({apa.format_count(estimate.detail['n_prompts'], 'prompt')})"
+            parts[-1] += f" ({cells.format_count(estimate.detail['n_prompts'], 'prompt')})"
     return ", ".join(parts)
 
 
@@ -277,7 +408,7 @@ def _shortage_text(estimate: "Estimate") -> str:
         if warning.code == "few_clusters" and warning.severity == "block"
     }
     if short_samples == {GROUP}:
-        return f"too few {apa.format_count(2, GROUP).removeprefix('2 ')}"
+        return f"too few {cells.format_count(2, GROUP).removeprefix('2 ')}"
     return "too few prompts" if short_samples == {"prompt"} else "too few annotators"
 
 
@@ -299,8 +430,8 @@ def _apa_line(conclusion: Conclusion, claimed: "Claim") -> str:
         return ""
     kind = "proportion" if conclusion.wording.kind == "percent" else "number"
     sizes = _sample_size_text(conclusion.estimate)
-    own = apa.format_sample_size(conclusion.estimate.n, conclusion.estimate.unit)
-    line = apa.format_result_line(conclusion.estimate, conclusion.wording.symbol, kind)
+    own = cells.format_sample_size(conclusion.estimate.n, conclusion.estimate.unit)
+    line = cells.format_result_line(conclusion.estimate, conclusion.wording.symbol, kind)
     if note := subject_note(conclusion.estimate):
         line = f"{note}: {line}"
     line = f"{line}{sizes.removeprefix(own)}{population_phrase(conclusion.estimate, conclusion.wording.item)}"
@@ -318,11 +449,13 @@ def _missing_answers_lines(report: Mapping[str, Any]) -> list[str]:
         return []
     n_missing = missing["skipped"] + missing["not_given"]
     line = f"Of their {missing['planned']} planned answers (without free texts), {n_missing} "
-    line += f"({apa.format_percent(n_missing / missing['planned'])}) are missing: {missing['skipped']} were skipped with a reason and "
+    line += f"({cells.format_percent(n_missing / missing['planned'])}) are missing: {missing['skipped']} were skipped with a reason and "
     line += f"{missing['not_given']} were not given."
     shares = {row["position"]: (row["skipped"] + row["not_given"]) / row["planned"] for row in missing["sections"]}
-    if large := [f"{apa.format_percent(n)} in “{names[one]}”" for one, n in shares.items() if n > LARGE_MISSING_SHARE]:
-        most = apa.format_percent(LARGE_MISSING_SHARE)
+    if large := [
+        f"{cells.format_percent(n)} in “{names[one]}”" for one, n in shares.items() if n > LARGE_MISSING_SHARE
+    ]:
+        most = cells.format_percent(LARGE_MISSING_SHARE)
         line += f" More than {most} are missing in these sections: {', '.join(large)}."
     return [line]
 
@@ -362,13 +495,13 @@ def methods_section_lines(report: Mapping[str, Any]) -> list[str]:
             + "."
         )
     lines += [
-        f"The section “{one['name']}”, {PURPOSES[one['purpose']]}, asked {apa.format_count(one['questions'], 'question')}."
+        f"The section “{one['name']}”, {PURPOSES[one['purpose']]}, asked {cells.format_count(one['questions'], 'question')}."
         for one in report["sections"]
     ]
     for family in report["families"]:
         tests = "test" if family["size"] == 1 else "tests"
         lines.append(
-            f"p-values of the family {family['family']} ({family['size']} {tests}) are adjusted by {apa.ADJUSTMENT_NAMES[family['adjust']][1]}."
+            f"p-values of the family {family['family']} ({family['size']} {tests}) are adjusted by {cells.ADJUSTMENT_NAMES[family['adjust']][1]}."
         )
         if "after" in family:
             outcome = "was tested" if family["is_tested"] else "was not tested"

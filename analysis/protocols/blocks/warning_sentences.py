@@ -8,7 +8,7 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from string import Formatter
 from typing import TYPE_CHECKING, Any
 
-from . import apa
+from . import cells
 
 if TYPE_CHECKING:
     from analysis.stats.results import ResultWarning
@@ -20,16 +20,16 @@ MAX_WARNINGS = 3
 
 
 def _few_clusters(warning: "ResultWarning") -> str:
-    from analysis.stats.clusters import FEW_CLUSTERS
+    from analysis.stats.cluster_variances import FEW_CLUSTERS
 
     n, noun = warning.detail["n_clusters"], _noun_of_cluster(warning)
-    counted, goal = apa.format_count(n, noun), apa.format_count(FEW_CLUSTERS, noun)
+    counted, goal = cells.format_count(n, noun), cells.format_count(FEW_CLUSTERS, noun)
     subject = f"Only {counted} {'is' if n == 1 else 'are'} behind this number"
     if warning.severity == "block":
         return f"{subject}, which is too few for a claim. Collect answers for at least {goal}."
     if n < FEW_CLUSTERS:
         return f"{subject}, so its interval is uncertain. Collect answers for at least {goal}."
-    effective = apa.format_number(warning.detail["effective"], 0)
+    effective = cells.format_number(warning.detail["effective"], 0)
     return f"The answers are so unequally divided among {counted} that they count like {effective}. Collect answers for more {_plural(noun)}."
 
 
@@ -40,7 +40,7 @@ def _few_batches(warning: "ResultWarning") -> str:
 
 
 def _dominant_annotator(warning: "ResultWarning") -> str:
-    noun, share = _noun_of_cluster(warning), apa.format_percent(warning.detail["largest_share"])
+    noun, share = _noun_of_cluster(warning), cells.format_percent(warning.detail["largest_share"])
     return (
         f"One {noun} has {share} of the answers, so the result depends on it. Collect answers for more {_plural(noun)}."
     )
@@ -58,16 +58,16 @@ def _betting_instead_of_t(warning: "ResultWarning") -> str:
         # Stored before the advice was computed.
         return f"{said} They are valid but cautious."
     needed = " and ".join(
-        apa.format_count(n, "prompt" if name == "item" else name) for name, n in detail["needed"].items()
+        cells.format_count(n, "prompt" if name == "item" else name) for name, n in detail["needed"].items()
     )
-    narrower = apa.format_percent(1 - detail["width_with_needed"] / detail["width"])
+    narrower = cells.format_percent(1 - detail["width_with_needed"] / detail["width"])
     if detail["is_narrower"]:
         return f"{said} {needed} would narrow the interval by {narrower}."
     return f"{said} Even {needed} would narrow the interval by only {narrower}."
 
 
 def _small_n_skew(warning: "ResultWarning") -> str:
-    skewness = apa.format_number(warning.detail["skewness"])
+    skewness = cells.format_number(warning.detail["skewness"])
     more = _plural(_noun_of_cluster(warning)) if "cluster" in warning.detail else "annotators"
     return (
         f"The answers are so skewed (skewness {skewness}) that interval and p-value may be wrong. Collect answers "
@@ -87,7 +87,7 @@ def _all_excluded(warning: "ResultWarning") -> str:
 def _annotators_ignored(warning: "ResultWarning") -> str:
     n = warning.detail["n"] if "n" in warning.detail else warning.detail["n_annotators"]
     return (
-        f"The answers of {apa.format_count(n, 'annotator')} count as independent, so this uncertainty is too small. "
+        f"The answers of {cells.format_count(n, 'annotator')} count as independent, so this uncertainty is too small. "
         "Use the recommended estimate."
     )
 
@@ -201,7 +201,7 @@ def _is_said_by_another(warning: "ResultWarning", codes: Container[str]) -> bool
 
 def _is_few(warning: "ResultWarning") -> bool:
     """Return whether the warning is about a small number of clusters that still allows a claim."""
-    from analysis.stats.clusters import FEW_CLUSTERS
+    from analysis.stats.cluster_variances import FEW_CLUSTERS
 
     is_claim_possible = warning.code == "few_clusters" and warning.severity == "warn"
     return is_claim_possible and warning.detail["n_clusters"] < FEW_CLUSTERS
@@ -209,10 +209,10 @@ def _is_few(warning: "ResultWarning") -> bool:
 
 def _few_of_each(warnings: Iterable["ResultWarning"]) -> str:
     """Return one sentence for all small numbers of clusters, such as annotators and prompts."""
-    from analysis.stats.clusters import FEW_CLUSTERS
+    from analysis.stats.cluster_variances import FEW_CLUSTERS
 
     few = [warning for warning in warnings if _is_few(warning)]
-    counted = [apa.format_count(warning.detail["n_clusters"], _noun_of_cluster(warning)) for warning in few]
+    counted = [cells.format_count(warning.detail["n_clusters"], _noun_of_cluster(warning)) for warning in few]
     counted = list(dict.fromkeys(counted))
     if len(counted) == 1:
         return warning_sentence(few[0])
@@ -226,7 +226,7 @@ def _noun_of_cluster(warning: "ResultWarning") -> str:
 
 
 def _plural(noun: str) -> str:
-    return apa.format_count(2, noun).partition(" ")[2]
+    return cells.format_count(2, noun).partition(" ")[2]
 
 
 class _WarningFormatter(Formatter):
@@ -234,10 +234,10 @@ class _WarningFormatter(Formatter):
 
     def format_field(self, value: Any, format_spec: str) -> str:
         if format_spec == "percent":
-            return apa.format_percent(value, 0 if value >= 0.01 else 1)
+            return cells.format_percent(value, 0 if value >= 0.01 else 1)
         if format_spec:
-            return apa.format_count(value, format_spec)
-        return apa.format_number(value) if isinstance(value, float) else str(value)
+            return cells.format_count(value, format_spec)
+        return cells.format_number(value) if isinstance(value, float) else str(value)
 
 
 _FORMATTER = _WarningFormatter()

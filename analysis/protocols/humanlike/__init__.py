@@ -131,7 +131,7 @@ class PaperCellResults:
 
 
 def _paper_cell_results(judgements: Judgements, cell: Cell, context: AnalysisContext) -> PaperCellResults:
-    from analysis.stats import agreement, detection
+    from analysis.stats import agreement, detection, signal_detection
 
     rows = judgements.cell_rows(cell, is_paper=True)
     rating, truth, correct, annotators, text, says = column_arrays(
@@ -152,7 +152,7 @@ def _paper_cell_results(judgements: Judgements, cell: Cell, context: AnalysisCon
         )
     alpha, alpha_points = (tag_with_cell(estimate, cell) for estimate in alphas)
     return PaperCellResults(
-        detection.detection_measures(
+        signal_detection.detection_measures(
             rating, truth, threshold=judgements.threshold, confident_ratings=(judgements.low, judgements.high)
         ),
         detection.mean_annotator_accuracy(correct, annotators, level=context.level),
@@ -204,9 +204,9 @@ def _paper_tests(
 
 
 def _annotator_accuracies(rows: "DataFrame"):
-    from analysis.stats import detection
+    from analysis.stats import signal_detection
 
-    return detection.accuracy_by_annotator(*column_arrays(rows, "correct", "annotator")).accuracies
+    return signal_detection.accuracy_by_annotator(*column_arrays(rows, "correct", "annotator")).accuracies
 
 
 def _detection_block(judgements, likeness_by_cell, context, title_suffix, family_suffix) -> Block:

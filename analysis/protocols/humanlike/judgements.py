@@ -111,7 +111,7 @@ class Judgements:
 
 def read_judgements(frame: "DataFrame", section: Any) -> Judgements | None:
     """Return the section's judgements with the true authors, or None if its question cannot be read."""
-    from analysis.stats import detection
+    from analysis.stats import signal_detection
 
     scale = _source_scale(section)
     if scale is None:
@@ -129,7 +129,9 @@ def read_judgements(frame: "DataFrame", section: Any) -> Judgements | None:
     )
     # A text is the second sample, unless its prompt belongs to a group.
     rows[SECOND_SAMPLE] = rows["text"].where(rows[SECOND_SAMPLE] == rows["prompt"], rows[SECOND_SAMPLE])
-    rows["says"] = detection.ratings_to_machine_answers(rows["rating"].to_numpy(float), threshold=(low + high) / 2)
+    rows["says"] = signal_detection.ratings_to_machine_answers(
+        rows["rating"].to_numpy(float), threshold=(low + high) / 2
+    )
     rows["correct"] = (rows["says"] == rows["is_machine"]).astype(float)
     cells = _planned_cells(arms, model_by_arm, sorted(set(rows["domain"])))
     kept_rows, paper_rows = rows[rows["is_kept"].astype(bool)], rows[rows["is_kept_paper"].astype(bool)]

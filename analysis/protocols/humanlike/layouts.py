@@ -14,8 +14,7 @@ from analysis.protocols.blocks.cells import (
     reported_pvalue,
     verdict_text,
 )
-from analysis.protocols.blocks.figures import Figure, build_figure, figure_row
-from analysis.protocols.blocks.tables import Table, build_table
+from analysis.protocols.blocks.layouts import Figure, Table, build_figure, build_table, figure_row
 
 from .judgements import ALL_DOMAINS, PAPER_ALPHA, Cell, Judgements, column_arrays
 
@@ -306,10 +305,10 @@ def confidence_and_session_table(estimates: Sequence["Estimate"], title_suffix: 
 
 def correct_count_histograms(cell, rows, figure_number: int, title_suffix: str) -> list[Figure]:
     """Return the paper's Figures 3 and 4: the number of annotators by number of correct texts, and the same by guessing."""
-    from analysis.stats import detection
+    from analysis.stats import signal_detection
 
     figures = []
-    for histogram in detection.correct_count_histograms_by_n_items(*column_arrays(rows, "correct", "annotator")):
+    for histogram in signal_detection.correct_count_histograms_by_n_items(*column_arrays(rows, "correct", "annotator")):
         n = histogram["n_items"]
         bars = [
             {

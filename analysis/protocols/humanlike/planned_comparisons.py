@@ -151,7 +151,7 @@ def _everybody_of_cell(judgements: Judgements, *, cell: Cell) -> "tuple[DataFram
 
 
 def _estimate(estimand: str, comparison: Comparison, rows: "DataFrame", context: AnalysisContext) -> "Estimate":
-    from analysis.stats import detection, groups
+    from analysis.stats import cell_contrasts, detection
 
     level = context.level
     is_chance = comparison.y == CHANCE
@@ -178,7 +178,7 @@ def _estimate(estimand: str, comparison: Comparison, rows: "DataFrame", context:
     missing = [name for name in (comparison.x, comparison.y) if name not in set(group)]
     if estimand == "accuracy" or missing:
         # An empty group has no cell. The contrast reports this in its status.
-        return groups.cell_contrast(
+        return cell_contrasts.cell_contrast(
             correct,
             group,
             {comparison.x: 1.0, comparison.y: -1.0},
@@ -270,7 +270,7 @@ def _phrases_of_estimand(estimate: "Estimate") -> ConclusionPhrases:
 
 def _condition_model_estimates(judgements: Any, context: AnalysisContext) -> list["Estimate"]:
     """Return the condition x domain model of accuracy, if a machine system has several of both."""
-    from analysis.stats import groups
+    from analysis.stats import cell_contrasts
 
     estimates = []
     for model in judgements.models:
@@ -284,7 +284,7 @@ def _condition_model_estimates(judgements: Any, context: AnalysisContext) -> lis
         correct, condition, domain, annotators, text = column_arrays(
             rows, "correct", "condition", "domain", "annotator", SECOND_SAMPLE
         )
-        fitted = groups.condition_by_domain_model(
+        fitted = cell_contrasts.condition_by_domain_model(
             correct,
             condition,
             domain,

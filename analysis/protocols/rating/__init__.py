@@ -18,10 +18,10 @@ from analysis.protocols.blocks.comparisons import (
     ComparedByBlock,
     Comparison,
     adjust_pvalues_and_add_verdicts_as_in_paper,
+    planted_references_of,
     read_contrasts,
 )
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, table_population
-from analysis.protocols.blocks.references import planted_references_of
 from analysis.protocols.blocks.sentences import is_unpaired
 from analysis.protocols.blocks.subjects import in_parentheses, join_words
 from analysis.protocols.spa_and_rating import build_overview
@@ -212,7 +212,7 @@ def _difference_phrases(estimate: "Estimate") -> ConclusionPhrases:
 
 def _question_blocks(question_ratings: QuestionRatings, context: AnalysisContext) -> list[Block]:
     """Return the systems' means, agreement on outputs with several ratings, and the effect of the place on the page."""
-    from analysis.stats import agreement, ranks, ratings
+    from analysis.stats import agreement, ranks, ratings, reliability
 
     rows = question_ratings.kept[question_ratings.kept["rating"].notna()]
     level = context.level
@@ -247,7 +247,7 @@ def _question_blocks(question_ratings: QuestionRatings, context: AnalysisContext
         )
         table = shared.pivot_table(index="annotator", columns="output", values="rating", aggfunc="mean", sort=True)
         checks.append(
-            agreement.split_half_reliability(
+            reliability.split_half_reliability(
                 table.to_numpy(float),
                 level=level,
                 rng=context.rng("halves", *random_key),

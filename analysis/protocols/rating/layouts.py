@@ -9,9 +9,16 @@ from analysis.protocols.blocks.cells import (
     interval_bounds,
     pvalue_cell,
 )
-from analysis.protocols.blocks.figures import RATINGS, Figure, build_figure, figure_row
+from analysis.protocols.blocks.layouts import (
+    RATINGS,
+    Figure,
+    Table,
+    build_figure,
+    build_table,
+    estimate_interval_and_pvalue_cells,
+    figure_row,
+)
 from analysis.protocols.blocks.subjects import join_words
-from analysis.protocols.blocks.tables import Table, build_table, estimate_interval_and_pvalue_cells
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 from analysis.protocols.blocks.comparisons import (
     DIFFERENCE_HYPOTHESIS,
     Comparison,
+    PlantedReferences,
     planned_comparisons,
+    planted_references_of,
     read_contrasts,
 )
 from analysis.protocols.blocks.populations import SECOND_SAMPLE
-from analysis.protocols.blocks.references import PlantedReferences, planted_references_of
 from analysis.protocols.blocks.subjects import words_of_section
 from studies.protocols import REGISTRY
 from studies.protocols.base.scales import ScaleSpec, parse_scale

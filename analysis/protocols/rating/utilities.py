@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
 from analysis.protocols.blocks.cells import comparison_x_y_and_criterion_phrase, interval_bounds
-from analysis.protocols.blocks.comparisons import Comparison, samples_if_unpaired
+from analysis.protocols.blocks.comparisons import Comparison, PlantedReferences, samples_if_unpaired
+from analysis.protocols.blocks.layouts import build_table
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups, table_population
-from analysis.protocols.blocks.references import PlantedReferences
-from analysis.protocols.blocks.tables import build_table
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -20,9 +20,10 @@ def coherence_ranking_and_reliability_blocks(
     """Return coherence of the pairs, ranking of the systems and reliability, on one criterion."""
     import numpy as np
 
-    from analysis.stats import agreement, coherence, spa
+    from analysis.stats import coherence, reliability, spa
     from analysis.stats.bradley_terry import fractional_bradley_terry
-    from analysis.stats.clusters import TOO_FEW_ITEMS, without_interval_if_too_few
+    from analysis.stats.cluster_variances import TOO_FEW_ITEMS
+    from analysis.stats.clusters import without_interval_if_too_few
     from analysis.stats.results import json_safe
 
     comparisons = [kept_answers.comparisons[n] for n in comparison_columns]
@@ -107,7 +108,7 @@ def coherence_ranking_and_reliability_blocks(
             note=note,
         )
     )
-    halves = agreement.split_half_reliability(
+    halves = reliability.split_half_reliability(
         table,
         level=context.level,
         resamples=min(999, context.resamples),

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block
 from analysis.protocols.blocks.cells import interval_bounds
+from analysis.protocols.blocks.layouts import build_table
 from analysis.protocols.blocks.subjects import join_words
-from analysis.protocols.blocks.tables import build_table
 
 from .answers import SectionAnswers
 

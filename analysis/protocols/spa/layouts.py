@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from analysis.protocols.blocks import apa
+from analysis.protocols.blocks import cells
 from analysis.protocols.blocks.cells import comparison_label, contrast_of, interval_bounds, pvalue_cell, verdict_text
-from analysis.protocols.blocks.figures import FOREST, Figure, build_figure, figure_row
+from analysis.protocols.blocks.layouts import FOREST, Figure, Table, build_figure, build_table, figure_row
 from analysis.protocols.blocks.subjects import join_words
-from analysis.protocols.blocks.tables import Table, build_table
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
@@ -159,7 +158,7 @@ def rule_effects_figure(changes: Iterable["Estimate"]) -> Figure:
 
 
 def examples_in_words(m: int) -> str:
-    return f"after {apa.format_count(m, 'example')}"
+    return f"after {cells.format_count(m, 'example')}"
 
 
 def comparison_after_exposures_label(estimate: "Estimate") -> str:

@@ -110,7 +110,8 @@ def ranking_blocks(comparisons: Sequence[ComparisonLabels], context: AnalysisCon
     import numpy as np
     import pandas as pd
 
-    from analysis.stats.clusters import TOO_FEW_ITEMS, without_interval_if_too_few
+    from analysis.stats.cluster_variances import TOO_FEW_ITEMS
+    from analysis.stats.clusters import without_interval_if_too_few
     from analysis.stats.davidson import fit_davidson
     from analysis.stats.results import json_safe
 

@@ -113,7 +113,7 @@ def _replay_blocks(comparison_labels: ComparisonLabels, context: AnalysisContext
     """
     import numpy as np
 
-    from analysis.stats import choice, sequential
+    from analysis.stats import choice, stopping_boundaries
 
     # Third labels exist only for items in disagreement, so with them the draw would find disagreement too often.
     rows = comparison_labels.paper[
@@ -133,7 +133,7 @@ def _replay_blocks(comparison_labels: ComparisonLabels, context: AnalysisContext
     if not replayed:
         return []
     enough = n_labels >= max(2, *(strategy.max_labels_per_item for strategy in replayed))
-    rule = sequential.hoeffding_boundaries(int(enough.sum()), delta=delta)
+    rule = stopping_boundaries.hoeffding_boundaries(int(enough.sum()), delta=delta)
     for strategy in replayed:
         name, workers = strategy.name, strategy.workers
         for mode, reading in (("paper", "stays"), ("recommended", "first")):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from analysis.protocols.blocks import apa
+from analysis.protocols.blocks import cells
 from analysis.protocols.blocks.cells import (
     EXPECTATION_LABELS,
     MARGIN_VERDICT_LABELS,
@@ -20,8 +20,7 @@ from analysis.protocols.blocks.cells import (
     unclaimed_phrase,
     verdict_direction_symbol,
 )
-from analysis.protocols.blocks.figures import Figure, build_figure, figure_row
-from analysis.protocols.blocks.tables import Table, build_table
+from analysis.protocols.blocks.layouts import Figure, Table, build_figure, build_table, figure_row
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
@@ -53,7 +52,7 @@ def decisions_table(
                 "rule": "anytime-valid" if is_sequential(estimate) else "fixed n",
                 "share": estimate.estimate,
                 "interval": interval_bounds(estimate),
-                "level": apa.format_confidence_level(estimate),
+                "level": cells.format_confidence_level(estimate),
                 "p": pvalue_cell(estimate),
                 "n": estimate.n,
                 "outcome": _outcome(estimate),

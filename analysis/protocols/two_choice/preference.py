@@ -170,7 +170,7 @@ def _fixed_n_estimate(comparison_labels: ComparisonLabels, context: AnalysisCont
 
 def paper_decision_estimate(comparison_labels: ComparisonLabels) -> "Estimate":
     """Return the paper's decision at the first crossing, with the crossing that stays as a companion."""
-    from analysis.stats import sequential
+    from analysis.stats import sequential, stopping_boundaries
     from analysis.stats.results import ResultWarning
 
     settings = REGISTRY[comparison_labels.section.protocol].cleaned_settings(comparison_labels.section)
@@ -185,7 +185,7 @@ def paper_decision_estimate(comparison_labels: ComparisonLabels) -> "Estimate":
         sequential.hoeffding_decision(values, delta=settings["delta"], reading=reading).labelled(
             analysis=f"choice.hoeffding.{reading}", estimand="share of items on which x was chosen"
         )
-        for reading in sequential.READINGS
+        for reading in stopping_boundaries.READINGS
     )
     final = replace(final, warnings=(*final.warnings, *warnings))
     return replace(first, warnings=(*first.warnings, *warnings), sensitivity=(final,))

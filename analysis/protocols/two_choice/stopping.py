@@ -120,7 +120,7 @@ def paper_stopping_status(planned_labels: Any, section: Any, comparison: Compari
     """Return the paper's bound at its first crossing, over the longest run of complete items, in item order."""
     import numpy as np
 
-    from analysis.stats import sequential
+    from analysis.stats import sequential, stopping_boundaries
 
     delta = REGISTRY[section.protocol].cleaned_settings(section)["delta"]
     rows = planned_labels.rows
@@ -141,7 +141,7 @@ def paper_stopping_status(planned_labels: Any, section: Any, comparison: Compari
     decided = estimate.detail.get("n_decision")
     counts = np.arange(1, len(values) + 1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        evidence = np.abs(np.cumsum(values) / counts - 0.5) / sequential.hoeffding_radius(counts, delta)
+        evidence = np.abs(np.cumsum(values) / counts - 0.5) / stopping_boundaries.hoeffding_radius(counts, delta)
     verdict = {"a": "a_better", "b": "b_better"}.get(str(estimate.detail.get("winner")), "inconclusive")
     return StoppingStatus(
         name=comparison.key,

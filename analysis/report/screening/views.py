@@ -11,14 +11,13 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from analysis.exclusions.screening import probability_in_words
-from analysis.report.parameters import default_origins
+from analysis.report.build import default_origins
 from annotators.counting import Use, select
 from studies.access import Action, get_study, is_allowed
 from studies.models import Item, Job, Study
 from studies.services import jobs
 
-from .rows import SORT_KEYS, AnnotatorRow, add_other_studies, read_screened_study, sort_rows
-from .run import KIND, request_screening
+from .run import KIND, SORT_KEYS, AnnotatorRow, add_other_studies, read_screened_study, request_screening, sort_rows
 
 PAGE_SIZE = 50
 ORIGINS = ("live", "imported", "robot")

@@ -5,7 +5,7 @@ from django.core.management.base import BaseCommand, CommandError
 from analysis.data.frames import ORIGINS
 from analysis.data.snapshot import TooManySnapshots
 from analysis.protocols.blocks.warning_sentences import SEVERITY_LABELS
-from analysis.report.parameters import DEFAULT_PARAMETERS, BadParameters
+from analysis.report.build import DEFAULT_PARAMETERS, BadParameters
 from analysis.report.runs import run_analysis
 from studies.services.study_lookup import find_study
 

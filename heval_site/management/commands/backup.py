@@ -5,7 +5,7 @@ from pathlib import Path
 
 from django.core.management.base import BaseCommand, CommandError
 
-from heval_site.backup.archive import BackupRefused, write_backup
+from heval_site.backup import BackupRefused, write_backup
 from heval_site.runtime.startup import is_migrated
 
 

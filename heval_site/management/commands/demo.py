@@ -32,7 +32,7 @@ class Command(BaseCommand):
         migrate_and_create_cache_and_media_folder()
         user, password = get_admin_or_create_with_password()
         from heval_site.management.demo import get_or_create_demo_studies
-        from heval_site.management.demo_board.rounds import get_or_create_demo_board
+        from heval_site.management.demo_board import get_or_create_demo_board
 
         demo = get_or_create_demo_studies(user)
         board = get_or_create_demo_board(user)

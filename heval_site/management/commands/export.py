@@ -8,11 +8,9 @@ from django.core.management.base import BaseCommand, CommandError
 
 from analysis.data.blinding import are_outcomes_hidden
 from analysis.data.export_codebook import build_export_codebook_markdown
-from analysis.data.exports import BLOCK_MAKERS, OUTCOME_TABLES, TABLES, ExportDigest
-from analysis.data.flat_rows.answers import find_damaged_cells
-from analysis.data.flat_rows.selection import COUNTED_ORIGINS, Selection
+from analysis.data.exports import BLOCK_MAKERS, OUTCOME_TABLES, TABLES, ExportDigest, ParquetNotInstalled, write_parquet
+from analysis.data.flat_rows import COUNTED_ORIGINS, Selection, find_damaged_cells
 from analysis.data.frames import ORIGINS, validate_origins
-from analysis.data.parquet import ParquetNotInstalled, write_parquet
 from analysis.data.snapshot import database_snapshot
 from analysis.report.archive import archive_blocks
 from studies.services.study_lookup import find_study

@@ -7,8 +7,7 @@ from pathlib import Path
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from heval_site.backup.archive import BackupRefused, write_backup
-from heval_site.backup.restoring import restore_elsewhere
+from heval_site.backup import BackupRefused, restore_elsewhere, write_backup
 from heval_site.runtime.startup import is_migrated
 from heval_site.runtime.supervisor import try_lock_home
 

@@ -14,7 +14,7 @@ from analysis.planning.numbers import quick_numbers
 from analysis.planning.pilot_studies import PREFIX, estimate_study, find_pilot_study
 from analysis.planning.pilots import draws_of
 from analysis.planning.run import compute_plan, simulate_plan
-from analysis.stats.plan_inputs import StudySize, Variation
+from analysis.stats.planning.inputs import StudySize, Variation
 from studies.imports.bundle import MAX_BUNDLE_BYTES, BundleRefused, create_draft_from_bundle
 from studies.models import Study, new_seed
 from studies.services.drafts import refuse_if_launched

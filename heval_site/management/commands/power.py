@@ -19,7 +19,7 @@ class Answers:
 
 
 def _answers(test: str) -> Answers:
-    from analysis.stats import power
+    from analysis.stats import power_of_means, power_of_shares
 
     def level(o: dict[str, Any]) -> dict[str, Any]:
         return {"significance": o["significance"] / o["tests"]}
@@ -32,41 +32,43 @@ def _answers(test: str) -> Answers:
 
     return {
         "mean": Answers(
-            lambda o: power.t_test_power(o["difference"] / o["sd"], o["n"], **level(o)),
-            lambda o: power.n_for_t_test(o["difference"] / o["sd"], **wanted(o)),
-            lambda o: power.t_test_detectable_difference(o["n"], sd=o["sd"], **wanted(o)),
+            lambda o: power_of_means.t_test_power(o["difference"] / o["sd"], o["n"], **level(o)),
+            lambda o: power_of_means.n_for_t_test(o["difference"] / o["sd"], **wanted(o)),
+            lambda o: power_of_means.t_test_detectable_difference(o["n"], sd=o["sd"], **wanted(o)),
         ),
         "two_means": Answers(
-            lambda o: power.two_sample_t_test_power(o["difference"], o["n"], o["n"], **sds(o), **level(o)),
-            lambda o: power.n_for_two_sample_t_test(o["difference"], **sds(o), **wanted(o))[0],
-            lambda o: power.two_sample_detectable_difference(o["n"], o["n"], **sds(o), **wanted(o)),
+            lambda o: power_of_means.two_sample_t_test_power(o["difference"], o["n"], o["n"], **sds(o), **level(o)),
+            lambda o: power_of_means.n_for_two_sample_t_test(o["difference"], **sds(o), **wanted(o))[0],
+            lambda o: power_of_means.two_sample_detectable_difference(o["n"], o["n"], **sds(o), **wanted(o)),
         ),
         "groups": Answers(
-            lambda o: power.anova_power(o["effect"], [o["n"]] * o["groups"], **level(o)),
-            lambda o: power.n_per_group_for_anova(o["effect"], o["groups"], **wanted(o)),
-            lambda o: power.anova_detectable_effect([o["n"]] * o["groups"], **wanted(o)),
+            lambda o: power_of_means.anova_power(o["effect"], [o["n"]] * o["groups"], **level(o)),
+            lambda o: power_of_means.n_per_group_for_anova(o["effect"], o["groups"], **wanted(o)),
+            lambda o: power_of_means.anova_detectable_effect([o["n"]] * o["groups"], **wanted(o)),
             "Cohen's f",
         ),
         "share": Answers(
-            lambda o: power.proportion_power(o["share"], o["n"], null=o["null"], **level(o)),
-            lambda o: power.n_for_proportion(o["share"], null=o["null"], **wanted(o)),
-            lambda o: power.proportion_detectable_increase(o["n"], null=o["null"], **wanted(o)),
+            lambda o: power_of_shares.proportion_power(o["share"], o["n"], null=o["null"], **level(o)),
+            lambda o: power_of_shares.n_for_proportion(o["share"], null=o["null"], **wanted(o)),
+            lambda o: power_of_shares.proportion_detectable_increase(o["n"], null=o["null"], **wanted(o)),
         ),
         "two_shares": Answers(
-            lambda o: power.two_proportions_power(o["share"], o["other"], o["n"], o["n"], **level(o)),
-            lambda o: power.n_for_two_proportions(o["share"], o["other"], **wanted(o))[0],
-            lambda o: power.two_proportions_detectable_increase(o["other"], o["n"], o["n"], **wanted(o)),
+            lambda o: power_of_shares.two_proportions_power(o["share"], o["other"], o["n"], o["n"], **level(o)),
+            lambda o: power_of_shares.n_for_two_proportions(o["share"], o["other"], **wanted(o))[0],
+            lambda o: power_of_shares.two_proportions_detectable_increase(o["other"], o["n"], o["n"], **wanted(o)),
         ),
         "paired_shares": Answers(
-            lambda o: power.paired_proportions_power(o["only_x"], o["only_y"], o["n"], **level(o)),
-            lambda o: power.n_for_paired_proportions(o["only_x"], o["only_y"], **wanted(o)),
-            lambda o: power.paired_proportions_detectable_difference(o["only_x"] + o["only_y"], o["n"], **wanted(o)),
+            lambda o: power_of_shares.paired_proportions_power(o["only_x"], o["only_y"], o["n"], **level(o)),
+            lambda o: power_of_shares.n_for_paired_proportions(o["only_x"], o["only_y"], **wanted(o)),
+            lambda o: power_of_shares.paired_proportions_detectable_difference(
+                o["only_x"] + o["only_y"], o["n"], **wanted(o)
+            ),
         ),
         "equivalence": Answers(
-            lambda o: power.equivalence_power(
+            lambda o: power_of_means.equivalence_power(
                 o["n"], sd=o["sd"], margin=o["margin"], difference=o["difference"], **level(o)
             ),
-            lambda o: power.n_for_equivalence(
+            lambda o: power_of_means.n_for_equivalence(
                 sd=o["sd"], margin=o["margin"], difference=o["difference"], power=o["power"], **level(o)
             ),
             None,

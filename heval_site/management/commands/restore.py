@@ -7,8 +7,7 @@ from pathlib import Path
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from heval_site.backup.archive import BackupRefused
-from heval_site.backup.restoring import restore, restore_elsewhere
+from heval_site.backup import BackupRefused, restore, restore_elsewhere
 
 
 class Command(BaseCommand):

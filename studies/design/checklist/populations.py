@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from analysis.stats.plan_inputs import FEWEST_PROMPTS, StudySize, Target, Variation
-from analysis.stats.quick_power import quick_plan
+from analysis.stats.planning.closed_forms import quick_plan
+from analysis.stats.planning.inputs import FEWEST_PROMPTS, StudySize, Target, Variation
 from studies.models import Contrast, Section
 from studies.protocols import REGISTRY, Problem
 

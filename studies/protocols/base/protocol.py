@@ -66,7 +66,7 @@ class Protocol:
     item_noun = "prompts"
     # Help beside the question fields: which placeholders in a question's text become letters.
     placeholder_help = ""
-    # What columns of exported answers mean here, if it differs from their general meaning (analysis.data.flat_rows.columns).
+    # What columns of exported answers mean here, if it differs from their general meaning (analysis.data.flat_rows).
     column_meanings: Mapping[str, str] = {}
     # Whether a question may be about two systems, x and y.
     has_directed_questions = False

@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from analysis.api.tokens import create_token, revoke_token
-from analysis.data.flat_rows.selection import annotator_pseudonym, assignment_pseudonym
+from analysis.data.flat_rows import annotator_pseudonym, assignment_pseudonym
 from analysis.models import Metric
 from annotators.models import Exclusion
 from studies.imports.tables import uploads

@@ -6,7 +6,7 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
-from analysis.data.flat_rows.selection import assignment_pseudonym
+from analysis.data.flat_rows import assignment_pseudonym
 from annotators.models import Payment
 from annotators.models.identity import store_person_id
 from annotators.pay import ledger

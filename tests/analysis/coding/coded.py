@@ -1,6 +1,6 @@
 """Samples and codings are made for tests."""
 
-from analysis.coding import record
+from analysis.coding import samples
 from analysis.coding.codebook import EXPLANATIONS_CODEBOOK, REJECTIONS_CODEBOOK
 from analysis.coding.samples import read_coded_samples
 from analysis.coding.sampling import draw_coding_sample
@@ -28,7 +28,7 @@ def sample_of(study, coders, kind="explanations", rule="union", per_arm=4, **opt
 def code_all(sample, coder, labels_of):
     for item in sample.items.all():
         labels = labels_of(item)
-        record.store_coding(item, coder, labels, not labels, 0)
+        samples.store_coding(item, coder, labels, not labels, 0)
 
 
 def tables(sample_blocks):

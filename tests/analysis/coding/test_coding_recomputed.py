@@ -10,12 +10,12 @@ from scipy import stats
 from statsmodels.stats.inter_rater import cohens_kappa
 from statsmodels.stats.proportion import proportion_confint
 
-from analysis.coding import record
+from analysis.coding import samples
 from analysis.coding.codebook import EXPLANATIONS_CODEBOOK, REJECTIONS_CODEBOOK
 from analysis.coding.samples import read_coded_samples
 from analysis.coding.sampling import draw_coding_sample
 from analysis.data.exports import csv_blocks
-from analysis.data.flat_rows.selection import Selection
+from analysis.data.flat_rows import Selection
 from analysis.report.coding_blocks import build_coding_blocks
 from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from studies.models import Study, StudyMember
@@ -69,10 +69,10 @@ def code(sample, coders, keys):
         for coder, labels in list(both)[: 1 if number % 10 == 4 else 2]:
             seen = number % 5 == 2
             if seen:
-                record.store_coding(item, coder, [keys[1]], False, 0)
-            record.store_coding(item, coder, labels, not labels, int(seen))
+                samples.store_coding(item, coder, [keys[1]], False, 0)
+            samples.store_coding(item, coder, labels, not labels, int(seen))
         if len(coders) == 3 and set(first) != set(second) and number % 10 != 4 and rng.random() < 0.6:
-            record.store_coding(item, coders[2], first, not first, 0)
+            samples.store_coding(item, coders[2], first, not first, 0)
 
 
 def read(study):

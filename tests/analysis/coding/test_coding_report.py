@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis.coding import record
+from analysis.coding import samples
 from analysis.coding.samples import decided_review_assignment_ids, read_coded_samples, refusal_reasons_by_assignment
 from analysis.report.build import build_report
 from annotators.models import Assignment
@@ -52,7 +52,7 @@ def test_items_that_one_coder_has_not_coded_do_not_count(study, coders):
     sample = sample_of(study, coders)
     code_all(sample, coders[0], lambda i: ["grammar"])
     assert made(study) == []
-    record.store_coding(sample.items.first(), coders[1], ["grammar"], False, 0)
+    samples.store_coding(sample.items.first(), coders[1], ["grammar"], False, 0)
     assert "Both coders coded 1 of 8 items" in tables(made(study))["coding_agreement_1"]["note"]
 
 
@@ -70,7 +70,7 @@ def test_who_withdraws_after_being_coded_is_gone_from_the_report(study, coders):
         code_all(sample, coder, lambda i: ["grammar"])
     withdraw_annotator_and_erase_texts(sample.items.first().assignment)
     assert "Both coders coded 7 of 7 items" in tables(made(study))["coding_agreement_1"]["note"]
-    assert len(record.items_of_seat(sample, 1, record.current_codings_by_item(sample))) == 7
+    assert len(samples.items_of_seat(sample, 1, samples.current_codings_by_item(sample))) == 7
 
 
 def test_the_report_has_it_and_hides_it_while_the_study_collects(study, coders):

@@ -3,7 +3,7 @@
 import pytest
 from django.db import IntegrityError, transaction
 
-from analysis.coding import record
+from analysis.coding import samples
 from analysis.coding.codebook import (
     EXPLANATIONS_CODEBOOK,
     REJECTIONS_CODEBOOK,
@@ -90,14 +90,14 @@ def test_what_is_no_codebook_is_refused_with_its_line(lines, left_out, words):
 def test_no_label_applies_is_an_answer_and_not_coded_is_none(study, coders):
     sample = sample_of(study, coders)
     first, second = sample.items.all()[:2]
-    record.store_coding(first, coders[0], [], True, 0)
+    samples.store_coding(first, coders[0], [], True, 0)
     with pytest.raises(ActionRefused, match="at least one label, or choose that no label applies"):
-        record.store_coding(second, coders[0], [], False, 0)
+        samples.store_coding(second, coders[0], [], False, 0)
     with pytest.raises(ActionRefused, match="not both"):
-        record.store_coding(second, coders[0], ["grammar"], True, 0)
+        samples.store_coding(second, coders[0], ["grammar"], True, 0)
     with pytest.raises(ActionRefused, match="no label “nonsense”"):
-        record.store_coding(second, coders[0], ["nonsense"], False, 0)
-    said = record.current_codings_by_item(sample)
+        samples.store_coding(second, coders[0], ["nonsense"], False, 0)
+    said = samples.current_codings_by_item(sample)
     assert said[first.pk][1].labels == frozenset() and second.pk not in said
     with pytest.raises(IntegrityError), transaction.atomic():
         Coding.objects.create(item=second, coder=coders[0], labels="", is_none=False)
@@ -106,13 +106,13 @@ def test_no_label_applies_is_an_answer_and_not_coded_is_none(study, coders):
 def test_thinking_again_adds_a_revision_and_two_windows_do_not_overwrite_each_other(study, coders):
     sample = sample_of(study, coders)
     item = sample.items.first()
-    record.store_coding(item, coders[0], ["genre", "grammar"], False, 0)
-    assert record.store_coding(item, coders[0], ["grammar", "genre"], False, 1) is None  # nothing new
-    record.store_coding(item, coders[0], ["intent"], False, 1)
-    with pytest.raises(record.CodingConflict):
-        record.store_coding(item, coders[0], ["vague"], False, 1)
+    samples.store_coding(item, coders[0], ["genre", "grammar"], False, 0)
+    assert samples.store_coding(item, coders[0], ["grammar", "genre"], False, 1) is None  # nothing new
+    samples.store_coding(item, coders[0], ["intent"], False, 1)
+    with pytest.raises(samples.CodingConflict):
+        samples.store_coding(item, coders[0], ["vague"], False, 1)
     assert [(c.revision, c.labels) for c in item.codings.all()] == [(1, "grammar genre"), (2, "intent")]
-    assert record.current_codings_by_item(sample)[item.pk][1].labels == {"intent"}
+    assert samples.current_codings_by_item(sample)[item.pk][1].labels == {"intent"}
 
 
 def test_a_third_coder_sees_what_two_differ_on_and_decides(study, coders):
@@ -121,10 +121,10 @@ def test_a_third_coder_sees_what_two_differ_on_and_decides(study, coders):
     items = list(sample.items.all())
     code_all(sample, coders[0], lambda item: ["grammar"])
     code_all(sample, coders[1], lambda item: ["factuality"] if item in items[:2] else ["grammar"])
-    assert [i.pk for i in record.items_of_seat(sample, 3, record.current_codings_by_item(sample))] == [
+    assert [i.pk for i in samples.items_of_seat(sample, 3, samples.current_codings_by_item(sample))] == [
         i.pk for i in items[:2]
     ]
-    record.store_coding(items[0], third, ["factuality"], False, 0)
+    samples.store_coding(items[0], third, ["factuality"], False, 0)
     (read,) = read_coded_samples(study, ["live"])
     by_number = {one.assignment: one for one in read.items}
     assert read.counted_codings(by_number[items[0].assignment_id]) == [{"factuality"}]

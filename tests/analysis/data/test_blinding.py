@@ -3,7 +3,7 @@
 import pytest
 from django.core.exceptions import PermissionDenied
 
-from analysis.data.export_requests import BadOrigins, build_permitted_selection, request_export
+from analysis.data.exports import BadOrigins, build_permitted_selection, request_export
 from studies.models import Job, Study
 from studies.services import lifecycle
 from tests import builders

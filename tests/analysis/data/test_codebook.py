@@ -6,8 +6,7 @@ from unittest.mock import patch
 import pytest
 
 from analysis.data.export_codebook import build_export_codebook, build_export_codebook_markdown
-from analysis.data.flat_rows.columns import RESPONSE_COLUMNS
-from analysis.data.flat_rows.selection import Selection
+from analysis.data.flat_rows import RESPONSE_COLUMNS, Selection
 from annotators.pages import record
 from studies.models import Exposure, Study
 from studies.protocols import REGISTRY

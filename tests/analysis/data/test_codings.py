@@ -7,11 +7,11 @@ import zipfile
 
 import pytest
 
-from analysis.coding import record
+from analysis.coding import samples
 from analysis.coding.codebook import EXPLANATIONS_CODEBOOK
 from analysis.data.codings import CODING_COLUMNS, coding_rows_sha256_and_count
 from analysis.data.exports import csv_blocks, jsonl_blocks_with_summary_line
-from analysis.data.flat_rows.selection import Selection
+from analysis.data.flat_rows import Selection
 from analysis.report.archive import archive_blocks
 from analysis.report.build import build_report
 from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
@@ -37,9 +37,9 @@ def study():
     sample = sample_of(study, people(study, "carl", "cora"))
     items = list(sample.items.order_by("number"))
     for item in items[:3]:
-        record.store_coding(item, user("carl"), [FIRST, SECOND], False, 0)
-        record.store_coding(item, user("cora"), [], True, 0)
-    record.store_coding(items[0], user("carl"), [SECOND], False, 1)
+        samples.store_coding(item, user("carl"), [FIRST, SECOND], False, 0)
+        samples.store_coding(item, user("cora"), [], True, 0)
+    samples.store_coding(items[0], user("carl"), [SECOND], False, 1)
     return study
 
 
@@ -91,7 +91,7 @@ def test_the_report_prints_a_hash_of_the_codings_and_its_numbers_do_not_hang_on_
         coding_rows_sha256_and_count(Selection(study, ("live",)))[0],
     )
     item = study.coding_samples.get().items.order_by("number").last()
-    record.store_coding(item, user("carl"), [FIRST], False, 0)
+    samples.store_coding(item, user("carl"), [FIRST], False, 0)
     after = build_report(study, {"resamples": 99})
     assert after["data"]["codings_n"] == 8 and after["data"]["codings_sha256"] != before["data"]["codings_sha256"]
     assert (after["data"]["sha256"], after["seed"]) == (before["data"]["sha256"], before["seed"])

@@ -9,10 +9,10 @@ from django.db import connection
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.data import formats
+from analysis.data import exports
 from analysis.data.export_codebook import build_export_codebook, build_export_codebook_markdown
 from analysis.data.exports import TABLES
-from analysis.data.flat_rows.selection import Selection
+from analysis.data.flat_rows import Selection
 from annotators.models import Response
 from studies.stimuli.spreadsheet import FORMULA_STARTS
 from tests.analysis.api.rest import api_of, body_of, close, unguarded
@@ -61,7 +61,7 @@ def test_names_of_systems_arms_prompts_and_labels_are_guarded_too_and_numbers_st
 @given(st.one_of(st.none(), st.booleans(), st.integers(), st.text(alphabet=st.characters(exclude_categories=["Cs"]))))
 def test_any_cell_written_by_us_is_read_back(cell):
     for is_guarded in (True, False):
-        line = formats._csv_cell(cell, is_guarded) + ",end\n"
+        line = exports._csv_cell(cell, is_guarded) + ",end\n"
         read = next(csv.reader(io.StringIO(line, newline=""), strict=True))[0]
         expected = "" if cell is None else str(int(cell)) if isinstance(cell, bool) else str(cell)
         if is_guarded and isinstance(cell, str) and cell.startswith(FORMULA_STARTS):

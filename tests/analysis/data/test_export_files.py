@@ -8,8 +8,7 @@ from django.core.management import CommandError, call_command
 
 from analysis.data.export_codebook import build_export_codebook, build_export_codebook_markdown
 from analysis.data.exports import TABLES
-from analysis.data.flat_rows.cells import format_time
-from analysis.data.flat_rows.selection import Selection
+from analysis.data.flat_rows import Selection, format_time
 from tests.analysis.api.rest import api_of, body_of
 from tests.analysis.data.exported import export, json_rows
 from tests.builders import draft_study, spa_study, user
@@ -51,7 +50,7 @@ def test_parquet_has_the_cells_of_the_json_lines(study, tmp_path):
 
 
 def test_without_pyarrow_the_message_says_how_to_get_it(study, monkeypatch, tmp_path):
-    monkeypatch.setattr("analysis.data.parquet.find_spec", lambda name: None)
+    monkeypatch.setattr("analysis.data.exports.find_spec", lambda name: None)
     with pytest.raises(CommandError, match="pip install .pyarrow"):
         call_command("export", str(study.code), format="parquet", output=str(tmp_path / "x.parquet"))
     answer = api_of(study.owner).post(f"studies/{study.code}/exports/", {})

@@ -8,12 +8,9 @@ from hashlib import sha256
 import pytest
 from django.db import connections
 
-from analysis.data import exports, formats
+from analysis.data import exports, flat_rows
 from analysis.data.exports import BLOCK_MAKERS
-from analysis.data.flat_rows import assignment_rows
-from analysis.data.flat_rows.answers import answer_cells
-from analysis.data.flat_rows.cells import fetch_raw_rows_from_default_db
-from analysis.data.flat_rows.selection import Selection
+from analysis.data.flat_rows import Selection, answer_cells, fetch_raw_rows_from_default_db
 from annotators.models import Response
 from tests.analysis.data.exported import ODD, add_text, csv_rows, export, json_rows
 from tests.builders import spa_study, user
@@ -24,7 +21,7 @@ pytestmark = pytest.mark.postgres
 
 @pytest.mark.django_db(transaction=True)
 def test_a_stream_sees_one_moment_whatever_is_written_meanwhile(monkeypatch):
-    monkeypatch.setattr(assignment_rows, "ASSIGNMENTS_AT_ONCE", 1)
+    monkeypatch.setattr(flat_rows, "ASSIGNMENTS_AT_ONCE", 1)
     monkeypatch.setattr(exports, "LINES_AT_ONCE", 1)
     study = spa_study(user("owner"))
     for n in range(3):
@@ -99,7 +96,7 @@ def test_an_error_within_a_stream_gives_its_place_back(monkeypatch):
     submitted(study, "p", comment="x")
     for _ in range(3):
         stream = exports.open_export_stream("responses", "csv", Selection(study))
-        monkeypatch.setattr(formats, "_csv_cell", None)
+        monkeypatch.setattr(exports, "_csv_cell", None)
         with pytest.raises(TypeError):
             list(stream)
         monkeypatch.undo()

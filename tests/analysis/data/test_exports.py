@@ -10,9 +10,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from analysis.data import exports
+from analysis.data import flat_rows as seats
 from analysis.data.exports import BLOCK_MAKERS, TABLES
-from analysis.data.flat_rows import assignment_rows as seats
-from analysis.data.flat_rows.selection import Selection, annotator_pseudonym
+from analysis.data.flat_rows import Selection, annotator_pseudonym
 from annotators.models import Annotator, Assignment, PageVisit, Response
 from studies.models import Exposure
 from studies.models.guards import allowing_erasure

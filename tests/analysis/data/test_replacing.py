@@ -3,7 +3,7 @@
 import pytest
 
 from analysis import tasks
-from analysis.data import replacements
+from analysis.data import planned_labels
 from annotators.models import Assignment
 from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from annotators.places import exclusions
@@ -53,7 +53,7 @@ def test_a_rule_that_looks_at_outcomes_replaces_nobody():
         builders.user(), with_surveys=False, rules=[("incoherent", {"tau": 1.1})], target_n=4, target_kind="kept"
     )
     answer(study, 2, percent=lambda person, x, y: 90)
-    assert replacements.uncounted_submitted_assignment_ids(study) == set()
+    assert planned_labels.uncounted_submitted_assignment_ids(study) == set()
 
 
 def test_who_withdrew_after_submitting_is_replaced_where_people_kept_are_counted():
@@ -91,7 +91,7 @@ def test_nothing_is_opened_while_a_study_is_paused_or_closed():
     answer(study, 1, seconds=1)
     lifecycle.pause(study, by=None)
     assert tasks.open_places_replacing_excluded_annotators() == 0
-    assert replacements.create_replacement_places(study) == 0
+    assert planned_labels.create_replacement_places(study) == 0
     lifecycle.resume(study, by=None)
     assert tasks.open_places_replacing_excluded_annotators() == 1
 

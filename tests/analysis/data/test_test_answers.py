@@ -4,7 +4,7 @@ import pytest
 from pandas import isna
 
 from analysis.data.frames import responses_frame
-from analysis.data.test_answers import pilot_agrees, read_test_answers
+from analysis.data.rule_input import pilot_agrees, read_test_answers
 from annotators.models import Assignment
 from annotators.pay.verdicts.evidence import measure_work_evidence
 from studies.protocols.base.fields import TIE

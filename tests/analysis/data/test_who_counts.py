@@ -9,16 +9,15 @@ import pytest
 from django.db.models import Count, Q
 from django.utils import timezone
 
-from analysis.data import frames, judged_units, planned_labels
+from analysis.data import frames, planned_labels
 from analysis.data.exports import jsonl_blocks_with_summary_line
-from analysis.data.flat_rows.selection import Selection, annotator_pseudonym
+from analysis.data.flat_rows import Selection, annotator_pseudonym
 from analysis.exclusions import FAIL, PASS, AssignmentFlags, applied_rules
 from analysis.metrics.scoring import rows as scoring_rows
 from analysis.planning import pilot_studies
 from analysis.protocols.two_choice.comparison_labels import read_comparison_labels
 from analysis.report import report_data
-from analysis.report.parameters import validate_parameters
-from analysis.report.protocol_blocks import analysis_contexts
+from analysis.report.build import analysis_contexts, validate_parameters
 from analysis.report.stopping import compute_stopping_state
 from analysis.stats import sequential
 from annotators import counting
@@ -291,15 +290,15 @@ def _everything_is_live(patch):
 FAULTS = {
     "a withdrawal is forgotten": lambda m: (
         m.setattr(counting, "_with_prefix", _forgetting("withdrawn_at")),
-        m.setattr(judged_units, "WITHDRAWN", ""),
+        m.setattr(planned_labels, "WITHDRAWN", ""),
     ),
     "unfinished work counts": lambda m: m.setattr(
         counting, "_with_prefix", _forgetting("submitted_at", "is_late", "released_at")
     ),
     "origins are forgotten": lambda m: m.setattr(counting, "_with_prefix", _forgetting("origin")),
-    "refused work counts": lambda m: m.setattr(judged_units, "REFUSED_REASONS", frozenset()),
+    "refused work counts": lambda m: m.setattr(planned_labels, "REFUSED_REASONS", frozenset()),
     "no rule excludes": lambda m: [
-        m.setattr(module, "excluding_rules", lambda *a, **o: []) for module in (applied_rules, judged_units)
+        m.setattr(module, "excluding_rules", lambda *a, **o: []) for module in (applied_rules, planned_labels)
     ],
     "unseen answers count": lambda m: [
         m.setattr(module, "left_out_answer_ids", lambda *a, **o: set()) for module in (report_data, planned_labels)
@@ -308,7 +307,7 @@ FAULTS = {
     "practice and test questions are live": _everything_is_live,
     "unfinished work is a result": _unfinished_work_is_a_result,
     "nobody counts": lambda m: (
-        m.setattr(judged_units, "reasons_against", lambda *a: "fault"),
+        m.setattr(planned_labels, "reasons_against", lambda *a: "fault"),
         m.setattr(planned_labels, "reasons_against", lambda *a: "fault"),
         m.setattr(report_data, "kept_by", lambda *a, **o: []),
     ),

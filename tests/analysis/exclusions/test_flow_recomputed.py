@@ -10,9 +10,9 @@ from scipy import stats
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
 from analysis.data.exports import csv_blocks
-from analysis.data.flat_rows.selection import Selection
-from analysis.report.attrition import DROPOUT_LABEL, EXCLUDED_LABEL, build_attrition_block
+from analysis.data.flat_rows import Selection
 from analysis.report.build import build_report
+from analysis.report.report_tables import DROPOUT_LABEL, EXCLUDED_LABEL, build_attrition_block
 from annotators.models import Assignment
 from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from annotators.places import assign

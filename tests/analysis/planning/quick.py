@@ -4,7 +4,7 @@ import re
 from html import unescape
 
 from analysis.planning.inputs import PlanInputs
-from analysis.stats.plan_inputs import StudySize, Target
+from analysis.stats.planning.inputs import StudySize, Target
 
 
 def inputs(**target) -> PlanInputs:

@@ -7,8 +7,8 @@ import pytest
 from analysis.planning.advice import advice_sentences, simulated_advice
 from analysis.planning.curves import design_curves
 from analysis.planning.inputs import PlanInputs
-from analysis.stats.plan_inputs import StudySize, Target
-from analysis.stats.planning import assemble_plan, plan_parts, simulate_part
+from analysis.stats.planning.inputs import StudySize, Target
+from analysis.stats.planning.study_plans import assemble_plan, plan_parts, simulate_part
 
 
 def inputs(people, prompts, each, *, protocol="two_choice", **target) -> PlanInputs:

@@ -12,8 +12,8 @@ from analysis.planning.inputs import InvalidPlanInputs, PlanInputs, inputs_from_
 from analysis.planning.numbers import quick_numbers
 from analysis.planning.page import live_context
 from analysis.planning.run import compute_plan
-from analysis.stats import planning
-from analysis.stats.plan_claims import Comparisons
+from analysis.stats.planning import study_plans
+from analysis.stats.planning.comparisons import Comparisons
 from studies.models import ComparisonFamily, Contrast, Study
 from tests.builders import add_choice, add_rating, draft_study, humanlike_draft, user
 from tests.size_plans import choose, planned_size
@@ -85,7 +85,7 @@ def test_the_form_offers_what_is_declared_and_what_the_plan_took(draft):
 
 
 def test_the_page_shows_each_comparison_before_and_after_the_simulation(draft, client, few_runs, monkeypatch):
-    monkeypatch.setattr(planning._comparisons, "COMPARED_RUNS", 60)
+    monkeypatch.setattr(study_plans, "COMPARED_RUNS", 60)
     client.force_login(draft.owner)
     address = reverse("admin:studies_plan", args=[draft.pk])
     said = words(client.get(address, {"people": 41}))

@@ -4,11 +4,10 @@ import pytest
 
 from analysis.planning.curves import design_curves
 from analysis.planning.inputs import PlanInputs
-from analysis.stats import power
-from analysis.stats.plan_budget import Pace, Prices
-from analysis.stats.plan_inputs import StudySize, Target, Variation
-from analysis.stats.plan_sizes import needed_people
-from analysis.stats.quick_power import components
+from analysis.stats import power_of_means
+from analysis.stats.planning.closed_forms import components
+from analysis.stats.planning.inputs import StudySize, Target, Variation
+from analysis.stats.planning.sizes import Pace, Prices, needed_people
 
 
 def rows_of(inputs: PlanInputs, key: str) -> list[dict]:
@@ -34,7 +33,7 @@ def test_the_people_curve_of_spa_is_the_power_of_figure_2_or_up_to_two_points_le
     assert len(rows) > 3
     for row in rows:
         # The figure is of the plain t test. The report tests .5 with the variance under it, which is a little larger.
-        exact = 100 * power.t_test_power(effect, row["people"], significance=0.001)
+        exact = 100 * power_of_means.t_test_power(effect, row["people"], significance=0.001)
         planned = 99 if row["power"] == "more than 99 %" else float(row["power"].removesuffix(" %"))
         assert exact - 2 < planned < exact + 0.5 or exact > 99 == planned
 

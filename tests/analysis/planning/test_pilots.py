@@ -21,9 +21,9 @@ from analysis.planning.answer_files import AnswersRefused, read_answers_file
 from analysis.planning.assured import live_power
 from analysis.planning.inputs import PLANNED_AS, InvalidPlanInputs, PlanInputs
 from analysis.protocols import REGISTRY, ProtocolAnalysis
-from analysis.stats import planning
-from analysis.stats.plan_inputs import StudySize, Target, Variation
-from analysis.stats.quick_power import quick_assurance, quick_plan
+from analysis.stats.planning import pilot_estimates, simulated_studies
+from analysis.stats.planning.closed_forms import quick_assurance, quick_plan
+from analysis.stats.planning.inputs import StudySize, Target, Variation
 from annotators.participation.simulate import record_simulated_answers
 from studies.models import Job, PilotFile, Study, StudyMember, StudyPilot
 from studies.models.guards import AppendOnlyViolation
@@ -74,9 +74,9 @@ def test_a_closed_study_is_a_pilot_of_those_who_may_read_it(pilot, owner, same_o
     resolved = pilots.resolve_prior(f"pilot:{pilot.code}", owner)
     assert resolved.variation.source == resolved.label
     assert resolved.label == "study “Pilot”, beta > alpha, naturalness, 10 people, 20 prompts, 100 answers"
-    assert len(resolved.draws) == planning.DRAWS and len({draw.sd_people for draw in resolved.draws}) > 10
+    assert len(resolved.draws) == pilot_estimates.DRAWS and len({draw.sd_people for draw in resolved.draws}) > 10
     with monkeypatch.context() as without_computation:
-        without_computation.setattr(planning, "estimate_pilot", None)
+        without_computation.setattr(pilot_estimates, "estimate_pilot", None)
         assert pilot_studies.estimate_study(pilot, None) == stored and stored.by == owner
     monkeypatch.setattr(pilot_studies, "VERSION", 99)
     again = pilot_studies.estimate_study(pilot, owner)
@@ -125,8 +125,10 @@ def test_a_study_that_says_too_little_is_refused_with_advice(owner):
 def answers(size=None, variation=None):
     size = size or StudySize(protocol="two_choice", people=10, prompts=15, prompts_each=10)
     rng = np.random.default_rng(1)
-    people, prompts = planning.assign_prompts(size, rng)
-    values = planning.simulate_answers(size, Target(), variation or Variation(), people, prompts, runs=1, rng=rng)[0]
+    people, prompts = simulated_studies.assign_prompts(size, rng)
+    values = simulated_studies.simulate_answers(
+        size, Target(), variation or Variation(), people, prompts, runs=1, rng=rng
+    )[0]
     return people, prompts, values
 
 
@@ -143,9 +145,11 @@ def test_a_file_of_answers_is_a_pilot_of_its_study(owner):
     json.dumps(stored.estimate, allow_nan=False)
     assert "a1" not in json.dumps(stored.estimate), "names of annotators are stored"
     resolved = pilots.resolve_prior(f"file:{stored.sha256}", owner)
-    expected = planning.estimate_pilot(values, people, prompts, protocol="two_choice", rng=np.random.default_rng(0))
+    expected = pilot_estimates.estimate_pilot(
+        values, people, prompts, protocol="two_choice", rng=np.random.default_rng(0)
+    )
     assert resolved.variation.sd_prompts == pytest.approx(expected.variation.sd_prompts)
-    assert (resolved.label, len(resolved.draws)) == ("file “pilot.csv”, 100 answers", planning.DRAWS)
+    assert (resolved.label, len(resolved.draws)) == ("file “pilot.csv”, 100 answers", pilot_estimates.DRAWS)
     for key, who in ((f"file:{stored.sha256}", user("stranger")), ("file:0", owner)):
         with pytest.raises(InvalidPlanInputs, match="prior: No such file is stored"):
             pilots.resolve_prior(key, who)
@@ -363,7 +367,7 @@ def test_stated_chances_and_best_worst_choices_are_pilots(owner, monkeypatch, sa
     stored = pilot_studies.estimate_study(closed(study), owner)
     label = pilots.resolve_prior(f"pilot:{study.code}", owner).label
     assert label.endswith(f"30 people, 10 prompts, {rows}"), label
-    assert len(stored.estimate["draws"]) == planning.DRAWS
+    assert len(stored.estimate["draws"]) == pilot_estimates.DRAWS
 
 
 def test_a_study_that_cannot_be_a_pilot_says_why_and_what_to_do(owner):

@@ -7,7 +7,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from analysis.planning.changes import changed_inputs, starting_inputs
-from analysis.stats.quick_power import quick_plan
+from analysis.stats.planning.closed_forms import quick_plan
 from studies.imports.bundle import bundle_text
 from studies.models import Job, SizePlan, Study
 from studies.services import jobs

@@ -11,11 +11,12 @@ from django.http import Http404
 from analysis import tasks
 from analysis.planning import pieces
 from analysis.planning.run import KIND, choose_plan, compute_plan, request_plan, seed_of_job, simulate_plan
-from analysis.stats import planning
-from analysis.stats.plan_inputs import Variation
+from analysis.stats.planning import study_plans
+from analysis.stats.planning.inputs import Variation
 from studies.models import Job, SizePlan, Study
 from studies.models.guards import AppendOnlyViolation
 from studies.services import copying, jobs
+from studies.services.jobs import registry
 from studies.services.lifecycle import ActionRefused
 from tests.builders import add_choice, choice_study, draft_study, spa_draft, user
 
@@ -62,7 +63,7 @@ def test_a_plan_is_simulated_once_and_then_found(draft, owner, few_runs):
 
 def test_a_plan_is_cancelled_after_a_part(draft, owner, few_runs, monkeypatch):
     job = request_plan(draft, owner, inputs())
-    simulate = planning.simulate_part
+    simulate = study_plans.simulate_part
     simulated = []
 
     def simulate_and_cancel(part, variation):
@@ -70,7 +71,7 @@ def test_a_plan_is_cancelled_after_a_part(draft, owner, few_runs, monkeypatch):
         jobs.request_cancel(job, owner)
         return simulate(part, variation)
 
-    monkeypatch.setattr(planning, "simulate_part", simulate_and_cancel)
+    monkeypatch.setattr(study_plans, "simulate_part", simulate_and_cancel)
     jobs.run_waiting_jobs()
     job.refresh_from_db()
     assert (job.state, len(simulated), draft.size_plans.count()) == (Job.State.CANCELLED, 1, 0)
@@ -161,7 +162,7 @@ def test_a_shared_plan_has_the_numbers_of_one_process_digit_by_digit(draft, owne
 
     kind = jobs.kinds()[KIND]
     shared = replace(kind, part=compute_and_let_another_process_help)
-    monkeypatch.setitem(jobs.registry._kinds, KIND, shared)
+    monkeypatch.setitem(registry._kinds, KIND, shared)
     asked = inputs()
     draws = [Variation(sd_people=0.1 * n, sd_prompts=1 / (3 + n)) for n in range(3)]
     monkeypatch.setattr(tasks, "draws_of", lambda *given: draws)

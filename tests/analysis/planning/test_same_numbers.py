@@ -13,16 +13,10 @@ from analysis.planning.inputs import PLANNED_AS, PlanInputs, inputs_from_draft
 from analysis.planning.results import compare_sequential
 from analysis.planning.run import choose_plan, compute_plan
 from analysis.stats import clusters, sequential
-from analysis.stats.plan_inputs import EQUIVALENCE, GOALS, PROTOCOLS, StudySize, Target, Variation
-from analysis.stats.planning import (
-    PlanPart,
-    assign_prompts,
-    evidence_after_each_person,
-    simulate_answers,
-    simulate_part,
-)
-from analysis.stats.quick_bets import bets_power
-from analysis.stats.quick_power import quick_plan, smallest_difference
+from analysis.stats.planning.closed_forms import bets_power, quick_plan, smallest_difference
+from analysis.stats.planning.inputs import EQUIVALENCE, GOALS, PROTOCOLS, StudySize, Target, Variation
+from analysis.stats.planning.simulated_studies import assign_prompts, evidence_after_each_person, simulate_answers
+from analysis.stats.planning.study_plans import PlanPart, simulate_part
 from studies.design.workload import minutes_text
 from studies.models import Section, Study, StudyMember
 from studies.models.rules import REGISTRY as RULES

@@ -5,7 +5,7 @@ import re
 from dataclasses import replace
 
 from analysis.protocols import best_worst, marks, ranking, rating, relative
-from analysis.protocols.blocks import _default_conclusion, build_planned_conclusions, cells, figures, tables
+from analysis.protocols.blocks import _default_conclusion, build_planned_conclusions, cells, layouts
 from analysis.protocols.humanlike import planned_comparisons as humanlike
 from analysis.protocols.rating import utilities
 from analysis.protocols.spa import pairs as spa_pairs
@@ -63,9 +63,9 @@ def faults_of_other_places(estimate, sentence, said, null, limit):
     interval = claimed["interval"]
     if interval and estimate.estimate is not None:
         ends = [interval["low"], interval["high"]]
-        in_table = tables.format_cell(ends, "wide_interval", references)
+        in_table = layouts.format_cell(ends, "wide_interval", references)
         in_apa = re.search(r"CI (\[.*?\])", sentence["apa"])
-        in_figure = "[{}, {}]".format(*figures.interval_ends_as_text(*ends, null, 2))
+        in_figure = "[{}, {}]".format(*layouts.interval_ends_as_text(*ends, null, 2))
         for place, printed, against in (
             ("table", in_table, references),
             ("apa", in_apa and in_apa.group(1), references),

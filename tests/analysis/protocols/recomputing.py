@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from analysis.data.exports import csv_blocks
-from analysis.data.flat_rows.selection import Selection
+from analysis.data.flat_rows import Selection
 
 
 def exported(study):

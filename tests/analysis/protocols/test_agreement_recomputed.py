@@ -11,7 +11,7 @@ from scipy import stats
 from statsmodels.stats.inter_rater import fleiss_kappa
 
 from analysis.data.exports import csv_blocks
-from analysis.data.flat_rows.selection import Selection
+from analysis.data.flat_rows import Selection
 from analysis.report.build import build_report
 from annotators.places import top_ups
 from annotators.places.exclusions import exclude_assignments

@@ -9,10 +9,9 @@ from analysis.protocols import ProtocolAnalysis
 from analysis.protocols.blocks import Block, ConclusionPhrases, Overview, build_planned_conclusions
 from analysis.protocols.blocks.cells import contrast_of
 from analysis.protocols.blocks.comparisons import comparison_from_contrast
-from analysis.protocols.blocks.figures import build_figure, figure_row
-from analysis.protocols.blocks.tables import build_table
+from analysis.protocols.blocks.layouts import build_figure, build_table, figure_row
 from analysis.report.build import build_report
-from analysis.report.newest_version import NAME
+from analysis.report.report_data import NAME
 from studies import protocols
 from studies.models import Contrast, Exposure, Question, Section, Study
 from studies.protocols import PageField, Protocol

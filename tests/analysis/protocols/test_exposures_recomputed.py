@@ -9,7 +9,7 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from analysis.data.exports import csv_blocks
-from analysis.data.flat_rows.selection import Selection
+from analysis.data.flat_rows import Selection
 from analysis.report.build import build_report
 from studies.models import Study
 from studies.services import lifecycle

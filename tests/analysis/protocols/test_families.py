@@ -9,8 +9,7 @@ from numpy.testing import assert_allclose
 
 from analysis.protocols.blocks.comparisons import Comparison
 from analysis.protocols.families import adjust_comparisons
-from analysis.report.build import build_report
-from analysis.report.protocol_blocks import _adjust_what_can_be
+from analysis.report.build import _adjust_what_can_be, build_report
 from analysis.stats import basic, multiplicity
 from studies.models import ComparisonFamily, Contrast, Study
 from studies.services import lifecycle

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from statsmodels.stats.power import TTestPower
 
+from analysis.protocols.blocks.layouts import merge_nonempty_by_name_and_title
 from analysis.protocols.blocks.sentences import build_conclusion_sentences
-from analysis.protocols.blocks.tables import merge_nonempty_by_name_and_title
 from analysis.protocols.humanlike.judgements import Cell, read_judgements
 from studies.models import Contrast
 from tests.analysis.protocols.analysed import analysed, without_groups

@@ -3,9 +3,7 @@
 import pytest
 
 from analysis.protocols import REGISTRY
-from analysis.report.build import build_report
-from analysis.report.parameters import validate_parameters
-from analysis.report.protocol_blocks import analysis_contexts
+from analysis.report.build import analysis_contexts, build_report, validate_parameters
 from analysis.report.report_data import read_report_data
 from annotators.participation.simulate import record_simulated_answers
 from studies.models import Study

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from analysis.data.exports import csv_blocks
-from analysis.data.flat_rows.selection import Selection
+from analysis.data.flat_rows import Selection
 from analysis.data.planned_labels import read_planned_labels_of_claimed_batches
 from analysis.report.build import build_report
 from analysis.report.stopping import compute_stopping_state

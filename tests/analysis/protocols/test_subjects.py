@@ -12,16 +12,16 @@ import pytest
 from pandas import DataFrame
 
 from analysis.protocols import best_worst, marks, ranking, rating
-from analysis.protocols.best_worst import layouts as best_worst_layouts
+from analysis.protocols import best_worst as best_worst_layouts
+from analysis.protocols import marks as marks_layouts
+from analysis.protocols import ranking as ranking_layouts
 from analysis.protocols.blocks import Block, build_planned_conclusions
 from analysis.protocols.blocks.cells import comparison_label
-from analysis.protocols.blocks.figures import METHOD_NAMES, build_figure, figure_row
+from analysis.protocols.blocks.layouts import METHOD_NAMES, build_figure, figure_row
 from analysis.protocols.blocks.sentences import build_conclusion_sentences
 from analysis.protocols.families import planned_claims
 from analysis.protocols.humanlike.planned_comparisons import _phrases as human_phrases
-from analysis.protocols.marks import layouts as marks_layouts
 from analysis.protocols.method_tables import _method_label_and_null
-from analysis.protocols.ranking import layouts as ranking_layouts
 from analysis.protocols.rating import layouts as rating_layouts
 from analysis.protocols.rating.utilities import _phrases as utility_phrases
 from analysis.protocols.relative import _make_phrases

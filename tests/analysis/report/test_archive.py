@@ -9,7 +9,7 @@ import pytest
 from django.core.management import call_command
 
 from analysis.data.exports import BLOCK_MAKERS
-from analysis.data.flat_rows.selection import Selection, assignment_pseudonym
+from analysis.data.flat_rows import Selection, assignment_pseudonym
 from analysis.report.archive import archive_blocks
 from annotators.models import Assignment
 from studies.models import Study

@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis.report import newest_version
+from analysis.report import report_data
 from analysis.report.build import build_report
 from annotators.models import Assignment
 from studies.models import Contrast, Question, Study
@@ -63,7 +63,7 @@ def reported(study):
 
 
 def estimates(report):
-    return [e for b in report["blocks"] if b["name"] == newest_version.NAME for e in b["estimates"]]
+    return [e for b in report["blocks"] if b["name"] == report_data.NAME for e in b["estimates"]]
 
 
 CONCLUDED = {

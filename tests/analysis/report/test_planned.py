@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pytest
 
-from analysis.report.latex import render_latex_table
-from analysis.stats import planning, quick_power
-from analysis.stats.clusters import two_way_jackknife
-from analysis.stats.plan_inputs import StudySize, Target, Variation
-from analysis.stats.plan_reached import components_of_variances
+from analysis.report.plots import render_latex_table
+from analysis.stats.cluster_variances import two_way_jackknife
+from analysis.stats.planning import closed_forms, simulated_studies
+from analysis.stats.planning.comparisons import components_of_variances
+from analysis.stats.planning.inputs import StudySize, Target, Variation
 from studies.services import lifecycle
 from tests.analysis.report.reported import closed, finished, report, table
 from tests.builders import add_choice, draft_study, launched, user
@@ -46,7 +46,7 @@ def test_each_primary_comparison_has_what_was_planned_and_what_was_reached(same_
     assert set(one["reached"]["components"]) == {"mean", "people", "prompts", "rest"}
     # Half as many people find only a larger difference.
     size = StudySize(protocol="two_choice", people=12, prompts=30, prompts_each=5)
-    assert one["reached"]["detectable"] == quick_power.smallest_difference(size, Target(), Variation())
+    assert one["reached"]["detectable"] == closed_forms.smallest_difference(size, Target(), Variation())
     shown = table(result, "planned_and_reached")
     rows = {row["quantity"]: (row["planned"], row["reached"]) for row in shown["rows"]}
     assert rows["People"] == ("24", "12") and rows["Pay without fees"][1] == "nothing in the ledger"
@@ -79,14 +79,14 @@ def _while_collecting():
 def test_the_variances_of_a_report_give_back_those_of_its_answers():
     size = StudySize(protocol="two_choice", people=24, prompts=36, prompts_each=6)
     target, variation, rng = Target(), Variation(sd_people=0.6), np.random.default_rng(1)
-    people, prompts = planning.assign_prompts(size, rng)
+    people, prompts = simulated_studies.assign_prompts(size, rng)
     found = []
-    for values in planning.simulate_answers(size, target, variation, people, prompts, runs=200, rng=rng):
+    for values in simulated_studies.simulate_answers(size, target, variation, people, prompts, runs=200, rng=rng):
         spread, _ = two_way_jackknife(values.astype(float), np.ones(len(values)), people, prompts)
         parts = components_of_variances(
             0.6, spread.annotators, spread.items, spread.combined, people=24, prompts=36, answers=144
         )
         found.append((parts.people, parts.prompts, parts.rest))
-    true = quick_power.components(size, target, variation)
+    true = closed_forms.components(size, target, variation)
     assert np.mean(found, axis=0) == pytest.approx([true.people, true.prompts, true.rest], rel=0.12)
     assert components_of_variances(0.6, 0.1, 0.1, 0.1, people=24, prompts=36, answers=24) is None

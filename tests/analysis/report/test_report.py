@@ -9,9 +9,8 @@ import pytest
 from django.db import connection
 from django.db.models import F
 
-from analysis.protocols.blocks.tables import format_cell
-from analysis.report.build import build_report
-from analysis.report.parameters import BadParameters
+from analysis.protocols.blocks.layouts import format_cell
+from analysis.report.build import BadParameters, build_report
 from annotators.models import Assignment, Exclusion
 from annotators.participation.simulate import CrowdSettings, record_simulated_answers
 from studies.design import checklist

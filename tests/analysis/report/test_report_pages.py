@@ -375,7 +375,7 @@ def test_a_report_of_an_earlier_version_has_no_warnings(client, study, owner, mo
         ]
 
     monkeypatch.setattr("analysis.protocols.blocks.sentences.build_conclusion_sentences", sentences_without_warnings)
-    monkeypatch.setattr("analysis.protocols.blocks.tables.gravest_warnings_with_sentences", lambda warnings: [])
+    monkeypatch.setattr("analysis.protocols.blocks.layouts.gravest_warnings_with_sentences", lambda warnings: [])
     run = run_analysis(study, QUICK, by=owner)
     assert run.result["conclusions"] and "warnings" not in run.result["conclusions"][0]
     client.force_login(owner)

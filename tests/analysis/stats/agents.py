@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from analysis.stats import choice_simulation
+from analysis.stats import choice
 from analysis.stats.choice import RequestProbabilities, Strategy, simulate_effort_to_decision
-from analysis.stats.sequential import hoeffding_boundaries
+from analysis.stats.stopping_boundaries import hoeffding_boundaries
 
 # The five rows of Table 3, from the costliest to the cheapest.
 STRATEGIES = {
@@ -54,7 +54,7 @@ def probabilities(agents, strategy):
         chosen = votes(agents.capabilities, agents.difficulties, k)[k // 2 + 1 :].sum(axis=0)
         return RequestProbabilities(chosen, np.zeros_like(chosen), np.zeros_like(chosen), k)
     alone = (1 + agents.capabilities.mean() * agents.difficulties) / 2
-    return choice_simulation.final_answer_probabilities(alone, strategy)
+    return choice.final_answer_probabilities(alone, strategy)
 
 
 def votes(capabilities, difficulties, k):
@@ -85,7 +85,7 @@ def simulated_effort(agents, strategy, *, rule=None, reading="stays", runs=1000,
 
         def draw_law(size):
             own = chances[rng.integers(0, len(chances), size)]
-            return choice_simulation.final_answer_probabilities(own, strategy)
+            return choice.final_answer_probabilities(own, strategy)
     else:
         law = probabilities(agents, strategy)
 

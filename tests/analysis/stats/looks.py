@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import stats
 
-from analysis.stats.group_sequential import group_sequential_design
+from analysis.stats.stopping_boundaries import group_sequential_design
 
 
 def first_rejection(values, looks, *, null=0.5, shape="obrien_fleming"):

@@ -8,14 +8,14 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from analysis.stats import choice_simulation as simulation
+from analysis.stats import choice as simulation
 from analysis.stats.choice import Strategy, estimate_mean_labels_to_decision, item_decisions
-from analysis.stats.sequential import (
+from analysis.stats.sequential import sequential_test
+from analysis.stats.stopping_boundaries import (
     Boundaries,
     beta_binomial_boundaries,
     find_boundary_crossings,
     hoeffding_boundaries,
-    sequential_test,
 )
 from tests.analysis.stats import agents as agents_of_paper
 from tests.analysis.stats.agents import DIFFICULTIES, STRATEGIES, Agents, new_agents, published_agents, simulated_effort

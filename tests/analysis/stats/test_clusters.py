@@ -6,7 +6,7 @@ import statsmodels.api as sm
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from analysis.stats import basic, clusters
+from analysis.stats import basic, cluster_models, cluster_variances, clusters
 from tests.analysis.stats.comparisons import sandwich
 from tests.analysis.stats.golden import golden
 
@@ -27,7 +27,7 @@ def test_the_variance_of_pairs_and_the_sandwich_agree_with_the_reference():
     values, names = np.array(GOLDEN["y"]), (GOLDEN["se_cr1_annotator"], GOLDEN["se_cr1_item"])
     found = [sandwich(values, way).se for way in (people, items)]
     assert_allclose(found, names, atol=1e-9)
-    of_pairs = clusters.pair_variance((values - values.mean()) / len(values), people, items)
+    of_pairs = cluster_variances.pair_variance((values - values.mean()) / len(values), people, items)
     assert_allclose(names[0] ** 2 + names[1] ** 2 - of_pairs, GOLDEN["var_two_way"], atol=1e-9)
     assert_allclose(sandwich(values, people, items).se, GOLDEN["se_cr1_item"], atol=1e-9)
 
@@ -38,9 +38,9 @@ def test_the_variance_of_pairs_is_the_term_of_statsmodels(seed):
     people, prompts = (np.unique(labels, return_inverse=True)[1] for labels in (annotators, items))
     pairs = people * (prompts.max() + 1) + prompts
     fit = sm.OLS(values, np.ones((len(values), 1))).fit(cov_type="cluster", cov_kwds={"groups": pairs})
-    found = clusters.pair_variance((values - values.mean()) / len(values), people, prompts)
+    found = cluster_variances.pair_variance((values - values.mean()) / len(values), people, prompts)
     assert_allclose(found, fit.cov_params()[0, 0], rtol=1e-9)
-    assert clusters.pair_variance(values[:2], np.zeros(2, dtype=int), np.zeros(2, dtype=int)) == 0
+    assert cluster_variances.pair_variance(values[:2], np.zeros(2, dtype=int), np.zeros(2, dtype=int)) == 0
 
 
 def leave_one_out(values, weights, labels):
@@ -80,13 +80,13 @@ def test_the_two_way_jackknife_leaves_out_each_annotator_and_each_item(seed, is_
 def test_satterthwaite_by_hand():
     # Two people, three prompts, one answer each: people's means 2 and 4, prompts' means 1, 3 and 5, no interaction.
     values, people, prompts = np.array([0.0, 2, 4, 2, 4, 6]), np.repeat([0, 1], 3), np.tile([0, 1, 2], 2)
-    spread, df = clusters.two_way_jackknife(values, np.ones(6), people, prompts)
+    spread, df = cluster_variances.two_way_jackknife(values, np.ones(6), people, prompts)
     # Variances of means: 2 / 2 = 1 and 4 / 3; of six single answers: 6/5 * (9 + 1 + 1 + 1 + 1 + 9) / 36 = 11/15.
     assert_allclose([spread.annotators, spread.items, spread.combined], [1, 4 / 3, 1 + 4 / 3 - 11 / 15])
     # (8/5)^2 / (1^2 / 1 + (4/3)^2 / 2) = 2.56 / (17/9)
     assert_allclose(df, 2.56 * 9 / 17)
     # Prompts that do not differ: the larger variance is that of people, with G - 1 = 1 degree of freedom.
-    alone, df_alone = clusters.two_way_jackknife(np.repeat([2.0, 4.0], 3), np.ones(6), people, prompts)
+    alone, df_alone = cluster_variances.two_way_jackknife(np.repeat([2.0, 4.0], 3), np.ones(6), people, prompts)
     assert alone.variance == alone.annotators > alone.combined and df_alone == 1
 
 
@@ -166,7 +166,7 @@ def test_a_missing_label_is_named():
 def test_regression_agrees_with_statsmodels_and_with_the_jackknife(seed):
     values, annotators, items = sample(seed)
     design = np.column_stack([np.ones(len(values)), items])
-    fit = clusters.clustered_regression(design, values, annotators)
+    fit = cluster_models.clustered_regression(design, values, annotators)
     assert_allclose(fit.coefficients, sm.OLS(values, design).fit().params, rtol=1e-8)
     groups = np.unique(annotators)
     shift = np.array(
@@ -177,17 +177,17 @@ def test_regression_agrees_with_statsmodels_and_with_the_jackknife(seed):
 
 def test_a_coefficient_that_hangs_on_one_annotator_is_refused():
     with pytest.raises(ValueError, match="without one of them"):
-        clusters.clustered_regression([[1, 0], [1, 0], [1, 1]], [1, 2, 3], ["a", "b", "c"])
+        cluster_models.clustered_regression([[1, 0], [1, 0], [1, 1]], [1, 2, 3], ["a", "b", "c"])
 
 
 def test_components_of_variance_find_what_was_put_in():
     rng = np.random.default_rng(0)
     groups = np.repeat(np.arange(400), 5)
     values = rng.normal(0, 0.5, 400)[groups] + rng.normal(0, 1, 2000)
-    found = clusters.variance_components(values, groups)
+    found = cluster_variances.variance_components(values, groups)
     assert abs(found.icc - 0.2) < 0.07
     assert_allclose(found.design_effect, 1 + 4 * found.icc)
-    assert clusters.variance_components([1, 2], ["a", "b"]).icc is None
+    assert cluster_variances.variance_components([1, 2], ["a", "b"]).icc is None
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_components_of_variance_find_what_was_put_in():
     ],
 )
 def test_the_combined_variance_is_used_only_if_it_is_the_largest(parts, is_largest, variance):
-    spread = clusters.TwoWayVariance(*parts)
+    spread = cluster_variances.TwoWayVariance(*parts)
     assert (spread.is_combined_largest, spread.variance) == (is_largest, variance)
     assert spread.detail()["is_maximum"] is not is_largest
 
@@ -210,5 +210,5 @@ def test_the_combined_variance_is_used_only_if_it_is_the_largest(parts, is_large
 def test_annotators_with_prompts_of_their_own_have_the_degrees_of_freedom_of_one_way():
     draw = np.random.default_rng(1)
     people = np.repeat(np.arange(9), 3)
-    spread, df = clusters.two_way_jackknife(draw.random(27), np.ones(27), people, people)
+    spread, df = cluster_variances.two_way_jackknife(draw.random(27), np.ones(27), people, people)
     assert not spread.is_combined_largest and df == pytest.approx(8)

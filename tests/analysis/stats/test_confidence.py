@@ -7,9 +7,8 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from analysis.stats import clusters, equivalence
-from analysis.stats.confidence import BettingCurve, TCurve, betting_curve
-from analysis.stats.score_curve import ScoreCurve
+from analysis.stats import cluster_variances, clusters, margins
+from analysis.stats.confidence import BettingCurve, ScoreCurve, TCurve, betting_curve
 from tests.analysis.stats.draws import rng
 from tests.analysis.stats.pairs import one_pair
 
@@ -162,7 +161,7 @@ def test_all_parts_of_an_estimate_agree(is_two_way):
         if found.test is None:
             continue
         assert (found.pvalue < 1 - level) != contains(found.interval, null)
-        tost = equivalence.equivalence_test_of_estimate(found, null=null, margin=margin, significance=1 - level)
+        tost = margins.equivalence_test_of_estimate(found, null=null, margin=margin, significance=1 - level)
         is_within = null - margin < tost.interval.low and tost.interval.high < null + margin
         assert tost.detail["is_equivalent"] == is_within
     assert methods == ({"two_way_cv3", "betting"} if is_two_way else {"cv3", "betting"})
@@ -368,12 +367,12 @@ def test_a_claim_is_about_prompts_like_these_from_five_prompts_on(n_prompts):
     assert found.analysis == "demo" and found.detail["n_prompts"] == n_prompts
     others = {one.analysis: one for one in found.sensitivity}
     if n_prompts < 5:
-        assert found.settings["population"] == clusters.PEOPLE
+        assert found.settings["population"] == cluster_variances.PEOPLE
         assert (found.interval, found.test) == (people.interval, people.test)
         assert "demo.by_annotator" not in others
         return
     both = clusters.two_way_clustered_mean(values, who, what, **common)
-    assert found.settings["population"] == clusters.PEOPLE_AND_PROMPTS
+    assert found.settings["population"] == cluster_variances.PEOPLE_AND_PROMPTS
     assert (found.interval, found.test) == (both.interval, both.test) and found.interval != people.interval
     assert (others["demo.by_annotator"].interval, others["demo.by_annotator"].test) == (people.interval, people.test)
 
@@ -382,4 +381,4 @@ def test_a_prompt_without_an_answer_does_not_count():
     who, what = np.repeat(np.arange(8), 5), np.tile(np.arange(5), 8)
     values = np.where(what == 4, np.nan, rng(12).random(40))
     found = clusters.annotator_prompt_clustered_mean(values, who, what, null=0.5, analysis="demo")
-    assert (found.settings["population"], found.detail["n_prompts"]) == (clusters.PEOPLE, 4)
+    assert (found.settings["population"], found.detail["n_prompts"]) == (cluster_variances.PEOPLE, 4)

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from analysis.protocols.blocks import apa
+from analysis.protocols.blocks import cells
 from analysis.stats import (
     agreement,
     basic,
@@ -14,16 +14,19 @@ from analysis.stats import (
     betting,
     bootstrap,
     bradley_terry,
+    cell_contrasts,
+    cluster_variances,
     clusters,
     davidson,
     detection,
     effects,
     groups,
+    judge_assisted,
     metrics,
     multiplicity,
-    power,
-    prediction_powered,
+    power_of_means,
     ranks,
+    signal_detection,
     spa,
 )
 from tests.analysis.stats.draws import rng
@@ -82,7 +85,7 @@ def test_a_missing_p_is_no_smaller_family():
 
 def test_a_p_of_zero_is_kept_and_printed_as_small():
     test = basic.one_sample_t_test(1 + 1e-6 * np.arange(200), null=0.5).test
-    assert test.pvalue == 0.0 and apa.format_pvalue(test.pvalue) == "< .001"
+    assert test.pvalue == 0.0 and cells.format_pvalue(test.pvalue) == "< .001"
 
 
 def test_constant_data_in_the_bootstrap():
@@ -136,7 +139,9 @@ def test_clusters_whose_means_coincide_have_no_variance_although_answers_vary():
 def test_a_negative_variance_never_stands():
     # Answers that alternate in both directions: V_a = V_i = 0 and V_ai > 0.
     values = (np.add.outer(np.arange(8), np.arange(8)) % 2).ravel()
-    spread, _ = clusters.two_way_jackknife(values, np.ones(64), np.repeat(np.arange(8), 8), np.tile(np.arange(8), 8))
+    spread, _ = cluster_variances.two_way_jackknife(
+        values, np.ones(64), np.repeat(np.arange(8), 8), np.tile(np.arange(8), 8)
+    )
     assert spread.combined < 0 and spread.variance == 0
     assert is_undefined(
         clusters.two_way_clustered_mean(values, np.repeat(np.arange(8), 8), np.tile(np.arange(8), 8), null=0.4),
@@ -163,7 +168,7 @@ def test_agreement_that_cannot_be_told():
 
 def test_a_cell_without_both_answers():
     says, cells, who = [1] * 8 + [0, 1] * 4, ["x"] * 8 + ["y"] * 8, np.arange(16)
-    found = groups.cell_contrast(says, cells, {"x": 1, "y": -1}, who, link="logit")
+    found = cell_contrasts.cell_contrast(says, cells, {"x": 1, "y": -1}, who, link="logit")
     assert is_undefined(found, "separation")
     assert found.detail["clopper_pearson"]["x"][1] == 1.0 and found.detail["clopper_pearson"]["x"][0] > 0.6
 
@@ -194,13 +199,15 @@ def test_sets_that_share_no_system_and_a_system_that_always_was_the_best():
 
 
 def test_no_machine_or_no_human_text():
-    assert detection.signal_detection(3, 2, 0, 0) is None and detection.signal_detection(0, 0, 3, 2) is None
+    assert (
+        signal_detection.signal_detection(3, 2, 0, 0) is None and signal_detection.signal_detection(0, 0, 3, 2) is None
+    )
     found = detection.marginal_d_prime([1, 0, 1, 1], [1, 1, 1, 1], [1, 2, 3, 4], rng=rng(), sensitivity_resamples=99)
     assert is_undefined(found, "not_identified")
 
 
 def test_a_metric_that_does_not_vary():
-    found = prediction_powered.prediction_powered_mean([0.2, 0.4, 0.9] * 2, None, range(6), judges=[0.5] * 12)
+    found = judge_assisted.prediction_powered_mean([0.2, 0.4, 0.9] * 2, None, range(6), judges=[0.5] * 12)
     assert found.fallback and found.judges[0].weight == 0 and found.combined.interval == found.human.interval
 
 
@@ -239,11 +246,12 @@ def test_a_group_of_one():
 
 def test_a_tail_that_a_library_cannot_compute():
     # nct.cdf gives nan there (nc = 20 and 30, x = -3.4); the lower tail counts nothing.
-    assert power.t_test_power(3.0, 100) == 1.0 and power.t_test_power(
+    assert power_of_means.t_test_power(3.0, 100) == 1.0 and power_of_means.t_test_power(
         30 / math.sqrt(12), 12, significance=0.005
     ) == pytest.approx(1.0)
     assert (
-        power.power_from_tails(math.nan, upper_if_nan=0.75) == 0.75 and power.power_from_tails(0.75, math.nan) == 0.75
+        power_of_means.power_from_tails(math.nan, upper_if_nan=0.75) == 0.75
+        and power_of_means.power_from_tails(0.75, math.nan) == 0.75
     )
 
 

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from statsmodels.stats.weightstats import DescrStatsW
 
-from analysis.stats import basic, clusters, equivalence
+from analysis.stats import basic, clusters, margins
 from analysis.stats.multiplicity import Family
 from tests.analysis.stats.golden import golden
 from tests.analysis.stats.pairs import one_pair
@@ -15,12 +15,12 @@ GOLDEN = golden("equivalence")
 
 def test_tost_agrees_with_the_references():
     wanted = GOLDEN["tost"]
-    result = equivalence.equivalence_test(wanted["x"], null=0.5, margin=0.1)
+    result = margins.equivalence_test(wanted["x"], null=0.5, margin=0.1)
     assert_allclose(result.pvalue, wanted["p"], rtol=1e-9)
     assert_allclose([result.interval.low, result.interval.high], wanted["ci90"], atol=1e-10)
     assert result.detail["is_equivalent"] is wanted["equivalent"]
     case = GOLDEN["tost_one_sample"]
-    result = equivalence.equivalence_test(case["input"]["x"], null=0.5, margin=0.05)
+    result = margins.equivalence_test(case["input"]["x"], null=0.5, margin=0.05)
     assert_allclose(
         [result.detail["pvalue_low"], result.detail["pvalue_high"], result.pvalue],
         [case["expected"][name] for name in ("p_low", "p_high", "p")],
@@ -32,18 +32,18 @@ def test_tost_agrees_with_the_references():
 @pytest.mark.parametrize("seed", range(5))
 def test_tost_agrees_with_statsmodels_and_with_its_interval(seed):
     values = np.random.default_rng(seed).normal(0.52, 0.2, 60)
-    result = equivalence.equivalence_test(values, null=0.5, margin=0.07)
+    result = margins.equivalence_test(values, null=0.5, margin=0.07)
     assert_allclose(result.pvalue, DescrStatsW(values).ttost_mean(0.43, 0.57)[0], rtol=1e-9)
     inside = result.interval.low > 0.43 and result.interval.high < 0.57
     assert result.detail["is_equivalent"] is inside
 
 
 def test_the_four_verdicts():
-    assert equivalence.difference_and_equivalence_verdict(0.01, 0.9) == "different"
-    assert equivalence.difference_and_equivalence_verdict(0.9, 0.01) == "equivalent"
-    assert equivalence.difference_and_equivalence_verdict(0.01, 0.01) == "different_but_trivial"
-    assert equivalence.difference_and_equivalence_verdict(0.2, 0.2) == "inconclusive"
-    assert equivalence.difference_and_equivalence_verdict(None, None) == "inconclusive"
+    assert margins.difference_and_equivalence_verdict(0.01, 0.9) == "different"
+    assert margins.difference_and_equivalence_verdict(0.9, 0.01) == "equivalent"
+    assert margins.difference_and_equivalence_verdict(0.01, 0.01) == "different_but_trivial"
+    assert margins.difference_and_equivalence_verdict(0.2, 0.2) == "inconclusive"
+    assert margins.difference_and_equivalence_verdict(None, None) == "inconclusive"
 
 
 def test_no_difference_found_is_not_equivalence():
@@ -51,7 +51,7 @@ def test_no_difference_found_is_not_equivalence():
     pair = one_pair(
         np.clip(100 * values, 0, 100), 100 - np.clip(100 * values, 0, 100), margin=0.05, rng=np.random.default_rng(0)
     )
-    judged = equivalence.adjust_and_add_verdicts({"a > b": pair}, Family("primary", ("a > b",)))["a > b"]
+    judged = margins.adjust_and_add_verdicts({"a > b": pair}, Family("primary", ("a > b",)))["a > b"]
     assert judged.pvalue > 0.05
     assert judged.detail["verdict"] == "inconclusive"
 
@@ -61,8 +61,8 @@ def test_the_verdict_rests_on_pvalues_adjusted_within_each_family():
     answers = np.clip(rng.normal(55, 12, 40), 0, 100)
     pair = one_pair(answers, 100 - answers, margin=0.05, rng=rng, sensitivity_resamples=99)
     assert 0.001 < pair.pvalue < 0.05
-    alone = equivalence.adjust_and_add_verdicts({"a": pair}, Family("primary", ("a",)))["a"]
-    crowded = equivalence.adjust_and_add_verdicts({"a": pair}, Family("primary", tuple("abcdefghijklmnopqrst")))["a"]
+    alone = margins.adjust_and_add_verdicts({"a": pair}, Family("primary", ("a",)))["a"]
+    crowded = margins.adjust_and_add_verdicts({"a": pair}, Family("primary", tuple("abcdefghijklmnopqrst")))["a"]
     assert alone.detail["verdict"] == "different"
     assert crowded.detail["verdict"] == "inconclusive"
     tost = next(other for other in crowded.sensitivity if other.analysis == "spa.pair.equivalence")
@@ -76,10 +76,10 @@ def test_a_comparison_counts_with_the_larger_of_its_pvalues_while_another_is_adj
     for key, effect, margin in (("a", 0.75, 0.5), ("b", 0.05, 0.5), ("c", 0.4, None)):
         values = rng.normal(size=30)
         one = basic.one_sample_t_test((values - values.mean()) / values.std(ddof=1) + effect, null=0.0)
-        tost = margin and equivalence.equivalence_test_of_estimate(one, null=0.0, margin=margin)
+        tost = margin and margins.equivalence_test_of_estimate(one, null=0.0, margin=margin)
         estimates[key] = replace(one, sensitivity=(tost,) if tost else ())
     family = Family("primary", ("a", "b", "c", "no answers"), "holm")
-    judged = equivalence.adjust_and_add_verdicts(estimates, family)
+    judged = margins.adjust_and_add_verdicts(estimates, family)
     p = {key: one.pvalue for key, one in estimates.items()}
     q = {key: estimates[key].sensitivity[0].pvalue for key in "ab"}
     assert p["a"] < p["c"] < p["b"] and q["b"] < 0.01 < 0.9 < q["a"]
@@ -92,13 +92,13 @@ def test_a_comparison_counts_with_the_larger_of_its_pvalues_while_another_is_adj
 
 def test_without_a_margin_there_is_no_word_for_no_difference():
     pair = one_pair([40, 60, 55, 45], [60, 40, 45, 55], rng=np.random.default_rng(0), sensitivity_resamples=99)
-    assert equivalence.adjust_and_add_verdicts({"a": pair}, Family("primary", ("a",)))["a"].detail["verdict"] is None
+    assert margins.adjust_and_add_verdicts({"a": pair}, Family("primary", ("a",)))["a"].detail["verdict"] is None
 
 
 def test_a_margin_must_be_positive():
     with pytest.raises(ValueError, match="margin"):
-        equivalence.equivalence_test([0.5, 0.6], null=0.5, margin=0)
-    assert equivalence.equivalence_test([0.5] * 9, null=0.5, margin=0.1).status == "zero_variance"
+        margins.equivalence_test([0.5, 0.6], null=0.5, margin=0)
+    assert margins.equivalence_test([0.5] * 9, null=0.5, margin=0.1).status == "zero_variance"
 
 
 def test_equivalence_of_an_estimate_rests_on_its_own_test():
@@ -106,11 +106,11 @@ def test_equivalence_of_an_estimate_rests_on_its_own_test():
     # One value each, plain or as clusters of one: the same TOST, wherever the degrees of freedom stand.
     plain, of_values = (
         basic.one_sample_t_test(values, null=0.5),
-        equivalence.equivalence_test(values, null=0.5, margin=0.1),
+        margins.equivalence_test(values, null=0.5, margin=0.1),
     )
     clustered = clusters.clustered_mean(values, range(12), null=0.5, analysis="one_sample")
     for estimate in (plain, clustered):
-        found = equivalence.equivalence_test_of_estimate(estimate, null=0.5, margin=0.1)
+        found = margins.equivalence_test_of_estimate(estimate, null=0.5, margin=0.1)
         assert_allclose(found.pvalue, of_values.pvalue)
         assert_allclose([found.interval.low, found.interval.high], [of_values.interval.low, of_values.interval.high])
 
@@ -120,15 +120,15 @@ def test_what_is_not_tested_for_a_difference_is_not_for_equivalence():
     values, who = np.tile([0.0, 1.0], 100), np.repeat(np.arange(5), 40)
     values[[0, 41]] = 1.0, 0.0
     few = clusters.clustered_mean(values, who, null=0.5)
-    found = equivalence.equivalence_test_of_estimate(few, null=0.5, margin=0.2)
+    found = margins.equivalence_test_of_estimate(few, null=0.5, margin=0.2)
     assert few.status == "ok" and few.test is None
     assert found.test is None and found.interval is not None and "is_equivalent" not in found.detail
     named = {"a": replace(few, sensitivity=(found,))}
-    assert equivalence.adjust_and_add_verdicts(named, Family("f", ("a",)))["a"].detail["verdict"] == "inconclusive"
+    assert margins.adjust_and_add_verdicts(named, Family("f", ("a",)))["a"].detail["verdict"] == "inconclusive"
     flat = clusters.clustered_mean(np.tile([0.0, 1.0], 100), np.repeat(np.arange(10), 20), null=0.5)
-    assert equivalence.equivalence_test_of_estimate(flat, null=0.5, margin=0.2).status == "zero_variance"
+    assert margins.equivalence_test_of_estimate(flat, null=0.5, margin=0.2).status == "zero_variance"
     nobody = basic.one_sample_t_test([], null=0.5)
-    assert equivalence.equivalence_test_of_estimate(nobody, null=0.5, margin=0.2) is None
+    assert margins.equivalence_test_of_estimate(nobody, null=0.5, margin=0.2) is None
 
 
 def test_a_margin_as_wide_as_the_scale_shows_no_equivalence():
@@ -137,20 +137,18 @@ def test_a_margin_as_wide_as_the_scale_shows_no_equivalence():
     share = clusters.annotator_prompt_clustered_mean(
         values, people, prompts, null=0.5, bounds=(0.0, 1.0), analysis="share"
     )
-    wide = equivalence.equivalence_test_of_estimate(share, null=0.5, margin=0.6)
+    wide = margins.equivalence_test_of_estimate(share, null=0.5, margin=0.6)
     assert (wide.status, wide.test) == ("not_applicable", None) and "whole scale" in wide.reason
-    judged = equivalence.adjust_and_add_verdicts({"a": replace(share, sensitivity=(wide,))}, Family("family", ("a",)))[
-        "a"
-    ]
+    judged = margins.adjust_and_add_verdicts({"a": replace(share, sensitivity=(wide,))}, Family("family", ("a",)))["a"]
     assert judged.detail["verdict"] != "equivalent"
-    assert equivalence.equivalence_test_of_estimate(share, null=0.5, margin=0.3).test is not None
+    assert margins.equivalence_test_of_estimate(share, null=0.5, margin=0.3).test is not None
 
 
 def test_an_end_of_the_margin_beyond_the_scale_needs_no_evidence():
     # The interval is wider than the scale on the left, so only its right end can be outside the margin of -.05..0.25.
     values = [0.0, 0.0, 0.0, 0.05, 0.0, 0.0, 0.0, 0.0, 0.6, 0.0, 0.3, 0.2]
-    result = equivalence.equivalence_test(values, null=0.1, margin=0.15, bounds=(0.0, 1.0))
-    free = equivalence.equivalence_test(values, null=0.1, margin=0.15)
+    result = margins.equivalence_test(values, null=0.1, margin=0.15, bounds=(0.0, 1.0))
+    free = margins.equivalence_test(values, null=0.1, margin=0.15)
     assert result.interval.low >= 0 and (result.detail["pvalue_low"], free.detail["pvalue_low"] > 0) == (0.0, True)
     assert result.pvalue == result.detail["pvalue_high"] == free.detail["pvalue_high"]
     assert result.detail["is_equivalent"] is (result.interval.high < 0.25)

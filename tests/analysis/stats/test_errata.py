@@ -12,20 +12,19 @@ from scipy import stats
 from analysis.stats import (
     agreement,
     basic,
+    board_scores,
     bradley_terry,
     choice,
-    choice_simulation,
     clusters,
     coherence,
-    detection,
-    equivalence,
     groups,
-    leaderboard,
+    margins,
     mixture,
-    power,
+    power_of_means,
+    signal_detection,
     spa,
 )
-from analysis.stats.sequential import beta_binomial_boundaries, hoeffding_boundaries
+from analysis.stats.stopping_boundaries import beta_binomial_boundaries, hoeffding_boundaries
 from tests.analysis.stats.draws import rng
 from tests.analysis.stats.exact_verdicts import exact_verdict_probabilities
 from tests.analysis.stats.golden import golden
@@ -89,21 +88,21 @@ def test_s3_symmetry_after_tau_is_an_artefact_and_refused():
 def test_s4_power_near_one_cannot_stand_beside_a_test_that_found_nothing():
     # Figure 2 at n = 90, alpha .001, for whatever was not significant at .10.
     least = stats.t.isf(0.05, 89) / np.sqrt(90)
-    assert power.t_test_power(least, 90, significance=0.001) < 0.06
+    assert power_of_means.t_test_power(least, 90, significance=0.001) < 0.06
     # Nothing below the largest observed effect of such a test has more; what may be said is what could have been found.
-    assert power.t_test_detectable_difference(90, sd=0.3, power=0.8) == pytest.approx(0.09, abs=0.001)
+    assert power_of_means.t_test_detectable_difference(90, sd=0.3, power=0.8) == pytest.approx(0.09, abs=0.001)
 
 
 def test_s5_not_significant_is_not_indistinguishable():
     # 90 annotators of sd .30 and a true difference of .05: mostly nothing is found, and never equivalence shown.
-    assert power.t_test_power(0.05 / 0.3, 90) < 0.4
-    assert power.equivalence_power(90, sd=0.3, margin=0.05) == pytest.approx(0.02, abs=0.01)
-    assert power.equivalence_power(90, sd=0.3, margin=0.10) == pytest.approx(0.87, abs=0.01)
+    assert power_of_means.t_test_power(0.05 / 0.3, 90) < 0.4
+    assert power_of_means.equivalence_power(90, sd=0.3, margin=0.05) == pytest.approx(0.02, abs=0.01)
+    assert power_of_means.equivalence_power(90, sd=0.3, margin=0.10) == pytest.approx(0.87, abs=0.01)
     draw, runs, silent, equal = rng(5), 300, 0, 0
     for _ in range(runs):
         values = draw.normal(0.55, 0.3, 90)
         silent += basic.one_sample_t_test(values, null=0.5).pvalue > 0.05
-        equal += equivalence.equivalence_test(values, null=0.5, margin=0.05).pvalue < 0.05
+        equal += margins.equivalence_test(values, null=0.5, margin=0.05).pvalue < 0.05
     # Reading silence as "human ~ davinci" errs in most studies; TOST, at the very margin, in at most one of twenty.
     assert silent / runs > 0.55 and equal / runs <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / runs)
 
@@ -151,7 +150,7 @@ def test_n8_texts_are_a_sample_and_accuracy_is_not_sensitivity():
     # Two conditions of one sensitivity, 1, with machine texts in six of ten: accuracy differs, d' does not.
     truth = np.tile([1, 1, 1, 0, 0], 4000).astype(bool)
     evidence = draw.normal(np.where(truth, 0.5, -0.5), 1)
-    measured = [detection.signal_detection(*counts(evidence > lean, truth)) for lean in (0.9, -0.2)]
+    measured = [signal_detection.signal_detection(*counts(evidence > lean, truth)) for lean in (0.9, -0.2)]
     accuracies = [np.mean((evidence > lean) == truth) for lean in (0.9, -0.2)]
     assert accuracies[1] - accuracies[0] > 0.1
     assert abs(measured[0].d_prime - measured[1].d_prime) < 0.06 and measured[0].criterion - measured[1].criterion > 1
@@ -193,7 +192,7 @@ def test_d10_hindsight_a_miscount_and_the_decided_alone_flatter_the_effort():
     assert released.n_labels.tolist() == [3, 3, 2] and true.n_labels.tolist() == [2, 2, 2]
     # .1 is the variance: as a standard deviation requests are far easier to decide for seven annotators.
     spread = [
-        choice_simulation.simulate_effort_of_new_agents(
+        choice.simulate_effort_of_new_agents(
             0.25,
             3000,
             choice.Strategy("majority", 7),
@@ -233,7 +232,7 @@ def test_g11_resampling_annotations_forgets_that_people_gave_them():
         who = draw.choice(40, 800, p=activity / activity.sum())
         values = answers(0.15 * draw.normal(size=40)[who], 800)
         for mode in ("paper", "recommended"):
-            found = leaderboard.system_score_in_points(values, np.arange(800), who, mode=mode, rng=draw, resamples=199)
+            found = board_scores.system_score_in_points(values, np.arange(800), who, mode=mode, rng=draw, resamples=199)
             theirs += mode == "paper" and covers(found.interval, truth)
             ours += mode == "recommended" and covers(found.interval, truth)
     assert theirs / runs < 0.6 and ours / runs > 0.88

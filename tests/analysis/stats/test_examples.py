@@ -1,5 +1,8 @@
-"""The house's rules, on every module: what is public is documented by an example that runs, nothing is drawn but from
-an argument, nothing is loaded that a web process would pay for, and each thing has one address."""
+"""Rules for the modules of statistics.
+
+Examples run, and public functions document each parameter. Random numbers come only from an argument. Importing loads
+nothing that a web process would pay for.
+"""
 
 import ast
 import doctest
@@ -13,45 +16,38 @@ import pytest
 
 import analysis.stats
 from tests import ROOT
+from tests.rules import SOURCES as APPLICATION
+from tests.rules import documented_parameters, module_name, name, parsed
+from tools.reference.statistics import PUBLIC
 
 MODULES = sorted(module.name for module in pkgutil.walk_packages(analysis.stats.__path__, "analysis.stats."))
-PUBLIC = [name for name in MODULES if "._" not in name]
 SOURCES = sorted((ROOT / "analysis" / "stats").rglob("*.py"))
-
-
-def names_of(module):
-    """What a module offers: its list of names where it is a package, else what it defines."""
-    if hasattr(module, "__all__"):
-        return module.__all__
-    return [
-        name
-        for name, value in vars(module).items()
-        if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
-    ]
+PUBLIC_FUNCTIONS = [(f"analysis.stats.{module}", one) for module, functions in PUBLIC.items() for one in functions]
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_run(name):
-    module = importlib.import_module(name)
-    # An example speaks as a reader does, who has the whole package before him.
-    package = importlib.import_module(name.partition("._")[0])
-    found = doctest.testmod(module, extraglobs=vars(package) | vars(module))
-    assert found.failed == 0
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 
-@pytest.mark.parametrize("name", PUBLIC)
-def test_every_public_function_says_what_it_does_and_shows_it(name):
-    module = importlib.import_module(name)
-    for one in names_of(module):
-        value = getattr(module, one)
-        if inspect.isfunction(value):
-            assert ">>> " in (inspect.getdoc(value) or ""), f"{name}.{one} shows no example"
-            assert all(
-                parameter.annotation is not parameter.empty
-                for parameter in inspect.signature(value).parameters.values()
-            )
-        elif inspect.isclass(value):
-            assert inspect.getdoc(value), f"{name}.{one} says nothing of itself"
+@pytest.mark.parametrize(("module", "name"), PUBLIC_FUNCTIONS, ids=lambda part: part.removeprefix("analysis.stats."))
+def test_a_public_function_documents_each_parameter_and_shows_an_example(module, name):
+    function = getattr(importlib.import_module(module), name)
+    text = inspect.getdoc(function)
+    parameters = inspect.signature(function).parameters.values()
+    assert ">>> " in text
+    assert {one.name for one in parameters} == set(documented_parameters(text))
+    assert all(one.annotation is not one.empty for one in parameters)
+
+
+def test_only_public_functions_have_a_section_of_parameters():
+    documented = {
+        (module_name(path), node.name)
+        for path in SOURCES
+        for node in ast.walk(parsed(path))
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and documented_parameters(ast.get_docstring(node) or "")
+    }
+    assert documented == set(PUBLIC_FUNCTIONS)
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT / "analysis" / "stats")))
@@ -77,16 +73,15 @@ def test_chance_comes_from_an_argument(path):
             assert node.args, f"line {node.lineno}: a generator without a seed"
 
 
-def test_a_private_module_is_imported_by_its_own_package_alone():
-    for base in ("analysis", "annotators", "heval_site", "studies"):
-        for path in (ROOT / base).rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("analysis.stats."):
-                    package, is_private, _ = f"{node.module}.".partition("._")
-                    names = [alias.name for alias in node.names]
-                    if is_private or any(name.startswith("_") for name in names):
-                        home = ROOT.joinpath(*package.rstrip(".").split("."))
-                        assert is_private and home in path.parents, f"{path}: {ast.unparse(node)}"
+def test_private_names_are_imported_by_nobody():
+    found = [
+        f"{name(path)}: {ast.unparse(node)}"
+        for path in APPLICATION
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("analysis.stats")
+        if any(alias.name.startswith("_") for alias in node.names)
+    ]
+    assert not found
 
 
 def test_importing_the_statistics_loads_neither_statsmodels_nor_pandas():

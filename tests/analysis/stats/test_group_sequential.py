@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from analysis.stats import group_sequential
+from analysis.stats import stopping_boundaries
 from tests.analysis.stats.golden import golden
 from tests.analysis.stats.looks import first_rejection
 
@@ -27,15 +27,15 @@ def acceptance(fractions, z):
     return float(box.cdf(z, lower_limit=-np.asarray(z)))
 
 
-@pytest.mark.parametrize("shape", group_sequential.SHAPES)
+@pytest.mark.parametrize("shape", stopping_boundaries.SHAPES)
 def test_spending_boundaries_are_the_published_ones(shape):
-    assert_allclose(group_sequential.group_sequential_design(5, shape=shape).z, GOLDEN["spending"][shape], atol=2e-4)
+    assert_allclose(stopping_boundaries.group_sequential_design(5, shape=shape).z, GOLDEN["spending"][shape], atol=2e-4)
 
 
-@pytest.mark.parametrize("shape", group_sequential.SHAPES)
+@pytest.mark.parametrize("shape", stopping_boundaries.SHAPES)
 @pytest.mark.parametrize("fractions", [[0.5, 1.0], [0.2, 0.7, 1.0], [0.3, 0.35, 0.9, 1.0]])
 def test_boundaries_spend_what_they_may_at_any_spacing(shape, fractions):
-    found = group_sequential.group_sequential_design(fractions, shape=shape)
+    found = stopping_boundaries.group_sequential_design(fractions, shape=shape)
     assert_allclose(1 - acceptance(fractions, found.z), 0.05, atol=2e-5)
     half, times = 0.025, np.asarray(fractions)
     allowed = {
@@ -47,24 +47,24 @@ def test_boundaries_spend_what_they_may_at_any_spacing(shape, fractions):
 
 
 def test_a_look_so_early_that_nothing_may_be_spent_cannot_reject():
-    found = group_sequential.group_sequential_design([0.001, 1.0])
-    assert found.z[0] == group_sequential.NEVER
+    found = stopping_boundaries.group_sequential_design([0.001, 1.0])
+    assert found.z[0] == stopping_boundaries.NEVER
     assert_allclose(found.z[1], stats.norm.ppf(0.975), atol=1e-6)
 
 
 def test_one_look_is_the_ordinary_test():
-    assert_allclose(group_sequential.group_sequential_design(1).z, [stats.norm.ppf(0.975)], atol=1e-8)
+    assert_allclose(stopping_boundaries.group_sequential_design(1).z, [stats.norm.ppf(0.975)], atol=1e-8)
 
 
 def test_bad_arguments_are_named():
     for call, word in (
-        (lambda: group_sequential.group_sequential_design(6), "fractions: 6 looks"),
-        (lambda: group_sequential.group_sequential_design([0.1, 0.2, 0.3, 0.4, 0.5, 1]), "fractions: 6 looks"),
-        (lambda: group_sequential.group_sequential_design([0.5, 0.4, 1]), "fractions: must ascend"),
-        (lambda: group_sequential.group_sequential_design([0.5, 0.9]), "fractions: must ascend"),
-        (lambda: group_sequential.group_sequential_design(2, shape="flat"), "shape"),
-        (lambda: group_sequential.group_sequential_design(2, significance=0.7), "significance"),
-        (lambda: group_sequential.first_crossing_probabilities([0.5, 1], [2.0]), "z: 1 boundaries"),
+        (lambda: stopping_boundaries.group_sequential_design(6), "fractions: 6 looks"),
+        (lambda: stopping_boundaries.group_sequential_design([0.1, 0.2, 0.3, 0.4, 0.5, 1]), "fractions: 6 looks"),
+        (lambda: stopping_boundaries.group_sequential_design([0.5, 0.4, 1]), "fractions: must ascend"),
+        (lambda: stopping_boundaries.group_sequential_design([0.5, 0.9]), "fractions: must ascend"),
+        (lambda: stopping_boundaries.group_sequential_design(2, shape="flat"), "shape"),
+        (lambda: stopping_boundaries.group_sequential_design(2, significance=0.7), "significance"),
+        (lambda: stopping_boundaries.first_crossing_probabilities([0.5, 1], [2.0]), "z: 1 boundaries"),
     ):
         with pytest.raises(ValueError, match=word):
             call()

@@ -11,8 +11,9 @@ from scipy import stats
 from statsmodels.stats.weightstats import DescrStatsW
 
 from analysis.stats import basic, clusters
-from analysis.stats.margins import HYPOTHESES, MarginHypothesis, margin_test, margin_verdict
+from analysis.stats.margins import MarginHypothesis, margin_test, margin_verdict
 from analysis.stats.multiplicity import Family, adjust_pvalues_and_intervals_of_family
+from analysis.stats.plain_records import HYPOTHESES
 from analysis.stats.results import Estimate, ResultWarning
 
 ALTERNATIVES = {"greater": "larger", "less": "smaller"}

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from analysis.stats.clusters import _neighbours, neighbour_dependence
+from analysis.stats import clusters
+from analysis.stats.clusters import neighbour_dependence
 from tests.calibration.claims import limit
 
 STUDIES = 400
@@ -13,7 +14,7 @@ PERMUTATIONS = 199
 
 @pytest.fixture(autouse=True)
 def few_permutations(monkeypatch):
-    monkeypatch.setattr(_neighbours, "PERMUTATIONS", PERMUTATIONS)
+    monkeypatch.setattr(clusters, "PERMUTATIONS", PERMUTATIONS)
 
 
 def found_share(make, seed):

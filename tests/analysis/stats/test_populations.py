@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from analysis.stats import clusters, spa
+from analysis.stats import cluster_variances, clusters, spa
 
 COMMON = {"null": 0.5, "bounds": (0.0, 1.0)}
 WHO, WHAT = np.repeat(np.arange(12), 6), np.tile(np.arange(6), 12)
@@ -14,14 +14,17 @@ def test_about_people_annotators_are_the_only_clusters():
     people = clusters.clustered_mean(VALUES, WHO, **COMMON)
     found = clusters.annotator_prompt_clustered_mean(VALUES, WHO, WHAT, population="people", analysis="demo", **COMMON)
     assert (found.interval, found.test, found.analysis) == (people.interval, people.test, "demo")
-    assert found.settings["population"] == clusters.PEOPLE and found.detail["n_prompts"] == 6
+    assert found.settings["population"] == cluster_variances.PEOPLE and found.detail["n_prompts"] == 6
 
 
 def test_about_both_four_prompts_are_still_too_few():
     options = {"population": "people_and_prompts", "analysis": "demo"} | COMMON
     few = clusters.annotator_prompt_clustered_mean(VALUES, WHO, WHAT % 4, **options)
     enough = clusters.annotator_prompt_clustered_mean(VALUES, WHO, WHAT, **options)
-    assert (few.settings["population"], enough.settings["population"]) == (clusters.PEOPLE, clusters.PEOPLE_AND_PROMPTS)
+    assert (few.settings["population"], enough.settings["population"]) == (
+        cluster_variances.PEOPLE,
+        cluster_variances.PEOPLE_AND_PROMPTS,
+    )
 
 
 def test_another_population_is_refused():

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from analysis.stats.plan_inputs import StudySize, Target
-from analysis.stats.priors import DEFAULT_PRIOR, OBSERVED_DIFFERENCES, PRIORS, prior_of
-from analysis.stats.quick_power import components
+from analysis.stats.planning.closed_forms import components
+from analysis.stats.planning.inputs import StudySize, Target
+from analysis.stats.planning.priors import DEFAULT_PRIOR, OBSERVED_DIFFERENCES, PRIORS, prior_of
 
 SIZE = StudySize(protocol="two_choice", people=70, prompts=500, prompts_each=70)
 MEASURED = [prior for prior in PRIORS if prior is not DEFAULT_PRIOR]
@@ -41,5 +41,5 @@ def test_an_unknown_prior_is_refused_with_the_known_keys():
 
 
 def test_priors_load_no_numpy():
-    code = "import sys, analysis.stats.priors; assert not {'numpy', 'scipy'} & set(sys.modules)"
+    code = "import sys, analysis.stats.planning.priors; assert not {'numpy', 'scipy'} & set(sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -7,7 +7,6 @@ from scipy import stats
 from statsmodels.miscmodels.ordinal_model import OrderedModel
 
 from analysis.stats import clusters, ratings
-from analysis.stats.ratings import _ordinal
 from tests.analysis.stats.comparisons import score_t
 from tests.analysis.stats.draws import rng
 from tests.analysis.stats.golden import golden
@@ -207,20 +206,20 @@ def test_cumulative_logit_keeps_its_level(n_annotators, prompt_lean):
 def test_the_ordinal_likelihood_has_its_own_derivatives():
     counts, point = np.array([[4.0, 7, 2, 5], [1, 6, 9, 8]]), np.array([-1.2, 0.1, 1.4, 0.6])
     step = 1e-5 * np.eye(4)
-    here = _ordinal._Cumulative.at(point, counts)
+    here = ratings._Cumulative.at(point, counts)
     rise = [
-        _ordinal._Cumulative.at(point + move, counts).log_likelihood
-        - _ordinal._Cumulative.at(point - move, counts).log_likelihood
+        ratings._Cumulative.at(point + move, counts).log_likelihood
+        - ratings._Cumulative.at(point - move, counts).log_likelihood
         for move in step
     ]
     turn = [
-        _ordinal._Cumulative.at(point + move, counts).slope - _ordinal._Cumulative.at(point - move, counts).slope
+        ratings._Cumulative.at(point + move, counts).slope - ratings._Cumulative.at(point - move, counts).slope
         for move in step
     ]
     assert_allclose(here.slope, np.array(rise) / 2e-5, rtol=1e-7)
     assert_allclose(here.information, -np.array(turn) / 2e-5, rtol=1e-6, atol=1e-6)
     assert_allclose(np.einsum("ik,ikp->p", counts, here.scores), here.slope, rtol=1e-12)
-    assert _ordinal._Cumulative.at(np.array([0.2, 0.1, 1.4, 0.6]), counts).log_likelihood == -math.inf
+    assert ratings._Cumulative.at(np.array([0.2, 0.1, 1.4, 0.6]), counts).log_likelihood == -math.inf
 
 
 def test_cumulative_logit_of_ratings_that_all_differ_has_no_number():
@@ -237,7 +236,7 @@ def test_cumulative_logit_failures_are_statuses(monkeypatch):
     assert ratings.cumulative_logit([3] * 8, systems, who, **call).status == "zero_variance"
     assert ratings.cumulative_logit([3] * 4 + [None] * 4, systems, who, **call).status == "no_data"
     assert ratings.cumulative_logit([3, 4, 5, 3, 3, 4, 5, 2], systems, [1] * 8, **call).status == "n_lt_2"
-    monkeypatch.setattr(_ordinal, "_fit_ordered", lambda *_: "the fit did not converge")
+    monkeypatch.setattr(ratings, "_fit_ordered", lambda *_: "the fit did not converge")
     failed = ratings.cumulative_logit([3, 4, 5, 3, 3, 4, 5, 2], systems, who, **call)
     assert (failed.status, failed.reason, failed.test) == ("failed", "the fit did not converge", None)
 

@@ -15,11 +15,9 @@ from analysis.stats.plain_records import PlainRecord
 from analysis.stats.results import SCHEMA, Effect, Estimate, HypothesisTest, Interval, Record, ResultWarning, json_safe
 
 MODULES = [module.name for module in pkgutil.walk_packages(analysis.stats.__path__, "analysis.stats.")]
-# A package shows what it makes of its private modules.
 DATACLASSES = {
     member
     for name in MODULES
-    if "._" not in name
     for label, member in vars(importlib.import_module(name)).items()
     if inspect.isclass(member) and dataclasses.is_dataclass(member) and not label.startswith("_")
 }

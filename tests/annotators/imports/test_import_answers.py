@@ -12,9 +12,8 @@ from django.core.management import CommandError, call_command
 from django.urls import reverse
 
 from analysis.data.exports import csv_blocks
-from analysis.data.flat_rows.selection import Selection
-from analysis.report.build import build_report
-from analysis.report.parameters import default_origins
+from analysis.data.flat_rows import Selection
+from analysis.report.build import build_report, default_origins
 from annotators.imports import Options, import_answers_and_close_draft
 from annotators.models import Annotator, Assignment, Response
 from annotators.places.monitor import count_places_by_arm, progress_by_study, recent_daily_counts_of_live_assignments

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from analysis.data.exports import csv_blocks
-from analysis.data.flat_rows.selection import Selection
+from analysis.data.flat_rows import Selection
 from analysis.report.build import build_report
 from annotators.imports import Options, import_answers_and_close_draft
 from annotators.models import Assignment, Response

@@ -7,8 +7,7 @@ import pytest
 
 from analysis.data.export_codebook import build_export_codebook
 from analysis.data.exports import jsonl_blocks_with_summary_line
-from analysis.data.flat_rows.assignment_rows import assignment_row_chunks
-from analysis.data.flat_rows.selection import Selection
+from analysis.data.flat_rows import Selection, assignment_row_chunks
 from analysis.report.build import build_report
 from annotators.models import Assignment, Response
 from annotators.pages.record import ConflictingAnswers, full_page_state, record_page_answers

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from analysis.coding.codebook import EXPLANATIONS_CODEBOOK
 from analysis.data import exports
-from analysis.data.flat_rows.selection import Selection
+from analysis.data.flat_rows import Selection
 from analysis.models import ApiToken, CodingItem, CodingSample, CodingSeat
 from analysis.report.archive import archive_blocks
 from analysis.report.runs import run_analysis

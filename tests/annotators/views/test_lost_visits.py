@@ -4,7 +4,7 @@ import pytest
 from django.db import transaction
 from django.test import Client
 
-from analysis.data.flat_rows.assignment_rows import read_assignment_rows
+from analysis.data.flat_rows import read_assignment_rows
 from annotators.models import Assignment, PageVisit, Response
 from studies.protocols import REGISTRY
 from tests.builders import launched, recruitment, spa_study

@@ -8,7 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from boards.models import Board
-from boards.services import comparisons, snapshots
+from boards.services import preferences, snapshots
 from studies.services import jobs
 from tests.analysis.api.rest import Api, api_of
 from tests.boards import builders
@@ -130,7 +130,7 @@ def compared(one, other):
 
 def test_a_comparison_is_the_interval_of_the_leaderboard(monkeypatch):
     kept = []
-    original = comparisons.stored_differences
+    original = preferences.stored_differences
     monkeypatch.setattr(
         "boards.services.results.stored_differences", lambda *given: kept.append(given) or original(*given)
     )
@@ -192,7 +192,7 @@ def test_a_snapshot_of_before_has_no_interval_for_pairs():
     board, _ = scored_board()
     stored = snapshots.take_snapshot(board, board.owner)
     stored.result["tables"]["overall"].pop("differences")
-    found = comparisons.compare_submissions(stored, 2, 3)
+    found = preferences.compare_submissions(stored, 2, 3)
     assert (found.estimate, found.low, found.reason) == (None, None, "the snapshot has no interval for this pair")
 
 

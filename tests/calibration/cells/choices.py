@@ -4,7 +4,7 @@ from functools import cache
 
 import numpy as np
 
-from analysis.stats import basic, choice, davidson, sequential
+from analysis.stats import basic, choice, davidson, sequential, stopping_boundaries
 from tests.calibration import worlds
 from tests.calibration.cells.cell import ALPHA, COVERS, REJECTS, Cell, covered, rejected
 
@@ -82,13 +82,13 @@ def _share(rng) -> bool | None:
 
 
 def _beta_binomial(rng) -> bool:
-    rule = sequential.beta_binomial_boundaries(2000, level=0.95)
-    return bool(sequential.find_boundary_crossings(rng.integers(0, 2, 2000), rule).winner[0])
+    rule = stopping_boundaries.beta_binomial_boundaries(2000, level=0.95)
+    return bool(stopping_boundaries.find_boundary_crossings(rng.integers(0, 2, 2000), rule).winner[0])
 
 
 def _hoeffding(rng) -> bool:
-    rule = sequential.hoeffding_boundaries(2000, delta=0.05)
-    return bool(sequential.find_boundary_crossings(rng.integers(0, 2, 2000), rule).winner[0])
+    rule = stopping_boundaries.hoeffding_boundaries(2000, delta=0.05)
+    return bool(stopping_boundaries.find_boundary_crossings(rng.integers(0, 2, 2000), rule).winner[0])
 
 
 def _means(rng, n):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from analysis.stats import basic, betting, clusters, prediction_powered, ratings
+from analysis.stats import basic, betting, clusters, judge_assisted, ratings
 from tests.analysis.stats.comparisons import sandwich
 from tests.analysis.stats.draws import bca_of_mean
 from tests.calibration import worlds
@@ -164,4 +164,4 @@ def _wilson(rng) -> bool:
 def _ppi(rng) -> bool | None:
     metric = rng.normal(0, 1, 1000)
     human = 0.6 * metric[:50] + 0.8 * rng.normal(0, 1, 50)
-    return covered(prediction_powered.prediction_powered_mean(human, None, np.arange(50), judges=metric).combined, 0.0)
+    return covered(judge_assisted.prediction_powered_mean(human, None, np.arange(50), judges=metric).combined, 0.0)

@@ -4,7 +4,7 @@ from functools import cache
 
 import numpy as np
 
-from analysis.stats import basic, bradley_terry, equivalence, multiplicity, spa
+from analysis.stats import basic, bradley_terry, margins, multiplicity, spa
 from tests.calibration import worlds
 from tests.calibration.cells.cell import ALPHA, COVERS, REJECTS, Cell, covered, rejected
 
@@ -50,8 +50,7 @@ def spa_cells():
         "true difference at the margin",
         60,
         lambda rng: bool(
-            equivalence.equivalence_test(np.clip(0.6 + rng.normal(0, 0.2, 60), 0, 1), null=0.5, margin=0.1).pvalue
-            < ALPHA
+            margins.equivalence_test(np.clip(0.6 + rng.normal(0, 0.2, 60), 0, 1), null=0.5, margin=0.1).pvalue < ALPHA
         ),
     )
     yield Cell(

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 from django.db.migrations.loader import MigrationLoader
 
-from heval_site.backup.archive import BackupRefused, opened
-from heval_site.backup.rows import columns_of, tables_of
+from heval_site.backup import BackupRefused, columns_of, opened, tables_of
 from tests import ROOT
 from tests.golden_site.conftest import heval, upgraded
 from tests.golden_site.stored import SECRETS, in_postgres, in_sqlite, scratch

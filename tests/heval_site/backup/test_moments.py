@@ -8,8 +8,8 @@ from django.db.models import QuerySet
 
 from annotators.models import Assignment, Response
 from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
-from heval_site.backup import archive, restoring, rows
-from heval_site.backup.archive import BackupRefused, write_backup
+from heval_site import backup
+from heval_site.backup import BackupRefused, write_backup
 from studies.models import AuditEvent, audit
 from tests.builders import spa_study
 from tests.players import play
@@ -25,7 +25,7 @@ def _files_of_this_test(settings, tmp_path):
 
 def test_rows_written_meanwhile_are_not_in_it(tmp_path, monkeypatch):
     audit.record("before", by=None)
-    read = rows.digest_of
+    read = backup.digest_of
     written = []
 
     def digest_of(table, columns, notice):
@@ -33,7 +33,7 @@ def test_rows_written_meanwhile_are_not_in_it(tmp_path, monkeypatch):
             written.append(write_elsewhere())
         return read(table, columns, notice)
 
-    monkeypatch.setattr(archive, "digest_of", digest_of)
+    monkeypatch.setattr(backup, "digest_of", digest_of)
     manifest = write_backup(tmp_path / "site.zip", lambda text: None)
     assert written and AuditEvent.objects.filter(verb="meanwhile").exists()
     assert manifest["tables"]["studies.auditevent"]["rows"] == AuditEvent.objects.count() - 1
@@ -58,7 +58,7 @@ def test_a_full_disk_leaves_no_half_of_a_backup(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(archive, "digest_of", full)
+    monkeypatch.setattr(backup, "digest_of", full)
     with pytest.raises(BackupRefused, match="cannot be written: No space left on device"):
         write_backup(tmp_path / "site.zip", lambda text: None)
     assert not list(tmp_path.glob("*site*"))
@@ -80,10 +80,10 @@ def test_who_withdrew_after_the_backup_is_erased_again(settings):
     Assignment.objects.filter(pk=gone.pk).update(withdrawn_at=None)
     for pk, text in texts:
         answers.filter(pk=pk).update(text=text, erased_at=None)
-    assert restoring._erase_again([settings.ERASURES_FILE]) == 1
+    assert backup._erase_again([settings.ERASURES_FILE]) == 1
     assert not Response.objects.filter(assignment=gone).exclude(text="").exists()
     assert Response.objects.filter(assignment=stays).exclude(text="").exists()
     gone.refresh_from_db()
     stays.refresh_from_db()
     assert gone.withdrawn_at and not stays.withdrawn_at
-    assert restoring._erase_again([settings.ERASURES_FILE]) == 0
+    assert backup._erase_again([settings.ERASURES_FILE]) == 0

@@ -3,15 +3,9 @@
 import pytest
 
 from annotators.places.assign import get_or_create_annotator
-from boards.services import snapshots
-from heval_site.management.demo_board import rounds, world
-from heval_site.management.demo_board.systems import (
-    WRITERS,
-    Fable,
-    continue_fables,
-    rename_nearest_ending,
-    sentences_of,
-)
+from boards.services import rounds, snapshots
+from heval_site.management import demo_board
+from heval_site.management.demo_board import WRITERS, Fable, continue_fables, rename_nearest_ending, sentences_of
 from studies.models import Job
 from studies.services import jobs
 from tests.builders import user
@@ -19,7 +13,7 @@ from tests.builders import user
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_system_writes_every_ending_without_seeing_the_right_one(name):
-    fables = rounds.load_fables()
+    fables = demo_board.load_fables()
     texts = continue_fables(name, fables, seed=1)
     assert list(texts) == [fable.key for fable in fables]
     assert all(text[-1] in '.!?"' and text.count('"') % 2 == 0 for text in texts.values())
@@ -31,7 +25,7 @@ def test_a_system_writes_every_ending_without_seeing_the_right_one(name):
 
 
 def test_the_longer_memory_of_words_writes_longer_runs_of_the_fables():
-    fables = rounds.load_fables()
+    fables = demo_board.load_fables()
     written = " ".join(f"{fable.opening} {fable.ending}" for fable in fables)
 
     def known_runs(name):
@@ -52,29 +46,29 @@ def test_the_nearest_ending_gets_the_characters_of_the_opening():
 
 
 def test_the_truth_names_every_system_once():
-    submitted = [name for week in world.WEEKS for name in week.submitted]
-    assert sorted(submitted) == sorted(WRITERS) == sorted(world.TEAMS) == sorted(world.DESCRIPTIONS)
-    assert set(world.STRENGTHS) == {world.HUMAN, *submitted}
-    assert sum(week.noisy for week in world.WEEKS) == 2
-    assert [number for number, week in enumerate(world.WEEKS, 1) if week.leniency] == [4]
+    submitted = [name for week in demo_board.WEEKS for name in week.submitted]
+    assert sorted(submitted) == sorted(WRITERS) == sorted(demo_board.TEAMS) == sorted(demo_board.DESCRIPTIONS)
+    assert set(demo_board.STRENGTHS) == {demo_board.HUMAN, *submitted}
+    assert sum(week.noisy for week in demo_board.WEEKS) == 2
+    assert [number for number, week in enumerate(demo_board.WEEKS, 1) if week.leniency] == [4]
 
 
 @pytest.mark.django_db
 def test_the_rounds_are_played_by_one_job_that_goes_on_after_a_cut():
     owner = user(is_superuser=True)
-    board = rounds.get_or_create_demo_board(owner)
-    assert rounds.get_or_create_demo_board(owner) == board and Job.objects.filter(kind=rounds.KIND).count() == 1
-    assert board.is_public and board.submissions.get().name == world.HUMAN
+    board = demo_board.get_or_create_demo_board(owner)
+    assert demo_board.get_or_create_demo_board(owner) == board and Job.objects.filter(kind=demo_board.KIND).count() == 1
+    assert board.is_public and board.submissions.get().name == demo_board.HUMAN
     # A process ended in the first round, after the places were opened.
-    for name in world.WEEKS[0].submitted:
-        rounds.submit(board, name)
-    cut = rounds.rounds.open_round(board, owner)
-    jobs.claim_and_run_job(Job.objects.get(kind=rounds.KIND).pk, "test")
-    job = Job.objects.get(kind=rounds.KIND)
+    for name in demo_board.WEEKS[0].submitted:
+        demo_board.submit(board, name)
+    cut = rounds.open_round(board, owner)
+    jobs.claim_and_run_job(Job.objects.get(kind=demo_board.KIND).pk, "test")
+    job = Job.objects.get(kind=demo_board.KIND)
     assert job.state == "done", job.error
-    assert job.result == {"snapshots": len(world.WEEKS)}
-    assert rounds.get_or_create_demo_board(owner) and Job.objects.filter(kind=rounds.KIND).count() == 1
-    assert list(board.rounds.values_list("study__state", flat=True)) == ["closed"] * len(world.WEEKS)
+    assert job.result == {"snapshots": len(demo_board.WEEKS)}
+    assert demo_board.get_or_create_demo_board(owner) and Job.objects.filter(kind=demo_board.KIND).count() == 1
+    assert list(board.rounds.values_list("study__state", flat=True)) == ["closed"] * len(demo_board.WEEKS)
     assert board.rounds.get(number=1) == cut
 
     last = board.snapshots.first()
@@ -84,26 +78,26 @@ def test_the_rounds_are_played_by_one_job_that_goes_on_after_a_cut():
     score = {row["name"]: row["scores"][overall["key"]] for row in shown}
     # The order of systems that differ by 30 points or more, which is four standard errors.
     for better, worse in (
-        (world.HUMAN, "three words"),
+        (demo_board.HUMAN, "three words"),
         ("nearest fable, renamed", "echo"),
         ("nearest fable", "one word"),
         ("three words", "one word"),
     ):
         assert score[better]["estimate"] > score[worse]["estimate"]
-    assert score[world.HUMAN]["is_best"] and not score["one word"]["is_best"]
+    assert score[demo_board.HUMAN]["is_best"] and not score["one word"]["is_best"]
     # The planted drift. Anchors were in each round.
     equating = last.result["tables"][overall["key"]]["equating"]
     shifts = {shift["round"]: shift["estimate"] for shift in equating["shifts"]}
     assert max(shifts, key=shifts.get) == 4 and equating["drift"]["pvalue"] < 0.05
-    assert len(equating["anchors"]) == 1 + len(world.ANCHORS)
+    assert len(equating["anchors"]) == 1 + len(demo_board.ANCHORS)
     rows = snapshots.read_board_rows(board)
     naive = rows[rows["system"] == board.submissions.get(name="nearest fable").number]["value"].mean() * 100
     assert naive > score["nearest fable"]["estimate"] + 4
     # The robots that answer at random did all their batches, and the test questions found both of them and nobody else.
     people = set(rows["annotator"])
-    for number, week in enumerate(world.WEEKS, 1):
+    for number, week in enumerate(demo_board.WEEKS, 1):
         study = board.rounds.get(number=number).study
         submitted = study.assignments.filter(submitted_at__isnull=False)
         noisy = [get_or_create_annotator("robots", f"noisy-{n}-{study.pk}-0").pk for n in range(week.noisy)]
-        assert submitted.filter(annotator__in=noisy).count() == week.noisy * world.BATCHES_PER_ANNOTATOR
+        assert submitted.filter(annotator__in=noisy).count() == week.noisy * demo_board.BATCHES_PER_ANNOTATOR
         assert set(submitted.values_list("annotator", flat=True)) - people == set(noisy)

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from heval_site.management.demo_texts import SYSTEMS, load_demo_texts, study_texts
+from heval_site.management import demo_texts
+from heval_site.management.demo_texts import SYSTEMS, load_demo_texts
 from studies.stimuli.markdown import render_markdown
 from studies.stimuli.surface import surface_warnings_from_profiles
 from studies.stimuli.texts import clean_text
@@ -13,18 +14,18 @@ from tools.demo_texts.make import HUMAN, LENGTH_SLACK, MAX_WORDS, MIN_WORDS, is_
 from tools.demo_texts.ngrams import detokenise, tokenise
 
 BEFORE_THE_END = [
-    study_texts.PUBLIC_TITLE,
-    study_texts.PURPOSE,
-    study_texts.INSTRUCTIONS,
-    study_texts.consent_text(),
-    study_texts.CONTENT_WARNING,
-    study_texts.SPA_EXPLANATION,
-    study_texts.SPA_QUESTION,
-    study_texts.LIKERT_QUESTION,
-    *study_texts.LIKERT_LABELS,
-    study_texts.SCREENING_QUESTION,
-    *study_texts.SCREENING_ANSWERS.values(),
-    study_texts.CLOSING_QUESTION,
+    demo_texts.PUBLIC_TITLE,
+    demo_texts.PURPOSE,
+    demo_texts.INSTRUCTIONS,
+    demo_texts.consent_text(),
+    demo_texts.CONTENT_WARNING,
+    demo_texts.SPA_EXPLANATION,
+    demo_texts.SPA_QUESTION,
+    demo_texts.LIKERT_QUESTION,
+    *demo_texts.LIKERT_LABELS,
+    demo_texts.SCREENING_QUESTION,
+    *demo_texts.SCREENING_ANSWERS.values(),
+    demo_texts.CLOSING_QUESTION,
 ]
 
 
@@ -67,14 +68,14 @@ def test_no_writer_is_betrayed_by_the_surface():
 
 
 def test_the_questions_have_places_for_the_labels():
-    assert study_texts.SPA_QUESTION.format(x="A", y="B").count("writer A is a better writer than writer B") == 1
-    assert len(set(study_texts.LIKERT_LABELS)) == 5
-    assert set(study_texts.SCREENING_PASSES) < set(study_texts.SCREENING_ANSWERS)
+    assert demo_texts.SPA_QUESTION.format(x="A", y="B").count("writer A is a better writer than writer B") == 1
+    assert len(set(demo_texts.LIKERT_LABELS)) == 5
+    assert set(demo_texts.SCREENING_PASSES) < set(demo_texts.SCREENING_ANSWERS)
 
 
 @pytest.mark.parametrize("value", ["0", "50", "100"])
 def test_the_explanation_says_what_each_end_and_the_middle_mean(value):
-    assert f"- **{value}**:" in study_texts.SPA_EXPLANATION
+    assert f"- **{value}**:" in demo_texts.SPA_EXPLANATION
 
 
 @pytest.mark.parametrize("text", BEFORE_THE_END)
@@ -83,11 +84,11 @@ def test_nothing_before_the_debriefing_tells_what_is_expected(text):
 
 
 def test_the_debriefing_tells():
-    assert "Four of the five writers were small computer programs" in study_texts.DEBRIEFING
+    assert "Four of the five writers were small computer programs" in demo_texts.DEBRIEFING
 
 
 def test_consent_names_what_people_must_know():
-    text = study_texts.consent_text()
+    text = demo_texts.consent_text()
     for word in ("18 or older", "minutes", "Risks", "paid", "voluntary", "Leave the study", "deleted"):
         assert word in text
     assert "research@example.org" in text
@@ -95,11 +96,11 @@ def test_consent_names_what_people_must_know():
 
 def test_consent_promises_no_way_back_that_an_open_link_does_not_have():
     """A person who opens the demo's link again is somebody new: only the page's own address knows them."""
-    said = study_texts.CONSENT["How long it takes"]
+    said = demo_texts.CONSENT["How long it takes"]
     assert "open the address of the page" in said and "link" not in said
 
 
-@pytest.mark.parametrize("text", [study_texts.INSTRUCTIONS, study_texts.SPA_EXPLANATION, study_texts.DEBRIEFING])
+@pytest.mark.parametrize("text", [demo_texts.INSTRUCTIONS, demo_texts.SPA_EXPLANATION, demo_texts.DEBRIEFING])
 def test_pages_are_markdown_that_the_house_renders(text):
     html = render_markdown(text)
     assert "**" not in html and "##" not in html

@@ -100,7 +100,7 @@ LINES = {
                 "parquet",
                 "--output",
                 "{folder}/x.parquet",
-                **{"analysis.data.parquet.find_spec": lambda name: None},
+                **{"analysis.data.exports.find_spec": lambda name: None},
             ),
         ),
     ],

@@ -2,7 +2,7 @@
 
 from django.urls import reverse
 
-from analysis.data.flat_rows.selection import annotator_pseudonym
+from analysis.data.flat_rows import annotator_pseudonym
 from annotators.models import Appeal, Barring
 from annotators.pay.verdicts.appeals import answer_appeal, create_appeal
 from annotators.places import assign

@@ -5,7 +5,7 @@ from datetime import timedelta
 from django.urls import reverse
 from django.utils import timezone
 
-from analysis.coding import record
+from analysis.coding import samples
 from analysis.coding.codebook import EXPLANATIONS_CODEBOOK
 from analysis.coding.sampling import draw_coding_sample
 from analysis.models import ApiToken
@@ -76,7 +76,7 @@ def coded(**data):
 def all_coded():
     one = sample()
     for item in one.items.all():
-        record.store_coding(item, me(), ["grammar"], False, 0)
+        samples.store_coding(item, me(), ["grammar"], False, 0)
     return said(logged_in(me()).get(reverse("admin:analysis_codingsample_code", args=[one.pk]), follow=True))
 
 

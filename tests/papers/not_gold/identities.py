@@ -4,7 +4,7 @@ from statistics import fmean
 
 import numpy as np
 
-from analysis.stats import detection
+from analysis.stats import signal_detection
 from tests.papers.not_gold.tables import DOMAINS, N_ANSWERS, OVERALL, TABLES, around
 from tests.papers.rows import Row, decimals, rounds_to
 
@@ -41,7 +41,7 @@ def confirmed(row: tuple[float, ...], machine: int, hits: int) -> bool:
     accuracy, f1, precision, recall, human, confident = row
     says_machine = N_ANSWERS - round(human * N_ANSWERS / 100)
     counts = (hits, says_machine - hits, machine - hits, N_ANSWERS - machine - says_machine + hits)
-    ours = detection.measures_from_counts(*counts, n_confident=round(confident * N_ANSWERS / 100))
+    ours = signal_detection.measures_from_counts(*counts, n_confident=round(confident * N_ANSWERS / 100))
     return all(
         rounds_to(value, printed, digits)
         for value, printed, digits in (

@@ -5,8 +5,7 @@ import json
 import pytest
 from django.db import IntegrityError, transaction
 
-from analysis.protocols.families import declared_family_sizes
-from analysis.protocols.family_checks import describe_families
+from analysis.protocols.families import declared_family_sizes, describe_families
 from studies.design.serialization import canonical_json, serialize_design, sha256_of
 from studies.imports.bundle import create_draft_from_bundle, serialize_bundle
 from studies.models import ComparisonFamily, Contrast, Design, Study

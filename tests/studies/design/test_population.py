@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from analysis.stats.plan_inputs import Variation
+from analysis.stats.planning.inputs import Variation
 from studies.design.checklist import batches, check_design
 from studies.design.checklist.populations import SectionPrompts
 from studies.design.draw import draw_batches, store_drawn_batches

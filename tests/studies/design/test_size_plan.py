@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from boards.services.boards import template_sha256
+from boards.services.rounds import template_sha256
 from studies.design.serialization import canonical_json, frozen_design_mismatch_text, serialize_design, sha256_of
 from studies.imports.bundle import create_draft_from_bundle, serialize_bundle
 from studies.models import Design, Study

@@ -6,7 +6,7 @@ from importlib.resources import files
 import pytest
 from django.urls import reverse
 
-from analysis.protocols.family_checks import describe_families
+from analysis.protocols.families import describe_families
 from boards.services import snapshots
 from studies.design.checklist import find_design_problems
 from studies.imports.bundle import bundle_text, create_draft_from_bundle

@@ -5,22 +5,22 @@ from dataclasses import replace
 
 import pytest
 
-from analysis.protocols.blocks import Block, ConclusionPhrases, apa, build_planned_conclusions, figures, tables
+from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions, cells, layouts
 from analysis.protocols.blocks.cells import (
     direction_symbol_as_published,
     expectation_outcome,
     population_note,
     verdict_direction_symbol,
 )
+from analysis.protocols.blocks.layouts import Table, build_table, csv_text, merge_nonempty_by_name_and_title
 from analysis.protocols.blocks.sentences import build_conclusion_sentences
-from analysis.protocols.blocks.tables import Table, build_table, csv_text, merge_nonempty_by_name_and_title
 from analysis.protocols.spa.layouts import rule_effects_table
-from analysis.report import latex
+from analysis.report import plots
 from analysis.report.report_tables import warnings_table
 from analysis.stats.results import Effect, Estimate, HypothesisTest, Interval, ResultWarning
 
 
-@pytest.mark.parametrize("module", [apa, figures, latex, tables])
+@pytest.mark.parametrize("module", [cells, layouts, plots, layouts])
 def test_the_examples_in_the_docs_are_true(module):
     assert doctest.testmod(module).failed == 0
 
@@ -38,12 +38,12 @@ def test_the_examples_in_the_docs_are_true(module):
     ],
 )
 def test_a_pvalue_is_never_zero_or_one(value, text):
-    assert apa.format_pvalue(value) == text
+    assert cells.format_pvalue(value) == text
 
 
 @pytest.mark.parametrize(("value", "text"), [(-0.001, "0.00"), (-0.34, "−0.34"), (12, "12.00")])
 def test_a_rounded_nothing_has_no_sign(value, text):
-    assert apa.format_number(value) == text
+    assert cells.format_number(value) == text
 
 
 TEST = HypothesisTest(
@@ -70,7 +70,7 @@ ESTIMATE = Estimate(
 
 
 def test_an_estimate_in_one_line():
-    line = apa.format_result_line(ESTIMATE, "P")
+    line = cells.format_result_line(ESTIMATE, "P")
     assert line == "P = .63, 95% CI [.57, .69], t(28) = 4.40, Holm-adjusted p < .001, d = 0.82, n = 29 annotators"
 
 
@@ -141,7 +141,7 @@ def test_csv_has_full_precision_and_no_formula():
 
 
 def test_latex_is_a_booktabs_table_without_empty_columns():
-    text = latex.render_latex_table(example())
+    text = plots.render_latex_table(example())
     assert r"\begin{tabular}{lrr}" in text and r"\caption{A title\_with 5 \%}" in text
     assert (
         r"a \& b & -- & -- \\" in text and r"=cmd() & \textless{} .001 & [.10, .20] \\" in text and "Never" not in text
@@ -150,7 +150,7 @@ def test_latex_is_a_booktabs_table_without_empty_columns():
 
 def test_an_interval_beside_an_adjusted_p_is_said_to_be_none():
     both = build_table("t", "T", "ci|95% CI|wide_interval; p|adj. p, here|p", [], "first", "A note.")
-    assert both["note"] == f"A note. {apa.SIMULTANEOUS_NOTE}"
+    assert both["note"] == f"A note. {cells.SIMULTANEOUS_NOTE}"
     for columns in ("ci|95% CI|interval; p|p|p", "n|n|integer; p|adj. p|p"):
         assert build_table("t", "T", columns, [], "first")["note"] == ""
 
@@ -223,7 +223,7 @@ def test_what_was_expected_is_said_in_the_protocols_own_words(expected, value, v
     ],
 )
 def test_a_small_difference_is_not_printed_as_none(value, kind, text):
-    assert tables.format_cell(value, kind) == text
+    assert layouts.format_cell(value, kind) == text
 
 
 def test_what_a_rule_changes_can_be_checked_by_what_stands_beside_it():
@@ -237,7 +237,7 @@ def test_what_a_rule_changes_can_be_checked_by_what_stands_beside_it():
     )
     made = rule_effects_table([change])
     (row,) = made["rows"]
-    shown = {column["key"]: tables.format_cell(row[column["key"]], column["kind"]) for column in made["columns"]}
+    shown = {column["key"]: layouts.format_cell(row[column["key"]], column["kind"]) for column in made["columns"]}
     assert (shown["before"], shown["after"], shown["change"]) == (".648", ".644", "−.004")
     assert shown["interval"] == "[−.012, .004]"
     head, line = csv_text(made).splitlines()

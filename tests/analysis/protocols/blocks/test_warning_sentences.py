@@ -9,28 +9,28 @@ import numpy as np
 import pytest
 from django.template.loader import render_to_string
 
-from analysis.protocols.best_worst import layouts as best_worst_layouts
+from analysis.protocols import best_worst as best_worst_layouts
+from analysis.protocols import ranking as ranking_layouts
 from analysis.protocols.blocks import Block, Conclusion, ConclusionPhrases, warning_sentences
 from analysis.protocols.blocks.cells import pvalue_cell, verdict_text
-from analysis.protocols.blocks.sentences import build_conclusion_sentences
-from analysis.protocols.blocks.tables import (
+from analysis.protocols.blocks.layouts import (
     build_table,
     estimate_interval_and_pvalue_cells,
     merge_nonempty_by_name_and_title,
 )
+from analysis.protocols.blocks.sentences import build_conclusion_sentences
 from analysis.protocols.blocks.warning_sentences import (
     INTERNAL,
     SENTENCES,
     gravest_warnings_with_sentences,
     warning_sentence,
 )
-from analysis.protocols.ranking import layouts as ranking_layouts
 from analysis.protocols.rating import layouts as rating_layouts
-from analysis.report.latex import render_latex_table
+from analysis.report.plots import render_latex_table
 from analysis.report.report_tables import estimates_table
 from analysis.report.views import truncated_table_context
-from analysis.stats import equivalence
-from analysis.stats.clusters._advice import betting_warning
+from analysis.stats import margins
+from analysis.stats.cluster_variances import betting_warning
 from analysis.stats.multiplicity import Family
 from analysis.stats.ranks import RankSets
 from analysis.stats.results import Estimate, HypothesisTest, Interval, ResultWarning
@@ -273,9 +273,9 @@ def judged(*warnings, mode="recommended"):
         settings={"contrast": CONTRAST},
         detail={"se": 0.03},
     )
-    tost = equivalence.equivalence_test_of_estimate(estimate, null=0.5, margin=0.1)
+    tost = margins.equivalence_test_of_estimate(estimate, null=0.5, margin=0.1)
     family = Family("primary", ("a",))
-    return equivalence.adjust_and_add_verdicts({"a": replace(estimate, sensitivity=(tost,))}, family)["a"]
+    return margins.adjust_and_add_verdicts({"a": replace(estimate, sensitivity=(tost,))}, family)["a"]
 
 
 def test_a_block_leaves_the_claim_open_and_says_why():
@@ -283,7 +283,7 @@ def test_a_block_leaves_the_claim_open_and_says_why():
     blocked = judged(SKEWED)
     assert blocked.is_blocked and blocked.detail["verdict"] == "inconclusive" and blocked.pvalue == 0.0001
     without_margin = {"a": replace(blocked, sensitivity=(), detail={})}
-    alone = equivalence.adjust_and_add_verdicts(without_margin, Family("primary", ("a",)))["a"]
+    alone = margins.adjust_and_add_verdicts(without_margin, Family("primary", ("a",)))["a"]
     assert alone.detail["verdict"] is None, "as for any number without a margin that shows no difference"
     assert judged(SKEWED, mode="paper").detail["verdict"] == "different", (
         "what the paper concludes is reported as it is"

@@ -5,7 +5,6 @@ import pytest
 from numpy.testing import assert_allclose
 
 from analysis.stats import agreement
-from analysis.stats.agreement import _alpha, _counts
 from tests.analysis.stats.agreement.references import GOLDEN, GOLDEN_ALL
 from tests.analysis.stats.draws import rng
 
@@ -64,12 +63,12 @@ def test_resampling_counts_is_resampling_units(level):
     counts, values = four_coders()
     usable = counts[counts.sum(axis=1) > 1]
     chosen = rng(5).integers(0, len(usable), len(usable))
-    patterns, weights = _counts.distinct_rows_and_counts(usable)
+    patterns, weights = agreement.distinct_rows_and_counts(usable)
     drawn = np.array([[sum(np.array_equal(usable[c], p) for c in chosen) for p in patterns]], float)
     assert weights.sum() == len(usable)
     direct = agreement.krippendorff_alpha(usable[chosen], values, level_of_measurement=level, rng=rng(), resamples=9)
-    distances, _ = _alpha._disagreement(values, len(values), level, None)
-    assert_allclose(_alpha._alphas(patterns, drawn, distances)[0], direct.estimate, atol=1e-10)
+    distances, _ = agreement._disagreement(values, len(values), level, None)
+    assert_allclose(agreement._alphas(patterns, drawn, distances)[0], direct.estimate, atol=1e-10)
 
 
 def test_units_that_do_not_vary_by_themselves_are_resampled_together():
@@ -218,7 +217,7 @@ def test_equal_units_have_no_interval_of_no_width():
 def test_patterns_are_the_distinct_rows_whichever_way_they_are_found(n_units, n_values, most):
     table = np.random.default_rng(4).integers(0, most + 1, (n_units, n_values)).astype(float)
     table[1] = table[0]
-    patterns, weights = _counts.distinct_rows_and_counts(table)
+    patterns, weights = agreement.distinct_rows_and_counts(table)
     rows, times = np.unique(table, axis=0, return_counts=True)
     order = np.lexsort(patterns.T[::-1])
     assert np.array_equal(patterns[order], rows) and np.array_equal(weights[order], times)

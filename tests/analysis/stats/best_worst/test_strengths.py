@@ -10,7 +10,7 @@ from scipy import optimize
 from scipy.special import expit
 from statsmodels.discrete.conditional_models import ConditionalLogit
 
-from analysis.stats import clusters
+from analysis.stats import cluster_variances
 from analysis.stats.best_worst import best_worst_logit
 from analysis.stats.bradley_terry import fractional_bradley_terry
 from analysis.stats.multiplicity import holm
@@ -140,7 +140,7 @@ def test_degrees_of_freedom_are_those_of_equally_active_people():
     sizes = np.r_[np.full(10, 4), 40]
     sets, best, worst, people, _ = study(10, n_people=11, sizes=sizes)
     fit = best_worst_logit(sets, best, worst, people, n_systems=5)
-    assert fit.df == pytest.approx(clusters.effective_n_clusters(sizes) - 1) and fit.df < 4
+    assert fit.df == pytest.approx(cluster_variances.effective_n_clusters(sizes) - 1) and fit.df < 4
     assert fit.strengths[0].has_warning("dominant_annotator") and fit.strengths[0].has_warning("few_clusters")
 
 
@@ -165,7 +165,7 @@ def test_over_people_and_prompts_the_largest_variance_rules():
     assert_allclose(both.detail["se"], math.sqrt(wanted))
     assert both.detail["se"] > found.detail["se"] and both.n_clusters == 8
     # The prompts have the larger variance; people and prompts together have Satterthwaite's degrees of freedom.
-    own = [clusters.effective_n_clusters(np.bincount(labels)) - 1 for labels in (people, prompts)]
+    own = [cluster_variances.effective_n_clusters(np.bincount(labels)) - 1 for labels in (people, prompts)]
     assert both.detail["df"] == pytest.approx(
         wanted**2 / sum(part**2 / df for part, df in zip(parts, own, strict=False))
     )
@@ -203,7 +203,7 @@ def test_whichever_variance_is_the_largest_rules_a_contrast_and_the_least_f_the_
             kinds.add("indefinite")
         wanted = min(values @ np.linalg.solve(spread, values) / 4 for spread in spreads)
         assert fit.omnibus.test.statistic == pytest.approx(wanted)
-        smaller = min(clusters.effective_n_clusters(np.bincount(one)) - 1 for one in (people, prompts))
+        smaller = min(cluster_variances.effective_n_clusters(np.bincount(one)) - 1 for one in (people, prompts))
         assert fit.omnibus.detail["df_within"] == pytest.approx(smaller)
     assert kinds == {0, 1, 2, "indefinite"}
 

@@ -8,8 +8,8 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import optimize
 
-from analysis.stats.best_worst import _model, best_worst_logit, maxdiff_scores
-from analysis.stats.best_worst._answers import BestWorstAnswers
+from analysis.stats import best_worst
+from analysis.stats.best_worst import BestWorstAnswers, best_worst_logit, maxdiff_scores
 from tests.analysis.stats.best_worst.studies import estimates, log_likelihood, study
 
 
@@ -130,12 +130,12 @@ def test_what_one_person_alone_connects_has_no_jackknife():
 def test_a_step_that_is_too_long_is_halved():
     sets, best, worst, people, _ = study(21)
     asked = BestWorstAnswers.from_arrays(sets, best, worst, 5)
-    top = _model.fit_logit(asked)
+    top = best_worst.fit_logit(asked)
     step = top.strengths * 50
-    start = _model.fit_after_damped_step(top, np.zeros(5), asked)
-    zero = _model.fit_after_damped_step(start, -top.strengths / 1024, asked)
-    reached = _model.fit_after_damped_step(zero, step, asked)
-    assert _model._at(zero.strengths + step, asked).log_likelihood < zero.log_likelihood
+    start = best_worst.fit_after_damped_step(top, np.zeros(5), asked)
+    zero = best_worst.fit_after_damped_step(start, -top.strengths / 1024, asked)
+    reached = best_worst.fit_after_damped_step(zero, step, asked)
+    assert best_worst._at(zero.strengths + step, asked).log_likelihood < zero.log_likelihood
     assert zero.log_likelihood < reached.log_likelihood <= top.log_likelihood
     assert_allclose(reached.strengths.sum(), 0, atol=1e-12)
 

@@ -11,7 +11,7 @@ from scipy import stats
 from analysis.stats import choice
 from analysis.stats.choice import Strategy
 from analysis.stats.results import json_safe
-from analysis.stats.sequential import hoeffding_boundaries
+from analysis.stats.stopping_boundaries import hoeffding_boundaries
 from tests.analysis.stats.comparisons import score_t
 from tests.analysis.stats.draws import rng
 

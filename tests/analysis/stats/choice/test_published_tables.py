@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from analysis.stats import choice
 from analysis.stats.choice import Strategy
-from analysis.stats.sequential import hoeffding_boundaries
+from analysis.stats.stopping_boundaries import hoeffding_boundaries
 from tests.analysis.stats.choice.labels import FILES, GOLDEN, RELEASED, STRATEGIES, real
 from tests.analysis.stats.draws import rng
 

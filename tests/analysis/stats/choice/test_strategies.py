@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 from analysis.stats import choice
 from analysis.stats.choice import Strategy
-from analysis.stats.sequential import beta_binomial_boundaries, hoeffding_boundaries
+from analysis.stats.stopping_boundaries import beta_binomial_boundaries, hoeffding_boundaries
 from tests.analysis.stats.choice.labels import STRATEGIES
 from tests.analysis.stats.draws import rng
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from analysis.stats.davidson import _model
+from analysis.stats import davidson
 from tests.analysis.stats.golden import golden
 
 GOLDEN = golden("davidson")
@@ -61,7 +61,7 @@ def estimates(fit):
 def fit_counts(wins, ties=None):
     """The model of tables of counts, without people: strengths, log nu and the information of independent labels."""
     won = np.asarray(wins, dtype=float)
-    return _model.fit_win_and_tie_table(won, np.zeros_like(won) if ties is None else np.asarray(ties, dtype=float))
+    return davidson.fit_win_and_tie_table(won, np.zeros_like(won) if ties is None else np.asarray(ties, dtype=float))
 
 
 def standard_error(fit, **weights):

@@ -10,9 +10,9 @@ from scipy import optimize
 from scipy.special import expit
 from statsmodels.tools.numdiff import approx_hess
 
+from analysis.stats import davidson
 from analysis.stats import davidson as paired
 from analysis.stats.bradley_terry import fractional_bradley_terry
-from analysis.stats.davidson import _model
 from tests.analysis.stats.davidson.labels import GOLDEN, cost, estimates, fit_counts, labels, standard_error, tables
 
 
@@ -212,12 +212,12 @@ def test_a_step_within_the_bound_rises_from_wherever_it_is_taken():
         k = int(rng.integers(2, 6))
         wins = rng.integers(1, 10 ** rng.integers(1, 4), (k, k)).astype(float)
         np.fill_diagonal(wins, 0)
-        counts = _model.PairCounts.from_tables(wins, np.zeros_like(wins))
+        counts = davidson.PairCounts.from_tables(wins, np.zeros_like(wins))
         here = np.append(rng.normal(0, 2, k), -np.inf)
         here[:k] -= here[:k].mean()
         chances = counts.probabilities(here)
-        step = _model._newton_step(counts.information(chances, 0.0), counts.gradient(here, chances, 0.0))
-        if 2 * np.abs(step).max() <= _model.SAFE_STEP:
+        step = davidson._newton_step(counts.information(chances, 0.0), counts.gradient(here, chances, 0.0))
+        if 2 * np.abs(step).max() <= davidson.SAFE_STEP:
             longest = max(longest, np.ptp(step[:k]))
             before, after = (
                 counts.penalised_log_likelihood(at, counts.probabilities(at), 0.0) for at in (here, here + step)

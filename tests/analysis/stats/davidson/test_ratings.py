@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import optimize
 
-from analysis.stats import davidson
+from analysis.stats import davidson, vote_ratings
 from tests.analysis.stats.draws import rng
 
 
@@ -31,7 +31,7 @@ def votes(draw, *, k=6, n_people=80, mean_votes=20, is_heavy=False, ties=0.2, st
 @pytest.mark.parametrize("ties", [0.0, 0.2])
 def test_they_are_those_of_the_fit_with_a_matrix_for_each_person(is_heavy, ties):
     *rows, _ = votes(rng(1), is_heavy=is_heavy, ties=ties)
-    found = davidson.paired_ratings(*rows, n_systems=6, rng=rng())
+    found = vote_ratings.paired_ratings(*rows, n_systems=6, rng=rng())
     slow = davidson.fit_davidson(*rows, n_systems=6)
     assert_allclose([one.estimate for one in found.ratings], [one.estimate for one in slow.strengths], atol=1e-9)
     got = [one.detail["se"] for one in found.ratings]
@@ -50,7 +50,7 @@ def test_they_are_those_of_the_fit_with_a_matrix_for_each_person(is_heavy, ties)
 def test_people_with_small_shares_are_left_out_by_a_series_that_is_close():
     # No person has half a percent of the votes, so no equation is solved.
     *rows, _ = votes(rng(10), n_people=500, mean_votes=12)
-    found = davidson.paired_ratings(*rows, n_systems=6, rng=rng())
+    found = vote_ratings.paired_ratings(*rows, n_systems=6, rng=rng())
     slow = davidson.fit_davidson(*rows, n_systems=6)
     got = [one.detail["se"] for one in found.ratings]
     assert_allclose(got, [one.detail["se"] for one in slow.strengths], rtol=1e-4)
@@ -74,7 +74,7 @@ def test_with_covariates_it_is_the_maximum_of_the_likelihood_and_the_jackknife()
         return optimize.minimize(loss, start, args=(kept,), method="BFGS", options={"gtol": 1e-8}).x
 
     whole = fitted(np.full(len(x), True))
-    found = davidson.paired_ratings(
+    found = vote_ratings.paired_ratings(
         x, y, outcomes, who, n_systems=6, rng=rng(), covariates=covariates, covariate_names=["length", "other"],
         weights=weights,
     )  # fmt: skip # the call is easier to read so
@@ -93,10 +93,10 @@ def test_a_weight_of_two_is_a_vote_that_counts_twice():
     twice = np.repeat(np.arange(len(x)), 1 + (np.arange(len(x)) % 3 == 0))
     for covariates in (None, length):
         table = None if covariates is None else covariates[:, None]
-        weighted = davidson.paired_ratings(
+        weighted = vote_ratings.paired_ratings(
             x, y, outcomes, who, weights=1.0 + (np.arange(len(x)) % 3 == 0), covariates=table, **options
         )
-        again = davidson.paired_ratings(
+        again = vote_ratings.paired_ratings(
             *(part[twice] for part in (x, y, outcomes, who)),
             covariates=None if table is None else table[twice],
             **options,
@@ -110,7 +110,7 @@ def test_half_wins_are_bradley_terry_and_order_does_not_matter():
 
     *rows, _ = votes(rng(4))
     order = rng(5).permutation(len(rows[0]))
-    found = davidson.paired_ratings(*(part[order] for part in rows), n_systems=6, rng=rng(), ties="half")
+    found = vote_ratings.paired_ratings(*(part[order] for part in rows), n_systems=6, rng=rng(), ties="half")
     slow = fractional_bradley_terry(*rows, n_systems=6)
     b = np.array([one.estimate for one in slow.strengths])
     assert_allclose([one.estimate for one in found.ratings], b - b.mean(), atol=1e-8)
@@ -123,7 +123,7 @@ def test_categories_are_fitted_by_themselves():
     x, y, outcomes, who, _ = votes(rng(6), taste=0)
     kinds = np.where(np.arange(len(x)) % 2 == 0, "code", "text")
     flipped = np.where(kinds == "text", 1 - outcomes, outcomes)
-    found = davidson.paired_ratings_by_category(
+    found = vote_ratings.paired_ratings_by_category(
         x, y, flipped, who, kinds, n_systems=6, rng=rng(), weights=np.ones(len(x))
     )
     assert list(found) == ["code", "text"]
@@ -133,7 +133,7 @@ def test_categories_are_fitted_by_themselves():
 
 def test_edge_cases_are_statuses_and_bad_arguments_are_named():
     def rated(*rows, n_systems=2, **options):
-        return davidson.paired_ratings(*rows, n_systems=n_systems, rng=rng(), **options)
+        return vote_ratings.paired_ratings(*rows, n_systems=n_systems, rng=rng(), **options)
 
     assert rated([], [], [], []).status == "no_data"
     assert rated([0], [1], [None], ["a"]).status == "no_data"
@@ -162,11 +162,11 @@ def coverage(runs, seed, **design):
     """Shares of boards whose intervals, rank sets and slope hold the truth of a very large study."""
     draw, held = rng(seed), np.zeros(3)
     *rows, length = votes(rng(99), **{**design, "n_people": 100_000, "is_heavy": False})
-    large = davidson.paired_ratings(*rows, n_systems=6, rng=rng(), covariates=length[:, None])
+    large = vote_ratings.paired_ratings(*rows, n_systems=6, rng=rng(), covariates=length[:, None])
     truth = np.array([one.estimate for one in large.ratings])
     for _ in range(runs):
         *rows, length = votes(draw, **design)
-        found = davidson.paired_ratings(*rows, n_systems=6, rng=draw, covariates=length[:, None], resamples=499)
+        found = vote_ratings.paired_ratings(*rows, n_systems=6, rng=draw, covariates=length[:, None], resamples=499)
         held[0] += all(
             one.interval.low <= value <= one.interval.high for one, value in zip(found.ratings, truth, strict=True)
         )
@@ -197,8 +197,8 @@ def with_a_perfect_system(draw, *, loses=False, n_people=60):
 @pytest.mark.parametrize("loses", [False, True])
 def test_a_system_that_always_won_or_lost_leaves_the_ratings_of_the_others(loses):
     all_votes, others = with_a_perfect_system(rng(11), loses=loses)
-    found = davidson.paired_ratings(*all_votes, n_systems=6, rng=rng())
-    alone = davidson.paired_ratings(*others, n_systems=5, rng=rng())
+    found = vote_ratings.paired_ratings(*all_votes, n_systems=6, rng=rng())
+    alone = vote_ratings.paired_ratings(*others, n_systems=5, rng=rng())
     assert (found.status, found.rated) == ("separation", (0, 1, 2, 3, 4))
     assert [one.estimate for one in found.ratings] == [*(one.estimate for one in alone.ratings), None]
     assert [one.interval for one in found.ratings[:5]] == [one.interval for one in alone.ratings]
@@ -206,14 +206,14 @@ def test_a_system_that_always_won_or_lost_leaves_the_ratings_of_the_others(loses
     place = 6 if loses else 1
     assert (found.ranks.low[5], found.ranks.high[5]) == (place, place)
     # The sets of the others are those of a stricter level, moved by the place of the sixth.
-    stricter = davidson.paired_ratings(*others, n_systems=5, rng=rng(), level=0.975)
+    stricter = vote_ratings.paired_ratings(*others, n_systems=5, rng=rng(), level=0.975)
     assert found.ranks.low[:5] == tuple(low + (not loses) for low in stricter.ranks.low)
     json.dumps([one.as_dict() for one in (*found.ratings, found.ranks)], allow_nan=False)
 
 
 def test_few_people_who_agree_do_not_make_a_rank_certain():
     all_votes, _ = with_a_perfect_system(rng(12), n_people=9)
-    found = davidson.paired_ratings(*all_votes, n_systems=6, rng=rng())
+    found = vote_ratings.paired_ratings(*all_votes, n_systems=6, rng=rng())
     # Of 15 pairs in two directions at .025, nine people are too few: 2 ** -9 > .025 / 30.
     assert (found.ranks.low[5], found.ranks.high[5]) == (1, 6)
 
@@ -222,5 +222,5 @@ def test_who_beats_a_system_also_beats_those_that_it_beats():
     # Nobody compared the first with the third.
     people = np.tile(np.arange(30), 2)
     first, second = np.repeat([0, 1], 30), np.repeat([1, 2], 30)
-    found = davidson.paired_ratings(first, second, np.ones(60), people, n_systems=3, rng=rng())
+    found = vote_ratings.paired_ratings(first, second, np.ones(60), people, n_systems=3, rng=rng())
     assert (found.ranks.low, found.ranks.high, found.rated) == ((1, 2, 3), (1, 2, 3), ())

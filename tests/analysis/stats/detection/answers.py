@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from analysis.stats import detection
+from analysis.stats import signal_detection
 from tests.analysis.stats.draws import rng
 from tests.analysis.stats.golden import golden
 
@@ -21,4 +21,4 @@ def study(seed=0, n_annotators=80, per=6, n_items=40, d_prime=0.8, criterion=0.3
 
 
 def says_of(ratings):
-    return detection.ratings_to_machine_answers(ratings)
+    return signal_detection.ratings_to_machine_answers(ratings)

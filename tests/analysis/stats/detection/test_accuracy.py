@@ -7,7 +7,7 @@ import numpy as np
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from analysis.stats import basic, clusters, detection, multiplicity
+from analysis.stats import basic, clusters, detection, multiplicity, signal_detection
 from analysis.stats.results import json_safe
 from tests.analysis.stats.detection.answers import says_of, study
 from tests.analysis.stats.draws import rng
@@ -15,7 +15,7 @@ from tests.analysis.stats.draws import rng
 
 def test_the_papers_accuracy_is_a_t_test_over_annotators():
     ratings, truth, who, _ = study(2)
-    correct = detection.score_correct_answers(says_of(ratings), truth)
+    correct = signal_detection.score_correct_answers(says_of(ratings), truth)
     found = detection.mean_annotator_accuracy(correct, who)
     shares = correct.reshape(80, 6).mean(axis=1)
     wanted = stats.ttest_1samp(shares, 0.5)
@@ -58,18 +58,18 @@ def test_the_published_stars_follow_from_130_annotators_a_cell_and_fifteen_tests
 
 def test_scores_by_annotator_leave_out_whoever_did_not_answer():
     ratings, truth, who, _ = study(3, n_annotators=90)
-    correct = detection.score_correct_answers(says_of(ratings), truth)
+    correct = signal_detection.score_correct_answers(says_of(ratings), truth)
     correct[who == 4] = np.nan
-    scores = detection.accuracy_by_annotator(correct, who)
+    scores = signal_detection.accuracy_by_annotator(correct, who)
     assert len(scores.annotators) == 89 and 4 not in scores.annotators
     assert_allclose(scores.accuracies * scores.n_items, scores.n_correct)
-    assert detection.accuracy_by_annotator([], []).annotators == ()
+    assert signal_detection.accuracy_by_annotator([], []).annotators == ()
     json.dumps(json_safe(scores), allow_nan=False)
 
 
 def test_recommended_accuracy_clusters_both_ways_and_says_what_it_could_have_found():
     ratings, truth, who, items = study(4)
-    correct = detection.score_correct_answers(says_of(ratings), truth)
+    correct = signal_detection.score_correct_answers(says_of(ratings), truth)
     found = detection.clustered_accuracy(correct, who, items)
     wanted = clusters.two_way_clustered_mean(correct, who, items, null=0.5, bounds=(0, 1))
     assert_allclose([found.pvalue, found.interval.low], [wanted.pvalue, wanted.interval.low])
@@ -88,6 +88,8 @@ def test_recommended_accuracy_clusters_both_ways_and_says_what_it_could_have_fou
 def test_the_paper_block_equals_one_sample_of_the_shares():
     ratings, truth, who, items = study(23)
     found = detection.human_likeness(ratings, truth, who, items, rng=rng(), sensitivity_resamples=9)
-    shares = detection.accuracy_by_annotator(detection.score_correct_answers(says_of(ratings), truth), who).accuracies
+    shares = signal_detection.accuracy_by_annotator(
+        signal_detection.score_correct_answers(says_of(ratings), truth), who
+    ).accuracies
     wanted = basic.one_sample_t_test(shares, null=0.5, bounds=(0, 1), mode="paper")
     assert (found.accuracy_paper.estimate, found.accuracy_paper.test) == (wanted.estimate, wanted.test)

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from analysis.stats import detection
+from analysis.stats import signal_detection
 from tests.analysis.stats.detection.answers import GOLDEN, study
 from tests.analysis.stats.draws import rng
 
@@ -16,15 +16,17 @@ from tests.analysis.stats.draws import rng
 def test_auc_agrees_with_the_reference_and_with_mann_and_whitney():
     case = GOLDEN["auc"]
     ratings, truth = case["machine"] + case["human"], [1] * 5 + [0] * 5
-    found = detection.graded_auc(ratings, truth, [*range(5)] * 2, rng=rng(), sensitivity_resamples=99)
+    found = signal_detection.graded_auc(ratings, truth, [*range(5)] * 2, rng=rng(), sensitivity_resamples=99)
     assert_allclose(found.estimate, case["auc"], atol=1e-12)
     ratings, truth, who, items = study(15)
-    found = detection.graded_auc(ratings, truth, who, items, rng=rng(), sensitivity_resamples=999)
+    found = signal_detection.graded_auc(ratings, truth, who, items, rng=rng(), sensitivity_resamples=999)
     pairs = truth.sum() * (1 - truth).sum()
     wanted = stats.mannwhitneyu(ratings[truth == 1], ratings[truth == 0]).statistic / pairs
     assert_allclose(found.estimate, wanted, atol=1e-12)
     # With every answer a cluster of its own the variance is near to DeLong's.
-    alone = detection.graded_auc(ratings, truth, np.arange(480), np.arange(480), rng=rng(), sensitivity_resamples=99)
+    alone = signal_detection.graded_auc(
+        ratings, truth, np.arange(480), np.arange(480), rng=rng(), sensitivity_resamples=99
+    )
     machine, human = ratings[truth == 1], ratings[truth == 0]
     wins = (machine[:, None] > human).astype(float) + (machine[:, None] == human) / 2
     delong = wins.mean(axis=1).var() / len(machine) + wins.mean(axis=0).var() / len(human)
@@ -44,7 +46,7 @@ def wins_of(machine, human):
 
 def test_the_two_way_variance_of_the_auc_adds_up_placements():
     ratings, truth, who, items = study(24, n_annotators=90, n_items=16, sd_items=0.8)
-    found = detection.graded_auc(ratings, truth, who, items, rng=rng(), sensitivity_resamples=9)
+    found = signal_detection.graded_auc(ratings, truth, who, items, rng=rng(), sensitivity_resamples=9)
     machine, human = ratings[truth == 1], ratings[truth == 0]
     moves = np.zeros(len(ratings))
     moves[truth == 1] = (wins_of(machine, human).mean(axis=1) - found.estimate) / len(machine)
@@ -67,7 +69,7 @@ def test_the_two_way_variance_of_the_auc_adds_up_placements():
 
 def test_auc_without_texts_is_the_jackknife_over_annotators():
     ratings, truth, who, _ = study(16, n_annotators=30)
-    found = detection.graded_auc(ratings, truth, who, rng=rng(), sensitivity_resamples=99)
+    found = signal_detection.graded_auc(ratings, truth, who, rng=rng(), sensitivity_resamples=99)
     without = [
         wins_of(ratings[(who != a) & (truth == 1)], ratings[(who != a) & (truth == 0)]).mean() for a in range(30)
     ]
@@ -81,21 +83,21 @@ def test_auc_without_texts_is_the_jackknife_over_annotators():
 def test_auc_knows_only_the_order_and_needs_no_threshold():
     ratings, truth, who, items = study(17)
     plain_, curved = (
-        detection.graded_auc(r, truth, who, items, rng=rng(), sensitivity_resamples=99)
+        signal_detection.graded_auc(r, truth, who, items, rng=rng(), sensitivity_resamples=99)
         for r in (ratings, np.exp(ratings))
     )
     assert (plain_.estimate, plain_.pvalue, plain_.interval) == (curved.estimate, curved.pvalue, curved.interval)
-    mirrored = detection.graded_auc(-ratings, truth, who, items, rng=rng(), sensitivity_resamples=99)
+    mirrored = signal_detection.graded_auc(-ratings, truth, who, items, rng=rng(), sensitivity_resamples=99)
     assert_allclose([mirrored.estimate, mirrored.pvalue], [1 - plain_.estimate, plain_.pvalue], rtol=1e-9)
     # Annotators who use other parts of the scale blur the pooled order and not their own.
     shifted = ratings + 4 * (who % 3)
-    blurred = detection.graded_auc(shifted, truth, who, items, rng=rng(), sensitivity_resamples=99)
+    blurred = signal_detection.graded_auc(shifted, truth, who, items, rng=rng(), sensitivity_resamples=99)
     assert blurred.estimate < plain_.estimate - 0.05
     assert blurred.sensitivity[1].estimate == plain_.sensitivity[1].estimate
 
 
 def test_auc_edge_cases_are_statuses():
-    call = detection.graded_auc
+    call = signal_detection.graded_auc
     assert call([], [], [], rng=rng()).status == "no_data"
     assert call([1, 2], [1, 1], [1, 2], rng=rng()).status == "not_identified"
     assert call([1, 2], [1, 0], [1, 1], rng=rng()).status == "n_lt_2"
@@ -115,7 +117,9 @@ def test_the_auc_of_unequal_annotators_has_their_effective_degrees_of_freedom():
     # One annotator of sixty ratings beside nineteen of six: G* = 174^2 / (60^2 + 19 x 6^2).
     draw, who = np.random.default_rng(8), np.r_[np.zeros(60), np.repeat(np.arange(1, 20), 6)]
     truth = np.tile([0, 1], len(who) // 2)
-    found = detection.graded_auc(draw.integers(1, 5, len(who)) + truth, truth, who, rng=draw, sensitivity_resamples=99)
+    found = signal_detection.graded_auc(
+        draw.integers(1, 5, len(who)) + truth, truth, who, rng=draw, sensitivity_resamples=99
+    )
     assert found.test.df == pytest.approx(174**2 / (60**2 + 19 * 36) - 1)
 
 
@@ -127,6 +131,6 @@ def test_auc_keeps_its_level_with_uneven_activity():
         # Annotators differ in which end of the scale they like, for each kind of text; the kinds do not differ.
         lean = draw.normal(0, 0.8, (30, 2))[who, items % 2]
         ratings = np.clip(np.round(3 + lean + draw.normal(0, 1, len(who))), 1, 5)
-        pvalue = detection.graded_auc(ratings, items % 2, who, items, rng=draw, sensitivity_resamples=9).pvalue
+        pvalue = signal_detection.graded_auc(ratings, items % 2, who, items, rng=draw, sensitivity_resamples=9).pvalue
         hits += pvalue is not None and pvalue < 0.05
     assert hits / runs <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / runs)

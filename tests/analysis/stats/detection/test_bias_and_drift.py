@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from analysis.stats import detection
+from analysis.stats import detection, signal_detection
 from tests.analysis.stats.detection.answers import says_of, study
 from tests.analysis.stats.draws import rng
 
@@ -27,7 +27,7 @@ def test_bias_and_share_human():
 
 def test_confident_answers_are_compared_with_the_others():
     ratings, truth, who, items = study(19, d_prime=2.0)
-    correct = detection.score_correct_answers(says_of(ratings), truth)
+    correct = signal_detection.score_correct_answers(says_of(ratings), truth)
     found = detection.confident_accuracy_gain(correct, ratings, who, items)
     sure = np.isin(ratings, (1, 4))
     assert_allclose(found.estimate, correct[sure].mean() - correct[~sure].mean())
@@ -70,9 +70,9 @@ def test_drift_edge_cases_are_statuses():
 
 def test_histograms_count_annotators_and_ratings():
     ratings, truth, who, _ = study(21)
-    correct = detection.score_correct_answers(says_of(ratings), truth)
+    correct = signal_detection.score_correct_answers(says_of(ratings), truth)
     correct[:2] = np.nan
-    found = detection.correct_count_histograms_by_n_items(correct, who)
+    found = signal_detection.correct_count_histograms_by_n_items(correct, who)
     assert [one["n_items"] for one in found] == [4, 6]
     assert sum(found[1]["counts"]) == found[1]["n_annotators"] == 79
     assert_allclose(found[1]["expected_by_chance"], 79 * stats.binom.pmf(range(7), 6, 0.5))

@@ -10,8 +10,7 @@ from numpy.testing import assert_allclose
 from scipy import integrate, special, stats
 from statsmodels.stats.contingency_tables import StratifiedTable
 
-from analysis.stats import detection, groups
-from analysis.stats.detection import _answers
+from analysis.stats import cell_contrasts, detection, signal_detection
 from analysis.stats.results import json_safe
 from tests.analysis.stats.detection.answers import GOLDEN, says_of, study
 from tests.analysis.stats.draws import rng
@@ -19,21 +18,24 @@ from tests.analysis.stats.draws import rng
 
 def test_signal_detection_agrees_with_the_reference():
     for case in GOLDEN["signal_detection"]:
-        found = detection.signal_detection(case["hits"], case["misses"], case["fa"], case["cr"])
+        found = signal_detection.signal_detection(case["hits"], case["misses"], case["fa"], case["cr"])
         assert_allclose(
             [found.hit_rate, found.false_alarm_rate, found.d_prime, found.criterion, found.se_d_prime],
             [case["H"], case["F"], case["d_prime"], case["c"], case["se_d"]],
             atol=1e-9,
         )
         assert_allclose(found.se_criterion, found.se_d_prime / 2)
-    assert detection.signal_detection(3, 2, 0, 0) is None
-    assert detection.signal_detection(0, 0, 1, 2) is None
+    assert signal_detection.signal_detection(3, 2, 0, 0) is None
+    assert signal_detection.signal_detection(0, 0, 1, 2) is None
     with pytest.raises(ValueError, match="false_alarms"):
-        detection.signal_detection(1, 1, -1, 1)
+        signal_detection.signal_detection(1, 1, -1, 1)
 
 
 def test_the_mirror_image_of_signal_detection():
-    found, mirrored = detection.signal_detection(30, 20, 12, 38), detection.signal_detection(38, 12, 20, 30)
+    found, mirrored = (
+        signal_detection.signal_detection(30, 20, 12, 38),
+        signal_detection.signal_detection(38, 12, 20, 30),
+    )
     assert_allclose([found.d_prime, found.criterion], [mirrored.d_prime, -mirrored.criterion], atol=1e-12)
     assert_allclose(found.se_d_prime, mirrored.se_d_prime)
 
@@ -58,7 +60,7 @@ def test_marginal_sensitivity_is_the_probit_regression_with_two_way_clusters():
     )
     assert min(d.test.df, c.test.df) > 100 and max(d.test.df, c.test.df) < 400
     assert d.detail["se_independent"] < d.detail["se"]
-    signal = detection.signal_detection(
+    signal = signal_detection.signal_detection(
         d.detail["hits"],
         d.detail["n_machine"] - d.detail["hits"],
         d.detail["false_alarms"],
@@ -102,8 +104,8 @@ def test_a_training_that_only_makes_criteria_alike_raises_the_marginal_sensitivi
 def test_the_random_criterion_likelihood_is_that_of_the_integral():
     ratings, truth, who, _ = study(9, n_annotators=40)
     says = says_of(ratings)
-    found = detection.random_criterion_d_prime(says, truth, who)
-    table = _answers.n_rows_and_signal_counts_by_annotator(says, truth, who)[1]
+    found = signal_detection.random_criterion_d_prime(says, truth, who)
+    table = signal_detection.n_rows_and_signal_counts_by_annotator(says, truth, who)[1]
 
     z = np.linspace(-9, 9, 4001)
 
@@ -135,7 +137,7 @@ def test_the_random_criterion_likelihood_is_that_of_the_integral():
 def test_stratified_sensitivity_is_mantel_and_haenszels():
     ratings, truth, who, _ = study(10)
     says = says_of(ratings)
-    found = detection.mantel_haenszel_log_odds_ratio(says, truth, who)
+    found = signal_detection.mantel_haenszel_log_odds_ratio(says, truth, who)
     tables = []
     for a in range(80):
         mine = who == a
@@ -167,14 +169,14 @@ def test_sensitivity_edge_cases_are_statuses():
     assert [other.status for other in perfect.sensitivity] == ["zero_variance", "separation", "separation"]
     one = call([1, 0, 1, 0], [1, 1, 0, 0], [7] * 4, rng=rng(), sensitivity_resamples=9)
     assert (one.status, one.test) == ("n_lt_2", None) and one.estimate == pytest.approx(0)
-    assert detection.mantel_haenszel_log_odds_ratio([1, 1], [1, 0], [1, 1]).status == "not_identified"
-    assert detection.mantel_haenszel_log_odds_ratio([], [], []).status == "no_data"
-    assert detection.mantel_haenszel_log_odds_ratio([1, 0, 1, 0], [1, 0, 1, 1], [1] * 4).status == "separation"
-    assert detection.random_criterion_d_prime([], [], []).status == "no_data"
-    assert detection.random_criterion_d_prime([1, 0], [1, 1], [1, 2]).status == "not_identified"
-    assert detection.random_criterion_d_prime([1, 0, 1, 0], [1, 1, 0, 0], [1] * 4).status == "n_lt_2"
+    assert signal_detection.mantel_haenszel_log_odds_ratio([1, 1], [1, 0], [1, 1]).status == "not_identified"
+    assert signal_detection.mantel_haenszel_log_odds_ratio([], [], []).status == "no_data"
+    assert signal_detection.mantel_haenszel_log_odds_ratio([1, 0, 1, 0], [1, 0, 1, 1], [1] * 4).status == "separation"
+    assert signal_detection.random_criterion_d_prime([], [], []).status == "no_data"
+    assert signal_detection.random_criterion_d_prime([1, 0], [1, 1], [1, 2]).status == "not_identified"
+    assert signal_detection.random_criterion_d_prime([1, 0, 1, 0], [1, 1, 0, 0], [1] * 4).status == "n_lt_2"
     # Everybody says one thing only: criteria without bounds.
-    stubborn = detection.random_criterion_d_prime([1] * 12 + [0] * 12, [0, 1] * 12, np.repeat(np.arange(4), 6))
+    stubborn = signal_detection.random_criterion_d_prime([1] * 12 + [0] * 12, [0, 1] * 12, np.repeat(np.arange(4), 6))
     assert (stubborn.status, stubborn.test) == ("failed", None)
     for result in (only_machine, perfect, one, stubborn):
         json.dumps(result.as_dict(), allow_nan=False)
@@ -253,7 +255,7 @@ def test_one_annotator_with_one_kind_of_text_still_counts_in_the_pool():
     says[(who == 3) & (truth == 1)] = np.nan
     found = detection.marginal_d_prime(says, truth, who, items, rng=rng(), sensitivity_resamples=99)
     assert found.n == 30 and found.sensitivity[2].n <= 29
-    assert detection.mean_annotator_accuracy(detection.score_correct_answers(says, truth), who).n == 30
+    assert detection.mean_annotator_accuracy(signal_detection.score_correct_answers(says, truth), who).n == 30
 
 
 @pytest.mark.slow
@@ -271,9 +273,9 @@ def test_intervals_of_sensitivity_criterion_and_auc_cover_where_annotators_and_t
         says = says_of(ratings)
         cells = {"link": "probit", "is_log_linear_corrected": True}
         found = (
-            groups.cell_contrast(says, truth, {1: 1.0, 0: -1.0}, who, items, **cells).interval,
-            groups.cell_contrast(says, truth, {1: -0.5, 0: -0.5}, who, items, **cells).interval,
-            detection.graded_auc(ratings, truth, who, items, rng=rng(), sensitivity_resamples=2).interval,
+            cell_contrasts.cell_contrast(says, truth, {1: 1.0, 0: -1.0}, who, items, **cells).interval,
+            cell_contrasts.cell_contrast(says, truth, {1: -0.5, 0: -0.5}, who, items, **cells).interval,
+            signal_detection.graded_auc(ratings, truth, who, items, rng=rng(), sensitivity_resamples=2).interval,
         )
         covered += [one.low <= value <= one.high for one, value in zip(found, truths, strict=True)]
     assert np.all(covered / runs > 0.925) and np.all(covered / runs < 0.98), covered / runs
@@ -291,7 +293,7 @@ def test_sensitivity_is_what_was_put_in_or_a_hair_less(n_annotators, d_prime):
         truth = (draw.random((n_annotators, 5)).argsort(axis=1) < n_machine).astype(float).ravel()
         says = (draw.normal(d_prime * truth - 0.75) > 0).astype(float)
         cells = {"link": "probit", "is_log_linear_corrected": True}
-        one = groups.cell_contrast(says, truth, {1: 1.0, 0: -1.0}, who, **cells)
+        one = cell_contrasts.cell_contrast(says, truth, {1: 1.0, 0: -1.0}, who, **cells)
         found.append(one.estimate)
         if one.interval:
             covered.append(one.interval.low <= d_prime <= one.interval.high)
@@ -311,10 +313,10 @@ def test_the_random_criterion_and_the_stratified_test_keep_their_promises():
     covered = rejected = runs = 0
     for seed in range(200):
         ratings, truth, who, _ = study(seed, n_annotators=150, per=6, n_items=900, d_prime=1.0, sd=0.8, sd_items=0.0)
-        interval = detection.random_criterion_d_prime(says_of(ratings), truth, who).interval
+        interval = signal_detection.random_criterion_d_prime(says_of(ratings), truth, who).interval
         covered += interval.low <= 1 <= interval.high
         ratings, truth, who, _ = study(seed, n_annotators=150, per=6, n_items=900, d_prime=0.0, sd=0.8, sd_items=0.0)
-        rejected += detection.mantel_haenszel_log_odds_ratio(says_of(ratings), truth, who).pvalue < 0.05
+        rejected += signal_detection.mantel_haenszel_log_odds_ratio(says_of(ratings), truth, who).pvalue < 0.05
         runs += 1
     assert 0.91 < covered / runs < 0.99
     assert 0.01 < rejected / runs < 0.09

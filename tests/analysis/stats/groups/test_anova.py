@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 from statsmodels.stats import oneway
 
-from analysis.stats import groups, power
+from analysis.stats import groups, power_of_means
 from tests.analysis.stats.draws import rng
 from tests.analysis.stats.groups.answers import GOLDEN, GROUPS, VALUES
 
@@ -110,7 +110,7 @@ def test_what_a_pair_could_have_shown_stands_beside_it():
     # Two groups of 130 with one variance: the plan for that many.
     values = np.r_[np.tile([0.0, 1.0], 65), np.tile([0.0, 1.0], 65)]
     (only,) = groups.pairwise_comparisons(values, np.repeat(["a", "b"], 130), method="tukey_hsd")
-    planned = power.two_sample_detectable_difference(
+    planned = power_of_means.two_sample_detectable_difference(
         130, 130, sd_x=float(np.std(values[:130], ddof=1)), variances="equal"
     )
     assert_allclose(only.detail["detectable"], planned, rtol=1e-6)

@@ -10,7 +10,7 @@ import statsmodels.formula.api as smf
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from analysis.stats import clusters, groups
+from analysis.stats import cell_contrasts, cluster_models, clusters
 from analysis.stats.results import json_safe
 from tests.analysis.stats.draws import rng
 from tests.analysis.stats.groups.answers import answers
@@ -20,7 +20,7 @@ from tests.analysis.stats.groups.answers import answers
 @pytest.mark.parametrize("seed", range(2))
 def test_cell_contrasts_are_the_regression_and_their_variances_the_jackknife(seed, link):
     values, arms, _, who, items = answers(seed)
-    found = groups.cell_contrast(values, arms, {"examples": 1, "none": -1}, who, items, link=link)
+    found = cell_contrasts.cell_contrast(values, arms, {"examples": 1, "none": -1}, who, items, link=link)
     here = arms != "pairs"
     design = sm.add_constant((arms[here] == "examples").astype(float))
     families = {"probit": sm.families.links.Probit(), "logit": sm.families.links.Logit()}
@@ -65,10 +65,10 @@ def test_cell_contrasts_are_the_regression_and_their_variances_the_jackknife(see
 def test_one_cell_is_the_clustered_mean():
     values, arms, _, who, items = answers(3)
     mine = arms == "none"
-    one_way = groups.cell_contrast(values, arms, {"none": 1}, who, null=0.5)
+    one_way = cell_contrasts.cell_contrast(values, arms, {"none": 1}, who, null=0.5)
     wanted = clusters.clustered_mean(values[mine], who[mine], null=0.5)
     assert_allclose([one_way.pvalue, one_way.interval.low], [wanted.pvalue, wanted.interval.low], rtol=1e-9)
-    two_way = groups.cell_contrast(values, arms, {"none": 1}, who, items, null=0.5)
+    two_way = cell_contrasts.cell_contrast(values, arms, {"none": 1}, who, items, null=0.5)
     wanted = clusters.two_way_clustered_mean(values[mine], who[mine], items[mine], null=0.5)
     assert_allclose([two_way.pvalue, two_way.interval.low], [wanted.pvalue, wanted.interval.low], rtol=1e-9)
     assert (two_way.n, two_way.n_rows) == (wanted.n, wanted.n_rows)
@@ -77,45 +77,45 @@ def test_one_cell_is_the_clustered_mean():
 def test_the_edges_of_the_values_are_not_those_of_a_difference():
     values, arms, _, who, items = answers(3)
     for weights in ({"examples": 1, "none": -1}, {"examples": -1, "none": 1}):
-        free = groups.cell_contrast(values, arms, weights, who, items).interval
-        held = groups.cell_contrast(values, arms, weights, who, items, bounds=(0, 1)).interval
+        free = cell_contrasts.cell_contrast(values, arms, weights, who, items).interval
+        held = cell_contrasts.cell_contrast(values, arms, weights, who, items, bounds=(0, 1)).interval
         assert_allclose([held.low, held.high], [free.low, free.high])
     few = np.repeat(np.arange(6), 2)
-    far = groups.cell_contrast([1, 0] * 5 + [0, 1], ["a", "b"] * 6, {"a": 1, "b": -1}, few, bounds=(0, 1))
+    far = cell_contrasts.cell_contrast([1, 0] * 5 + [0, 1], ["a", "b"] * 6, {"a": 1, "b": -1}, few, bounds=(0, 1))
     assert far.interval.clipped and far.interval.high == 1 and -0.2 < far.interval.low < 0 < far.estimate
 
 
 def test_without_items_a_contrast_is_the_jackknife_over_annotators():
     values, arms, _, who, _ = answers(4)
-    found = groups.cell_contrast(values, arms, {"examples": 1, "none": -1}, who)
+    found = cell_contrasts.cell_contrast(values, arms, {"examples": 1, "none": -1}, who)
     here = arms != "pairs"
     design = np.column_stack([np.ones(here.sum()), arms[here] == "examples"])
-    fit = clusters.clustered_regression(design, values[here], who[here])
+    fit = cluster_models.clustered_regression(design, values[here], who[here])
     assert_allclose([found.estimate, found.detail["se"]], [fit.coefficients[1], np.sqrt(fit.covariance[1, 1])])
     assert_allclose(found.detail["df"], fit.df)
 
 
 def test_labels_swap_and_repetition_of_a_contrast():
     values, arms, _, who, items = answers(5)
-    there = groups.cell_contrast(values, arms, {"examples": 1, "none": -1}, who, items)
-    back = groups.cell_contrast(values, arms, {"examples": -1, "none": 1}, who, items)
+    there = cell_contrasts.cell_contrast(values, arms, {"examples": 1, "none": -1}, who, items)
+    back = cell_contrasts.cell_contrast(values, arms, {"examples": -1, "none": 1}, who, items)
     assert_allclose([there.estimate, there.pvalue], [-back.estimate, back.pvalue])
     order = rng(1).permutation(len(values))
-    again = groups.cell_contrast(
+    again = cell_contrasts.cell_contrast(
         values[order], arms[order], {"none": -1, "examples": 1}, [f"x{900 - w}" for w in who[order]], items[order]
     )
     assert_allclose([there.estimate, there.pvalue], [again.estimate, again.pvalue], rtol=1e-9)
     for what in (items, None):
-        once = groups.cell_contrast(values, arms, {"examples": 1, "none": -1}, who, what)
+        once = cell_contrasts.cell_contrast(values, arms, {"examples": 1, "none": -1}, who, what)
         doubled = None if what is None else np.tile(what, 2)
-        twice = groups.cell_contrast(
+        twice = cell_contrasts.cell_contrast(
             np.tile(values, 2), np.tile(arms, 2), {"examples": 1, "none": -1}, np.tile(who, 2), doubled
         )
         assert_allclose(once.detail["se"], twice.detail["se"], rtol=1e-9)
 
 
 def test_contrast_edge_cases_are_statuses():
-    call = groups.cell_contrast
+    call = cell_contrasts.cell_contrast
     cells, who = list("aabbaabb"), [1, 1, 2, 2, 3, 3, 4, 4]
     weights = {"a": 1, "b": -1}
     assert call([], [], weights, []).status == "no_data"
@@ -144,7 +144,7 @@ def test_contrast_edge_cases_are_statuses():
 
 def test_the_smallest_detectable_difference_stands_beside_a_contrast():
     values, arms, _, who, items = answers(6)
-    found = groups.cell_contrast(values, arms, {"examples": 1, "none": -1}, who, items)
+    found = cell_contrasts.cell_contrast(values, arms, {"examples": 1, "none": -1}, who, items)
     df, se = int(found.detail["df"]), found.detail["se"]
     # Noncentral t at the distance found has power .8, with the degrees of freedom rounded down.
     reached = 1 - stats.nct.cdf(stats.t.ppf(0.975, df), df, found.detail["detectable"] / se)
@@ -153,7 +153,7 @@ def test_the_smallest_detectable_difference_stands_beside_a_contrast():
 
 def test_the_condition_model_is_the_saturated_regression():
     values, arms, domains, who, items = answers(7, n_annotators=120)
-    model = groups.condition_by_domain_model(values, arms, domains, who, items, reference="none")
+    model = cell_contrasts.condition_by_domain_model(values, arms, domains, who, items, reference="none")
     means = pd.DataFrame({"v": values, "a": arms, "d": domains}).groupby(["a", "d"])["v"].mean()
     assert len(model.cells) == 6 and len(model.effects) == 2 and len(model.by_domain) == 4
     for cell in model.cells:
@@ -175,7 +175,7 @@ def test_the_interaction_is_the_wald_test_of_the_regression():
     )
     names = [name for name in fit.params.index if ":" in name]
     wanted = fit.f_test(np.eye(len(fit.params))[[list(fit.params.index).index(name) for name in names]])
-    found = groups.condition_by_domain_model(values, arms, domains, who, reference="none").interaction
+    found = cell_contrasts.condition_by_domain_model(values, arms, domains, who, reference="none").interaction
     # CR1 there, the jackknife here: with 30 annotators in each of six cells their ratio is known.
     ratio = (179 / 180) ** 2 * (30 / 29) ** 2 * (1080 - 6) / (1080 - 1)
     hotelling = (179 - 2 + 1) / 179
@@ -183,7 +183,7 @@ def test_the_interaction_is_the_wald_test_of_the_regression():
     assert found.detail["df_within"] == 178
     assert found.detail["df_between"] == wanted.df_num
     # Where every row has an item of its own, items are rows and two ways are one.
-    alone = groups.condition_by_domain_model(
+    alone = cell_contrasts.condition_by_domain_model(
         values, arms, domains, who, np.arange(len(values)), reference="none"
     ).interaction
     assert_allclose(alone.test.statistic, float(np.squeeze(wanted.fvalue)) / ratio, rtol=1e-9)
@@ -192,17 +192,19 @@ def test_the_interaction_is_the_wald_test_of_the_regression():
 def test_condition_model_edge_cases():
     values, arms, domains, who, items = answers(9, n_annotators=30)
     with pytest.raises(ValueError, match="reference: 'nobody'"):
-        groups.condition_by_domain_model(values, arms, domains, who, items, reference="nobody")
-    one_domain = groups.condition_by_domain_model(values, arms, ["x"] * len(values), who, items, reference="none")
+        cell_contrasts.condition_by_domain_model(values, arms, domains, who, items, reference="nobody")
+    one_domain = cell_contrasts.condition_by_domain_model(
+        values, arms, ["x"] * len(values), who, items, reference="none"
+    )
     assert one_domain.interaction.status == "not_applicable"
     assert_allclose(one_domain.effects[0].estimate, one_domain.by_domain[0].estimate)
     hole = (arms == "pairs") & (domains == "news")
-    holed = groups.condition_by_domain_model(
+    holed = cell_contrasts.condition_by_domain_model(
         values[~hole], arms[~hole], domains[~hole], who[~hole], items[~hole], reference="none"
     )
     assert holed.interaction.status == "no_data"
     assert [cell.status for cell in holed.cells].count("no_data") == 1
-    few = groups.condition_by_domain_model(values, arms, domains, who % 5, reference="none")
+    few = cell_contrasts.condition_by_domain_model(values, arms, domains, who % 5, reference="none")
     assert few.interaction.status == "not_identified"
 
 
@@ -215,7 +217,7 @@ def test_contrasts_and_interactions_keep_their_level_where_annotators_and_texts_
         arms, domains = who % 4, who // 4 % 3
         texts = 40 * domains + draw.integers(0, 40, 800)
         lean = draw.normal(0, 0.4, 160)[who] + draw.normal(0, 0.4, 120)[texts]
-        model = groups.condition_by_domain_model(
+        model = cell_contrasts.condition_by_domain_model(
             (lean + draw.normal(0, 1, 800) > 0).astype(float), arms, domains, who, texts, reference=0
         )
         rejected += [model.interaction.pvalue < 0.05, model.effects[0].pvalue < 0.05, model.by_domain[0].pvalue < 0.05]
@@ -230,6 +232,6 @@ def test_contrasts_keep_their_level_with_uneven_activity():
         lean = draw.normal(0, 0.8, 30)[who] * np.where(arms == "a", 1, -1)
         values = (lean + draw.normal(0, 1, len(who)) > 0).astype(float)
         for used in (None, items):
-            found = groups.cell_contrast(values, arms, {"a": 1, "b": -1}, who, used)
+            found = cell_contrasts.cell_contrast(values, arms, {"a": 1, "b": -1}, who, used)
             hits[found.settings["population"]] += found.pvalue < 0.05
     assert max(hits.values()) / runs <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / runs)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from analysis.stats import clusters, judges
+from analysis.stats import clusters, judge_probes, judges
 from tests.analysis.stats.draws import rng
 from tests.analysis.stats.judges.tables import rows
 
@@ -178,7 +178,7 @@ def test_rates_without_what_they_are_about():
 def test_groups_differ_or_do_not():
     made = rows(9, n_people=10, n_prompts=30)
     judge = np.where(made["systems"] == 2, 1 - made["people"], made["judge"])
-    found = judges.agreement_by_group(
+    found = judge_probes.agreement_by_group(
         **given(made | {"judge": judge}), groups=np.array(["a", "b", "c"])[made["systems"]]
     )
     assert [one.group for one in found.groups] == ["a", "b", "c"]
@@ -190,13 +190,13 @@ def test_groups_differ_or_do_not():
         assert_allclose(one.difference.estimate, one.agreement.estimate - rest)
         assert one.difference.test.family_size == 3 and one.difference.test.adjust == "holm"
     assert found.joint.pvalue < 0.001 and found.groups[2].difference.test.pvalue_adjusted < 0.001
-    same = judges.agreement_by_group(**given(made), groups=made["systems"])
+    same = judge_probes.agreement_by_group(**given(made), groups=made["systems"])
     assert same.joint.pvalue > 0.05
 
 
 def test_the_joint_test_of_two_groups_by_prompts_is_the_test_of_their_difference():
     made = rows(10, n_systems=2)
-    found = judges.agreement_by_group(**given(made) | {"annotators": None}, groups=made["systems"])
+    found = judge_probes.agreement_by_group(**given(made) | {"annotators": None}, groups=made["systems"])
     difference = found.groups[0].difference
     assert_allclose(found.joint.test.statistic, difference.test.statistic**2)
     assert_allclose(found.joint.pvalue, difference.pvalue)
@@ -205,21 +205,21 @@ def test_the_joint_test_of_two_groups_by_prompts_is_the_test_of_their_difference
 def test_as_many_groups_as_people_have_no_joint_test():
     made = rows(14, n_people=6, n_systems=7)
     for groups, status in ((made["systems"], "not_identified"), (made["systems"] % 3, "ok")):
-        assert judges.agreement_by_group(**given(made), groups=groups).joint.status == status
+        assert judge_probes.agreement_by_group(**given(made), groups=groups).joint.status == status
 
 
 def test_groups_that_cannot_be_compared():
     made = rows(11, n_people=5)
-    found = judges.agreement_by_group(**given(made), groups=made["systems"])
+    found = judge_probes.agreement_by_group(**given(made), groups=made["systems"])
     assert found.joint.status == "not_identified" and found.groups[0].difference.test is None
-    one = judges.agreement_by_group(**given(rows(12)), groups=np.zeros(378))
+    one = judge_probes.agreement_by_group(**given(rows(12)), groups=np.zeros(378))
     assert (one.joint.status, one.groups[0].difference.status) == ("not_applicable", "not_applicable")
-    lonely = judges.agreement_by_group(**given(rows(12)), groups=(rows(12)["annotators"] == 0).astype(int))
+    lonely = judge_probes.agreement_by_group(**given(rows(12)), groups=(rows(12)["annotators"] == 0).astype(int))
     assert lonely.joint.status == "not_identified" and lonely.groups[1].difference.status == "not_identified"
-    empty = judges.agreement_by_group([], [], [], annotators=[], prompts=[])
+    empty = judge_probes.agreement_by_group([], [], [], annotators=[], prompts=[])
     assert empty.groups == () and empty.joint.status == "no_data"
     with pytest.raises(ValueError, match="groups"):
-        judges.agreement_by_group(**given(rows(12)), groups=[1])
+        judge_probes.agreement_by_group(**given(rows(12)), groups=[1])
 
 
 def test_names_of_labels_do_not_matter():

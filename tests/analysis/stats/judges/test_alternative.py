@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from analysis.stats import judges
+from analysis.stats import judge_standards
 from tests.analysis.stats.draws import rng
 from tests.analysis.stats.judges.tables import rows, table
 
@@ -50,7 +50,7 @@ def scores(seed, n_items=120, n_people=5, noise=1.0, missing=0.3):
 @pytest.mark.parametrize("seed,noise,epsilon", [(0, 0.2, 0.2), (1, 1.2, 0.15), (2, 0.9, 0.2), (3, 2.5, 0.1)])
 def test_definitions_computed_again(seed, noise, epsilon):
     judge, labels = scores(seed, noise=noise)
-    found = judges.alternative_annotator_test(judge, labels, epsilon=epsilon)
+    found = judge_standards.alternative_annotator_test(judge, labels, epsilon=epsilon)
     rate, advantage, pvalues, adjusted = by_hand(judge, labels, epsilon, 0.05)
     assert_allclose(found.winning_rate.estimate, rate)
     assert_allclose(found.advantage.estimate, advantage)
@@ -67,7 +67,7 @@ def test_seeds_reach_both_results():
 def test_a_larger_epsilon_and_a_better_judge_win_more():
     judge, labels = scores(4, noise=1.0)
     rates = [
-        judges.alternative_annotator_test(judge, labels, epsilon=epsilon).winning_rate.estimate
+        judge_standards.alternative_annotator_test(judge, labels, epsilon=epsilon).winning_rate.estimate
         for epsilon in (0.0, 0.1, 0.4, 1.0)
     ]
     assert rates == sorted(rates) and rates[0] < rates[-1]
@@ -75,11 +75,11 @@ def test_a_larger_epsilon_and_a_better_judge_win_more():
 
 def test_fewer_than_three_people_with_thirty_items_are_too_few():
     judge, labels = scores(5, missing=0)
-    two = judges.alternative_annotator_test(judge, labels[:, :2])
+    two = judge_standards.alternative_annotator_test(judge, labels[:, :2])
     assert (two.winning_rate.status, two.is_passed) == ("not_applicable", None)
     assert "2 people" in two.winning_rate.reason
     labels[29:, 2:] = np.nan
-    few = judges.alternative_annotator_test(judge, labels)
+    few = judge_standards.alternative_annotator_test(judge, labels)
     assert (few.winning_rate.status, few.winning_rate.n) == ("not_applicable", 2)
     assert [one.reason for one in few.people] == ["", "", *["28 items are fewer than 30"] * 3]
     assert all(one.pvalue is None and one.is_won is None for one in few.people[2:])
@@ -88,23 +88,23 @@ def test_fewer_than_three_people_with_thirty_items_are_too_few():
 
 def test_a_judge_that_copies_people_who_agree_wins_without_a_statistic():
     truth = np.tile([1.0, 0.0], 20)
-    found = judges.alternative_annotator_test(truth, np.repeat(truth[:, None], 3, axis=1), epsilon=0.1)
+    found = judge_standards.alternative_annotator_test(truth, np.repeat(truth[:, None], 3, axis=1), epsilon=0.1)
     assert (found.winning_rate.estimate, found.advantage.estimate) == (1.0, 1.0)
     assert all(one.statistic is None and one.pvalue == 0 for one in found.people)
-    lost = judges.alternative_annotator_test(1 - truth, np.repeat(truth[:, None], 3, axis=1), epsilon=0.1)
+    lost = judge_standards.alternative_annotator_test(1 - truth, np.repeat(truth[:, None], 3, axis=1), epsilon=0.1)
     assert (lost.winning_rate.estimate, lost.advantage.estimate, lost.people[0].pvalue) == (0.0, 0.0, 1.0)
 
 
 def test_the_advantage_has_an_interval_over_people_and_prompts():
     labels, judge, prompts = table(rows(6, n_people=8, n_prompts=20))
-    found = judges.alternative_annotator_test(judge, labels, prompts=prompts).advantage
+    found = judge_standards.alternative_annotator_test(judge, labels, prompts=prompts).advantage
     assert (found.n, found.detail["n_prompts"], found.settings["population"]) == (8, 20, "people and prompts")
     assert found.interval.low < found.estimate < found.interval.high
     assert found.settings["epsilon"] == 0.1
 
 
 def test_no_item_with_two_people():
-    nothing = judges.alternative_annotator_test([1.0] * 40, np.where(np.eye(40, 4) == 1, 1.0, np.nan))
+    nothing = judge_standards.alternative_annotator_test([1.0] * 40, np.where(np.eye(40, 4) == 1, 1.0, np.nan))
     assert (nothing.winning_rate.status, nothing.advantage.status) == ("not_applicable", "no_data")
     assert [one.judge_advantage for one in nothing.people] == [None] * 4
 
@@ -115,6 +115,6 @@ def test_arguments_are_named_when_they_are_refused():
         ({"significance": 0}, "significance"),
     ):
         with pytest.raises(ValueError, match=name):
-            judges.alternative_annotator_test([1, 2], [[1, 2], [1, 2]], **wrong)
+            judge_standards.alternative_annotator_test([1, 2], [[1, 2], [1, 2]], **wrong)
     with pytest.raises(ValueError, match="judge: 1 labels for 2 items"):
-        judges.alternative_annotator_test([1], [[1, 2], [1, 2]])
+        judge_standards.alternative_annotator_test([1], [[1, 2], [1, 2]])

@@ -7,7 +7,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from analysis.stats import judges, metrics
+from analysis.stats import judge_probes, judge_standards, judges, metric_comparison, metrics
 from tests.analysis.stats.draws import rng
 
 PLACES = ("human1", "human2", "human3")
@@ -44,7 +44,7 @@ def test_kendalls_tau_of_the_files_own_check(coherence, name, of_systems, of_sto
 def test_the_correlation_without_noise_is_higher_and_has_an_interval(coherence):
     human = np.mean([coherence[place] for place in PLACES], axis=0)
     for name in ("beluga_13b_p1", "chatgpt_p1"):
-        found = metrics.noise_corrected_correlation(human, coherence[name])
+        found = metric_comparison.noise_corrected_correlation(human, coherence[name])
         assert found.detail["observed"] < found.detail["uncut"] and found.interval.low > 0.8
         assert found.detail["human_reliability"] > 0.9
 
@@ -54,7 +54,7 @@ def test_places_are_no_people(coherence):
     labels = np.stack([coherence[place].ravel() for place in PLACES], axis=1)
     prompts = np.repeat(np.arange(96), 11)
     judge = np.rint(coherence["beluga_13b_p1"]).ravel()
-    found = judges.possible_agreement(labels, judge=judge, prompts=prompts, are_people_known=False)
+    found = judge_standards.possible_agreement(labels, judge=judge, prompts=prompts, are_people_known=False)
     assert (found.pair_agreement.unit, found.pair_agreement.n, found.pair_agreement.n_rows) == ("prompt", 96, 3168)
     assert found.pair_agreement.has_warning("people_left_out") and found.pair_agreement.estimate < 0.2
     assert found.with_majority_of_others.estimate < found.best_possible.estimate < 0.5
@@ -62,5 +62,5 @@ def test_places_are_no_people(coherence):
     people = {"annotators": None, "prompts": np.repeat(prompts, 3)}
     alone = judges.judge_agreement(np.repeat(judge, 3), labels.ravel(), **people)
     assert alone.agreement.estimate == pytest.approx(found.judge_agreement.estimate)
-    slope = judges.length_probe(np.repeat(judge, 3), labels.ravel(), np.repeat(coherence["length"], 3), **people)
+    slope = judge_probes.length_probe(np.repeat(judge, 3), labels.ravel(), np.repeat(coherence["length"], 3), **people)
     assert slope.settings["population"] == "prompts" and slope.interval is not None

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from analysis.stats import judges
+from analysis.stats import judge_standards
 from tests.analysis.stats.draws import rng
 from tests.analysis.stats.judges.tables import rows, table
 
@@ -48,7 +48,7 @@ def test_agreement_counted_person_by_person():
             others.append(share(label, rest))
             best.append(share(label, given))
             own.append(label == judge[item])
-    found = judges.possible_agreement(labels, judge=judge)
+    found = judge_standards.possible_agreement(labels, judge=judge)
     assert_allclose(found.pair_agreement.estimate, np.mean(pair))
     assert_allclose(found.with_majority_of_others.estimate, np.mean(others))
     assert_allclose(found.best_possible.estimate, np.mean(best))
@@ -61,7 +61,7 @@ def test_agreement_counted_person_by_person():
 
 def test_panels_are_all_ways_to_draw_them():
     labels, judge = labels_of(1, n_items=12)
-    found = judges.possible_agreement(labels, judge=judge, panel_sizes=(1, 2, 3))
+    found = judge_standards.possible_agreement(labels, judge=judge, panel_sizes=(1, 2, 3))
     for one in found.panels:
         best, own = [], []
         for item, row in enumerate(labels):
@@ -82,30 +82,30 @@ def test_the_true_best_lies_between_the_two_numbers():
     truth = shares.max(axis=1).mean()
     for n_people in (3, 9):
         labels = np.array([draw.choice(3, n_people, p=row) for row in shares])
-        found = judges.possible_agreement(labels, panel_sizes=())
+        found = judge_standards.possible_agreement(labels, panel_sizes=())
         assert found.with_majority_of_others.estimate < truth < found.best_possible.estimate
 
 
 def test_intervals_are_over_people_and_prompts_and_weights_count():
     labels, judge, prompts = table(rows(3, n_people=8, n_prompts=15))
     weights = 1 + (np.arange(45) % 3)
-    found = judges.possible_agreement(labels, judge=judge, prompts=prompts, weights=weights)
+    found = judge_standards.possible_agreement(labels, judge=judge, prompts=prompts, weights=weights)
     agrees = np.repeat(weights[:, None], 8, axis=1) * (labels == judge[:, None])
     assert_allclose(found.judge_agreement.estimate, agrees.sum() / (8 * weights.sum()))
     for one in (found.pair_agreement, found.judge_share_of_best, found.judge_minus_pair):
         assert one.settings["population"] == "people and prompts" and one.n == 8 and one.detail["n_prompts"] == 15
         assert one.interval.low < one.estimate < one.interval.high
     assert found.judge_minus_pair.test.null == 0
-    places = judges.possible_agreement(labels, judge=judge, prompts=prompts, are_people_known=False)
+    places = judge_standards.possible_agreement(labels, judge=judge, prompts=prompts, are_people_known=False)
     for one in (places.pair_agreement, places.judge_share_of_best):
         assert (one.unit, one.settings["population"]) == ("prompt", "prompts") and one.has_warning("people_left_out")
 
 
 def test_without_a_judge_and_without_labels():
     labels, _ = labels_of(4)
-    alone = judges.possible_agreement(labels)
+    alone = judge_standards.possible_agreement(labels)
     assert alone.judge_agreement is None and alone.judge_share_of_best is None and alone.panels[0].judge is None
-    empty = judges.possible_agreement([[None, "a"], ["b", None]], judge=["a", "b"])
+    empty = judge_standards.possible_agreement([[None, "a"], ["b", None]], judge=["a", "b"])
     assert {empty.pair_agreement.status, empty.judge_share_of_best.status, empty.panels[0].best.status} == {"no_data"}
     assert empty.n_single == 2
     json.dumps(empty.as_dict(), allow_nan=False)
@@ -113,9 +113,9 @@ def test_without_a_judge_and_without_labels():
 
 def test_arguments_are_named_when_they_are_refused():
     with pytest.raises(ValueError, match="labels: expected two dimensions"):
-        judges.possible_agreement([1, 2])
+        judge_standards.possible_agreement([1, 2])
     with pytest.raises(ValueError, match="judge: shape"):
-        judges.possible_agreement([[1, 2]], judge=[1, 2])
+        judge_standards.possible_agreement([[1, 2]], judge=[1, 2])
     for sizes in ((0,), (400,)):
         with pytest.raises(ValueError, match="panel_sizes"):
-            judges.possible_agreement([[1, 2, 3, 4]], panel_sizes=sizes)
+            judge_standards.possible_agreement([[1, 2, 3, 4]], panel_sizes=sizes)

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from statsmodels.regression.linear_model import WLS
 
-from analysis.stats import judges
+from analysis.stats import judge_probes
 from tests.analysis.stats.draws import rng
 from tests.analysis.stats.judges.tables import rows
 
@@ -28,7 +28,7 @@ def scored(seed, favour=0.0, per_doubling=0.0, **options):
 
 def test_flips_and_the_first_place():
     original, exchanged = np.tile([1, 1, 0.5, 0, 0], 8), np.tile([1, 0, 0.5, 1, 0.5], 8)
-    probe = judges.order_probe(original, exchanged, prompts=np.arange(40) // 2)
+    probe = judge_probes.order_probe(original, exchanged, prompts=np.arange(40) // 2)
     assert_allclose(probe.flips.estimate, 3 / 5)
     assert_allclose(probe.first_place.estimate, (0.5 + 1 + 0.5 + 0 + 0.25) / 5)
     assert (probe.n_to_first, probe.n_to_second) == (8, 8)
@@ -37,18 +37,18 @@ def test_flips_and_the_first_place():
 
 
 def test_a_judge_that_always_takes_the_first():
-    probe = judges.order_probe([1.0] * 30 + [np.nan], [0.0] * 30 + [1.0], prompts=np.arange(31))
+    probe = judge_probes.order_probe([1.0] * 30 + [np.nan], [0.0] * 30 + [1.0], prompts=np.arange(31))
     assert (probe.flips.estimate, probe.first_place.estimate, probe.n_to_first) == (1.0, 1.0, 30)
     assert probe.first_place.pvalue < 0.001 and probe.first_place.interval.low > 0.5
     with pytest.raises(ValueError, match="exchanged: row 0 is 2"):
-        judges.order_probe([1], [2], prompts=[1])
+        judge_probes.order_probe([1], [2], prompts=[1])
     with pytest.raises(ValueError, match="exchanged: 1 values"):
-        judges.order_probe([1, 0], [1], prompts=[1, 2])
+        judge_probes.order_probe([1, 0], [1], prompts=[1, 2])
 
 
 def test_the_slope_by_length_is_least_squares_with_the_two_way_variance():
     judge, people, lengths, _, rest = scored(1, per_doubling=0.3)
-    found = judges.length_probe(judge, people, lengths, **rest)
+    found = judge_probes.length_probe(judge, people, lengths, **rest)
 
     def slope(kept):
         design = np.column_stack([np.ones(kept.sum()), np.log2(lengths[kept])])
@@ -69,35 +69,35 @@ def test_the_slope_by_length_is_least_squares_with_the_two_way_variance():
 
 def test_equal_or_impossible_lengths():
     judge, people, lengths, _, rest = scored(2)
-    same = judges.length_probe(judge, people, np.full(378, 99.0), **rest)
+    same = judge_probes.length_probe(judge, people, np.full(378, 99.0), **rest)
     assert (same.status, same.detail["judge_slope"]) == ("not_identified", None)
     with pytest.raises(ValueError, match="lengths: row 0 is 0"):
-        judges.length_probe(judge, people, np.zeros(378), **rest)
+        judge_probes.length_probe(judge, people, np.zeros(378), **rest)
     with pytest.raises(ValueError, match="people: 1 values"):
-        judges.length_probe(judge, [1], lengths, **rest)
+        judge_probes.length_probe(judge, [1], lengths, **rest)
     judge[5] = np.nan
-    assert judges.length_probe(judge, people, lengths, **rest).detail["n_missing"] == 1
+    assert judge_probes.length_probe(judge, people, lengths, **rest).detail["n_missing"] == 1
 
 
 def test_repeated_runs():
     verdicts = np.array([[1, 1, 2], [3, 3, 3], [4, 5, np.nan], [2, np.nan, np.nan]] * 4)
-    probe = judges.repeat_probe(verdicts, prompts=np.arange(16) // 2)
+    probe = judge_probes.repeat_probe(verdicts, prompts=np.arange(16) // 2)
     assert_allclose(probe.identical.estimate, (1 / 3 + 1 + 0) / 3)
     assert_allclose(probe.always_identical.estimate, 1 / 3)
     assert_allclose(probe.sd.estimate, np.sqrt((1 / 3 + 0 + 1 / 2) / 3))
     assert (probe.identical.n, probe.identical.n_rows, probe.sd.n) == (8, 12, 8)
     assert probe.sd.interval.low < probe.sd.estimate < probe.sd.interval.high
-    texts = judges.repeat_probe([["a", "a"], ["a", "b"]] * 4)
+    texts = judge_probes.repeat_probe([["a", "a"], ["a", "b"]] * 4)
     assert (texts.identical.estimate, texts.sd.status) == (0.5, "not_applicable")
-    never = judges.repeat_probe([[1, 1], [2, 2]] * 4)
+    never = judge_probes.repeat_probe([[1, 1], [2, 2]] * 4)
     assert (never.identical.estimate, never.sd.estimate, never.sd.status) == (1.0, 0.0, "zero_variance")
     with pytest.raises(ValueError, match="verdicts"):
-        judges.repeat_probe([1, 2])
+        judge_probes.repeat_probe([1, 2])
 
 
 def test_the_family_is_a_difference_in_differences():
     judge, people, _, own, rest = scored(3, favour=0.6)
-    found = judges.family_probe(judge, people, own, **rest)
+    found = judge_probes.family_probe(judge, people, own, **rest)
     w, error = rest["weights"], judge - people
     means = [np.average(error[own == kind], weights=w[own == kind]) for kind in (1, 0)]
     assert_allclose([found.own.estimate, found.others.estimate], means)
@@ -107,10 +107,10 @@ def test_the_family_is_a_difference_in_differences():
 
 def test_outputs_of_one_kind_only():
     judge, people, _, own, rest = scored(4)
-    found = judges.family_probe(judge, people, np.zeros(378), **rest)
+    found = judge_probes.family_probe(judge, people, np.zeros(378), **rest)
     assert (found.own.status, found.difference.status) == ("no_data", "not_identified")
     with pytest.raises(ValueError, match="is_own_family"):
-        judges.family_probe(judge, people, own + 2, **rest)
+        judge_probes.family_probe(judge, people, own + 2, **rest)
     json.dumps(found.as_dict(), allow_nan=False)
 
 
@@ -118,6 +118,6 @@ def test_nothing_is_found_where_nothing_was_put():
     lengthy, related = [], []
     for seed in range(60):
         judge, people, lengths, own, rest = scored(200 + seed)
-        lengthy.append(judges.length_probe(judge, people, lengths, **rest).pvalue < 0.05)
-        related.append(judges.family_probe(judge, people, own, **rest).difference.pvalue < 0.05)
+        lengthy.append(judge_probes.length_probe(judge, people, lengths, **rest).pvalue < 0.05)
+        related.append(judge_probes.family_probe(judge, people, own, **rest).difference.pvalue < 0.05)
     assert sum(lengthy) <= 8 and sum(related) <= 8

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from analysis.stats import leaderboard, ranks
+from analysis.stats import board_scores, leaderboard, ranks
 from tests.analysis.stats.draws import rng
 
 
@@ -54,7 +54,7 @@ def difference(data, x, y):
     """Points of x minus those of y, and the one-sided p of a t test of this pair alone."""
     values, systems, items, people = data
     kept = (systems == x) | (systems == y)
-    weights = leaderboard.equal_item_weights(values[kept], systems[kept], items[kept])
+    weights = board_scores.equal_item_weights(values[kept], systems[kept], items[kept])
     spread = ranks.score_spread(100 * values[kept], people[kept], systems[kept], items[kept], weights=weights)
     (se, df), at = spread.of_pairs(), int(x > y)
     points = spread.scores[at] - spread.scores[1 - at]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from analysis.stats import leaderboard
+from analysis.stats import board_scores, leaderboard
 from tests.analysis.stats.draws import rng
 from tests.analysis.stats.leaderboard.labels import unilabels
 
@@ -67,7 +67,7 @@ def test_results_are_plain_json_and_repeatable():
         values = np.where(missing & (np.arange(100) % 7 == 0), np.nan, data[0])
         first, second = (
             json.dumps(
-                leaderboard.system_score_in_points(values, *data[1:], rng=rng(5), resamples=199, mode=mode).as_dict(),
+                board_scores.system_score_in_points(values, *data[1:], rng=rng(5), resamples=199, mode=mode).as_dict(),
                 allow_nan=False,
             )
             for _ in range(2)
@@ -77,21 +77,21 @@ def test_results_are_plain_json_and_repeatable():
 
 def test_bad_arguments_are_named():
     with pytest.raises(ValueError, match="values: row 1 is 3, outside 0..1"):
-        leaderboard.system_score_in_points([1, 3], [1, 2], ["a", "b"], rng=rng())
+        board_scores.system_score_in_points([1, 3], [1, 2], ["a", "b"], rng=rng())
     with pytest.raises(ValueError, match="mode"):
-        leaderboard.system_score_in_points([1], [1], ["a"], rng=rng(), mode="ours")
+        board_scores.system_score_in_points([1], [1], ["a"], rng=rng(), mode="ours")
     with pytest.raises(ValueError, match="items: expected 2 labels"):
-        leaderboard.system_score_in_points([1, 0], [1], ["a", "b"], rng=rng())
+        board_scores.system_score_in_points([1, 0], [1], ["a", "b"], rng=rng())
     with pytest.raises(ValueError, match="annotators: row 0 has no label"):
         leaderboard.leaderboard([1], ["x"], [1], [None], rng=rng())
     with pytest.raises(ValueError, match="level"):
         leaderboard.leaderboard([1], ["x"], [1], ["a"], rng=rng(), level=95)
     for arguments, name in (((101, 5), "score"), ((50, 0), "n"), ((50, 5, -1), "design_effect")):
         with pytest.raises(ValueError, match=name):
-            leaderboard.worst_case_se_in_points(
+            board_scores.worst_case_se_in_points(
                 *arguments[:2], design_effect=arguments[2] if len(arguments) > 2 else 1.0
             )
     with pytest.raises(ValueError, match="icc"):
-        leaderboard.design_effect(3, 1.2)
+        board_scores.design_effect(3, 1.2)
     with pytest.raises(ValueError, match="cluster_size"):
-        leaderboard.design_effect(0.5, 0.2)
+        board_scores.design_effect(0.5, 0.2)

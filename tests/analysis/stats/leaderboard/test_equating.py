@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from analysis.stats import leaderboard
+from analysis.stats import board_rounds
 from tests.analysis.stats.draws import rng
 
 
@@ -33,7 +33,7 @@ def rounds_of(draw, shifts, *, n_anchors=4, moved=0.0, n_items=40, n_people=24, 
 
 
 def equated(data, **options):
-    return leaderboard.equated_scores(*data, **{"rng": rng(), "resamples": 499, **options})
+    return board_rounds.equated_scores(*data, **{"rng": rng(), "resamples": 499, **options})
 
 
 def test_the_shifts_and_scores_are_those_of_least_squares():
@@ -130,10 +130,10 @@ def test_days_have_a_table_and_one_joint_test():
     days, systems = np.repeat(np.arange(5), 200), np.tile(np.arange(2), 500)
     people, items = draw.integers(0, 40, 1000), np.tile(np.arange(100), 10)
     noise = draw.normal(0.5, 0.2, 1000)
-    table, joint = leaderboard.day_effects(np.clip(noise, 0, 1), systems, items, people, days, rng=rng())
+    table, joint = board_rounds.day_effects(np.clip(noise, 0, 1), systems, items, people, days, rng=rng())
     assert len(table) == 5 and all(one.test is None for one in table) and joint.pvalue > 0.05
     shifted = np.clip(noise + 0.15 * (days == 3), 0, 1)
-    table, joint = leaderboard.day_effects(shifted, systems, items, people, days, rng=rng())
+    table, joint = board_rounds.day_effects(shifted, systems, items, people, days, rng=rng())
     assert joint.pvalue < 0.01 and 8 < table[3].estimate < 22
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from analysis.stats import board_audit, leaderboard
+from analysis.stats import board_audit, board_rounds, board_scores, leaderboard
 from analysis.stats.results import Estimate
 from tests.analysis.stats.draws import rng
 
@@ -25,7 +25,7 @@ def scores(values, systems, items, people, rounds, **options):
     own = systems == "a"
     groups = options.pop("item_groups", None)
     options |= {} if groups is None else {"item_groups": groups[own]}
-    return [leaderboard.system_score_in_points(values[own], items[own], people[own], rng=rng(1), **options)]
+    return [board_scores.system_score_in_points(values[own], items[own], people[own], rng=rng(1), **options)]
 
 
 def board(values, systems, items, people, rounds, **options):
@@ -34,7 +34,7 @@ def board(values, systems, items, people, rounds, **options):
 
 
 def equated(*data, **options):
-    found = leaderboard.equated_scores(*data, rng=rng(1), resamples=199, **options)
+    found = board_rounds.equated_scores(*data, rng=rng(1), resamples=199, **options)
     return [*found.scores, *found.shifts, found.drift, found.anchors_agree]
 
 

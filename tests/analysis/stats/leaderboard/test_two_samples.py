@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from analysis.stats import leaderboard, ranks
+from analysis.stats import board_scores, leaderboard, ranks
 from tests.analysis.stats.draws import rng
 
 
@@ -54,7 +54,7 @@ def test_scores_ranks_and_distances_hold_over_prompts(design):
 
 def test_the_spread_of_a_pair_is_that_of_brute_force():
     values, systems, items, people = shared_prompts(rng(3), [0.5, 0.6, 0.4], n_items=9, n_people=7)
-    weights = leaderboard.equal_item_weights(values, systems, items)
+    weights = board_scores.equal_item_weights(values, systems, items)
     spread = ranks.score_spread(values, people, systems, items, weights=weights)
 
     def difference(kept):
@@ -82,10 +82,10 @@ def test_the_spread_of_a_pair_is_that_of_brute_force():
 
 def test_a_score_of_the_board_agrees_with_the_one_asked_for_alone():
     values, systems, items, people = shared_prompts(rng(4), [0.5, 0.6], n_items=30)
-    weights = leaderboard.equal_item_weights(values, systems, items)
+    weights = board_scores.equal_item_weights(values, systems, items)
     spread = ranks.score_spread(100 * values, people, systems, items, weights=weights)
     own = systems == 0
-    score = leaderboard.system_score_in_points(values[own], items[own], people[own], rng=rng())
+    score = board_scores.system_score_in_points(values[own], items[own], people[own], rng=rng())
     se, df = spread.of_scores()
     assert_allclose([se[0], df[0]], [score.detail["se"], score.detail["df"]], rtol=0.03)
     assert score.settings["population"] == spread.population == "people and prompts"

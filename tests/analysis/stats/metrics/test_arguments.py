@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from analysis.stats import metrics
+from analysis.stats import metric_comparison, metrics
 from tests.analysis.stats.draws import rng
 from tests.analysis.stats.metrics.scores import likert
 
@@ -21,7 +21,7 @@ def test_results_are_plain_json_and_repeatable():
         yield metrics.soft_pairwise_accuracy(human, metric, rng=rng(7), resamples=49)
         yield metrics.segment_level_kendall_tau(human, metric, rng=rng(7), resamples=49)
         yield metrics.tie_calibrated_accuracy(human, metric, rng=rng(7), resamples=49)
-        yield metrics.compare_metrics(human, metric, -metric, rng=rng(7), resamples=49)
+        yield metric_comparison.compare_metrics(human, metric, -metric, rng=rng(7), resamples=49)
 
     first, second = ([json.dumps(one.as_dict(), allow_nan=False) for one in everything()] for _ in range(2))
     assert first == second
@@ -50,9 +50,9 @@ def test_bad_arguments_are_named():
     with pytest.raises(ValueError, match="threshold"):
         metrics.tie_calibrated_accuracy(human, metric, threshold=-1, rng=rng())
     with pytest.raises(ValueError, match="statistic"):
-        metrics.compare_metrics(human, metric, metric, statistic="r", rng=rng())
+        metric_comparison.compare_metrics(human, metric, metric, statistic="r", rng=rng())
     with pytest.raises(ValueError, match="second: shape"):
-        metrics.compare_metrics(human, metric, metric[1:], rng=rng())
+        metric_comparison.compare_metrics(human, metric, metric[1:], rng=rng())
     with pytest.raises(ValueError, match="grouping: .* pairs are more than"):
         metrics.segment_level_kendall_tau(np.zeros((400, 10)), np.zeros((400, 10)), grouping="none", rng=rng())
     with pytest.raises(ValueError, match="level"):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from analysis.stats import metrics
+from analysis.stats import metric_comparison, metrics
 from tests.analysis.stats.draws import rng
 
 SIZE, GROUPS, K = 10, 12, 5
@@ -33,17 +33,21 @@ def correlations(human, first, second, **more):
 
 
 def corrected(human, first, second, **more):
-    return [metrics.noise_corrected_correlation(human, first, **more)]
+    return [metric_comparison.noise_corrected_correlation(human, first, **more)]
 
 
 def overview(human, first, second, **more):
-    found = metrics.metric_table(human, {"own": first}, rng=rng(2), resamples=199, **more)
+    found = metric_comparison.metric_table(human, {"own": first}, rng=rng(2), resamples=199, **more)
     return [estimate for row in found.rows for estimate in (row.human, row.metrics["own"])]
 
 
 def compared(statistic):
     def measure(human, first, second, **more):
-        return [metrics.compare_metrics(human, first, second, rng=rng(2), statistic=statistic, resamples=199, **more)]
+        return [
+            metric_comparison.compare_metrics(
+                human, first, second, rng=rng(2), statistic=statistic, resamples=199, **more
+            )
+        ]
 
     return measure
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from analysis.stats import metrics
+from analysis.stats import metric_comparison
 from tests.analysis.stats.draws import rng
 from tests.analysis.stats.metrics.scores import scored
 
@@ -23,7 +23,7 @@ def products(x, y):
 
 def test_pairs_of_items_and_fiellers_interval():
     x, y = noisy(rng(1), 25, gap=0.5)
-    found = metrics.noise_corrected_correlation(x, y)
+    found = metric_comparison.noise_corrected_correlation(x, y)
     kept = [np.arange(25) != i for i in range(25)]
     top, bottom = products(x, y), np.sqrt(products(x, x) * products(y, y))
     tops = np.array([products(x[k], y[k]) for k in kept])
@@ -41,7 +41,7 @@ def test_pairs_of_items_and_fiellers_interval():
 def test_the_interval_covers_where_the_range_of_resamples_does_not():
     draw, runs, covered, defined, reached = rng(40), 200, 0, 0, 0
     for _ in range(runs):
-        found = metrics.noise_corrected_correlation(*noisy(draw, 120))
+        found = metric_comparison.noise_corrected_correlation(*noisy(draw, 120))
         if found.interval is not None:
             defined += 1
             covered += found.interval.low <= 1.0 <= found.interval.high
@@ -56,7 +56,7 @@ def test_noise_that_both_sides_share_is_no_agreement():
         human = 0.15 * np.arange(8) + shared + draw.normal(0, 0.5, (100, 8))
         # The true means of the metric do not correlate with those of people.
         metric = 0.15 * np.array([3, 1, 0, 2, 2, 0, 1, 3]) + shared + draw.normal(0, 0.5, (100, 8))
-        found = metrics.noise_corrected_correlation(human, metric)
+        found = metric_comparison.noise_corrected_correlation(human, metric)
         estimates.append(found.detail.get("uncut", np.nan))
         observed.append(found.detail["observed"])
     assert abs(np.nanmedian(estimates)) < 0.12 < np.median(observed)
@@ -65,26 +65,29 @@ def test_noise_that_both_sides_share_is_no_agreement():
 def test_a_metric_of_all_outputs_has_no_noise():
     human, _ = scored(rng(2))
     fixed = np.arange(human.shape[1]) ** 1.5
-    found = metrics.noise_corrected_correlation(human, fixed)
+    found = metric_comparison.noise_corrected_correlation(human, fixed)
     assert found.detail["metric_reliability"] == pytest.approx(1) and found.status == "ok"
-    repeated = metrics.noise_corrected_correlation(human, np.tile(fixed, (len(human), 1)))
+    repeated = metric_comparison.noise_corrected_correlation(human, np.tile(fixed, (len(human), 1)))
     assert_allclose(found.estimate, repeated.estimate)
-    assert_allclose(found.estimate, metrics.noise_corrected_correlation(1e-15 * human, 1e6 * fixed).estimate)
+    assert_allclose(found.estimate, metric_comparison.noise_corrected_correlation(1e-15 * human, 1e6 * fixed).estimate)
 
 
 def test_what_is_too_little_is_named():
     human, metric = noisy(rng(3), 40, gap=1.0)
     human[0, 0] = np.nan
-    found = metrics.noise_corrected_correlation(human, metric)
+    found = metric_comparison.noise_corrected_correlation(human, metric)
     assert (found.n, found.detail["n_incomplete"], found.settings["population"]) == (
         39,
         1,
         "items, for exactly these people",
     )
-    assert metrics.noise_corrected_correlation(human[:10], metric[:10]).status == "not_applicable"
-    assert metrics.noise_corrected_correlation(human[:, :3], metric[:, :3]).status == "not_applicable"
+    assert metric_comparison.noise_corrected_correlation(human[:10], metric[:10]).status == "not_applicable"
+    assert metric_comparison.noise_corrected_correlation(human[:, :3], metric[:, :3]).status == "not_applicable"
     for constant in (np.ones(8), np.full((40, 8), 0.1)):
-        assert metrics.noise_corrected_correlation(human, constant).reason == "the scores of the systems are equal"
-    alike = metrics.noise_corrected_correlation(*noisy(rng(4), 30, gap=0.0))
+        assert (
+            metric_comparison.noise_corrected_correlation(human, constant).reason
+            == "the scores of the systems are equal"
+        )
+    alike = metric_comparison.noise_corrected_correlation(*noisy(rng(4), 30, gap=0.0))
     assert alike.status == "not_identified" and "no correlation is excluded" in alike.reason
-    assert metrics.noise_corrected_correlation(np.empty((0, 5)), np.empty((0, 5))).status == "no_data"
+    assert metric_comparison.noise_corrected_correlation(np.empty((0, 5)), np.empty((0, 5))).status == "no_data"

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from analysis.stats import metrics
+from analysis.stats import metric_comparison, metrics
 from analysis.stats.results import Estimate
 from tests.analysis.stats.draws import rng
 from tests.analysis.stats.metrics.scores import scored
@@ -27,7 +27,9 @@ WMT21 = {
 def test_the_table_of_the_paper():
     columns = np.array(list(WMT21.values())).T
     names = ("ROUGE", "SacreBLEU", "BLEURT")
-    found = metrics.metric_table(columns[:1], dict(zip(names, columns[1:], strict=True)), rng=rng(), resamples=9)
+    found = metric_comparison.metric_table(
+        columns[:1], dict(zip(names, columns[1:], strict=True)), rng=rng(), resamples=9
+    )
     assert [row.system for row in found.rows] == list(range(7))
     assert [row.best for row in found.rows[:3]] == [("human", *names), ("ROUGE",), ()]
     assert [row.metrics["BLEURT"].estimate for row in found.rows] == [one[3] for one in WMT21.values()]
@@ -42,7 +44,7 @@ def test_the_table_of_the_paper():
 def test_means_over_items_have_intervals_over_items_and_best_scores_are_marked():
     human, metric = scored(rng(3))
     human[0, 2] = np.nan
-    found = metrics.metric_table(human, {"chrF": metric, "BLEU": np.arange(6.0)}, rng=rng(), resamples=99)
+    found = metric_comparison.metric_table(human, {"chrF": metric, "BLEU": np.arange(6.0)}, rng=rng(), resamples=99)
     order = np.argsort(-np.nanmean(human, axis=0))
     assert [row.system for row in found.rows] == list(order)
     for row in found.rows:
@@ -67,7 +69,7 @@ def test_human_scores_of_another_analysis_are_taken_as_they_are():
     human, metric = scored(rng(4))
     given = [Estimate(analysis="a", estimand="b", unit="annotator", n=9, estimate=float(k)) for k in range(5)]
     lost = Estimate(analysis="a", estimand="b", unit="annotator", n=0, status="no_data", reason="nobody")
-    found = metrics.metric_table(human, {"chrF": metric}, human_scores=[lost, *given], rng=rng(), resamples=9)
+    found = metric_comparison.metric_table(human, {"chrF": metric}, human_scores=[lost, *given], rng=rng(), resamples=9)
     assert [row.system for row in found.rows] == [5, 4, 3, 2, 1, 0]
     assert found.rows[0].human is given[4] and found.rows[-1].best == ()
 
@@ -75,12 +77,12 @@ def test_human_scores_of_another_analysis_are_taken_as_they_are():
 def test_arguments_are_named_when_they_are_refused():
     human, metric = scored(rng(5))
     with pytest.raises(ValueError, match="metrics: 'human'"):
-        metrics.metric_table(human, {"human": metric}, rng=rng())
+        metric_comparison.metric_table(human, {"human": metric}, rng=rng())
     with pytest.raises(ValueError, match="human_scores: 0 estimates for 6"):
-        metrics.metric_table(human, {}, human_scores=[], rng=rng())
+        metric_comparison.metric_table(human, {}, human_scores=[], rng=rng())
     with pytest.raises(ValueError, match="metric: 5 scores"):
-        metrics.metric_table(human, {"chrF": np.arange(5)}, rng=rng())
-    gone = metrics.metric_table(human, {"chrF": [1, 2, 3, 4, 5, np.nan]}, rng=rng(), resamples=9)
+        metric_comparison.metric_table(human, {"chrF": np.arange(5)}, rng=rng())
+    gone = metric_comparison.metric_table(human, {"chrF": [1, 2, 3, 4, 5, np.nan]}, rng=rng(), resamples=9)
     assert [row.metrics["chrF"].status for row in gone.rows if row.system == 5] == ["no_data"]
 
 
@@ -88,7 +90,7 @@ def test_the_agreement_is_over_the_systems_that_a_metric_scored():
     human, metric = scored(rng(6))
     part = metric.copy()
     part[:, 0] = np.nan
-    found = metrics.metric_table(human, {"chrF": part}, rng=rng(), resamples=9).agreements[0]
-    own = metrics.metric_table(human[:, 1:], {"chrF": metric[:, 1:]}, rng=rng(), resamples=9).agreements[0]
+    found = metric_comparison.metric_table(human, {"chrF": part}, rng=rng(), resamples=9).agreements[0]
+    own = metric_comparison.metric_table(human[:, 1:], {"chrF": metric[:, 1:]}, rng=rng(), resamples=9).agreements[0]
     assert own.pearson.status == own.corrected.status == "ok"
     assert found.as_dict() == own.as_dict()

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from analysis.stats.plan_budget import Pace, Prices, minutes_each, plan_budget
-from analysis.stats.plan_inputs import StudySize
+from analysis.stats.planning.inputs import StudySize
+from analysis.stats.planning.sizes import Pace, Prices, minutes_each, plan_budget
 
 SIZE = StudySize(protocol="rating", people=18, prompts=20, prompts_each=9)
 PACE = Pace(words_per_prompt=40, words_per_output=100, words_per_minute=240, seconds_per_answer=15, other_minutes=2)

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from analysis.stats import planning
-from analysis.stats.equivalence import adjust_and_add_verdicts
+from analysis.stats.margins import adjust_and_add_verdicts
 from analysis.stats.multiplicity import Family
-from analysis.stats.plan_claims import Comparisons, PlannedClaim, PlannedFamily, quick_claims
-from analysis.stats.plan_inputs import StudySize, Target, Variation
+from analysis.stats.planning import study_plans
+from analysis.stats.planning.comparisons import Comparisons, PlannedClaim, PlannedFamily, quick_claims
+from analysis.stats.planning.inputs import StudySize, Target, Variation
 from analysis.stats.results import Estimate, HypothesisTest
 
 SIZE = StudySize(protocol="two_choice", people=36, prompts=60, prompts_each=20)
@@ -17,7 +17,7 @@ CHAIN = tuple(PlannedClaim(name=f"{x} > {y}", x=x, y=y, family="primary") for x,
 
 
 def simulated(claims, *families, size=SIZE, target=None, seed=1, runs=600):
-    return planning.simulate_claims(
+    return study_plans.simulate_claims(
         size, target or Target(tests=3), Variation(), claims, families, seed=seed, runs=runs
     )
 
@@ -25,7 +25,7 @@ def simulated(claims, *families, size=SIZE, target=None, seed=1, runs=600):
 @pytest.mark.parametrize("method", ["bonferroni", "holm", "hommel"])
 def test_shown_comparisons_are_those_of_the_report(method):
     pvalues = np.random.default_rng(0).random((40, 3)) ** 4
-    shown = planning.shown_claims(pvalues, pvalues, CHAIN, [PlannedFamily(name="primary", method=method)])
+    shown = study_plans.shown_claims(pvalues, pvalues, CHAIN, [PlannedFamily(name="primary", method=method)])
     family = Family("primary", tuple(claim.name for claim in CHAIN), method)
     for row, own in zip(shown, pvalues, strict=True):
         estimates = {
@@ -49,7 +49,7 @@ def test_a_family_waits_for_the_one_before():
     claims = (*CHAIN[:2], replace(CHAIN[2], family="secondary"))
     families = [PlannedFamily(name="secondary", after="primary")]
     pvalues = np.array([[0.001, 0.02, 0.001], [0.001, 0.03, 0.001], [0.001, 0.02, 0.06]])
-    assert planning.shown_claims(pvalues, pvalues, claims, families).tolist() == [
+    assert study_plans.shown_claims(pvalues, pvalues, claims, families).tolist() == [
         [True, True, True],
         [True, False, False],
         [True, True, False],
@@ -58,18 +58,18 @@ def test_a_family_waits_for_the_one_before():
     for primary, secondary, p in ((0.05, 0.01, 0.015), (0.01, 0.05, 0.015)):
         own = [replace(claim, significance=secondary if claim.family == "secondary" else primary) for claim in claims]
         row = np.array([[0.001, p / 2, 0.001]])
-        assert not planning.shown_claims(row, row, own, families)[0, 2]
-    nobody = planning.shown_claims(pvalues, pvalues, claims, [PlannedFamily(name="secondary", after="no claims")])
+        assert not study_plans.shown_claims(row, row, own, families)[0, 2]
+    nobody = study_plans.shown_claims(pvalues, pvalues, claims, [PlannedFamily(name="secondary", after="no claims")])
     assert not nobody[:, 2].any()
 
 
 def test_one_comparison_has_the_power_of_its_plan_and_the_correction_costs_some():
     found = simulated(CHAIN, PlannedFamily(name="primary", method="holm"))
-    alone = planning.simulate_part(
-        planning.PlanPart(kind="planned", size=SIZE, target=Target(), runs=1000, seed=(2,)), Variation()
+    alone = study_plans.simulate_part(
+        study_plans.PlanPart(kind="planned", size=SIZE, target=Target(), runs=1000, seed=(2,)), Variation()
     )
-    first = planning.simulate_part(
-        planning.PlanPart(kind="planned", size=SIZE, target=Target(tests=3), runs=1000, seed=(3,)), Variation()
+    first = study_plans.simulate_part(
+        study_plans.PlanPart(kind="planned", size=SIZE, target=Target(tests=3), runs=1000, seed=(3,)), Variation()
     )
     for claim in found.claims:
         assert abs(claim.alone - alone.power) < 4 * (claim.alone_error + alone.power_error)
@@ -97,8 +97,8 @@ def test_every_protocol_can_have_several_comparisons(protocol):
     )
     target = Target(population="people" if is_spa else "people_and_prompts", difference=0.62)
     found = simulated(CHAIN, size=size, target=target, runs=200)
-    one = planning.simulate_part(
-        planning.PlanPart(kind="planned", size=size, target=target, runs=400, seed=(4,)), Variation()
+    one = study_plans.simulate_part(
+        study_plans.PlanPart(kind="planned", size=size, target=target, runs=400, seed=(4,)), Variation()
     )
     for claim in found.claims:
         assert abs(claim.alone - one.power) < 4 * (claim.alone_error + one.power_error)
@@ -110,8 +110,8 @@ def test_a_margin_counts_by_the_larger_of_two_tests():
     assert [claim.power > 0.5 for claim in found.claims] == [True, True]
     pvalues, larger = np.array([[0.01, 0.03]]), np.array([[0.9, 0.03]])
     holm = [PlannedFamily(name="primary", method="holm")]
-    assert planning.shown_claims(pvalues, pvalues, claims, holm).tolist() == [[True, True]]
-    assert planning.shown_claims(pvalues, larger, claims, holm).tolist() == [[True, False]]
+    assert study_plans.shown_claims(pvalues, pvalues, claims, holm).tolist() == [[True, True]]
+    assert study_plans.shown_claims(pvalues, larger, claims, holm).tolist() == [[True, False]]
 
 
 def test_live_powers_are_a_lower_bound_and_one_without_other_comparisons():

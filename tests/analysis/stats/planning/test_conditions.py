@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from analysis.stats import detection, groups, planning
-from analysis.stats.plan_inputs import StudySize, Target, Variation
-from analysis.stats.plan_sizes import needed_people, wrong_target
-from analysis.stats.quick_power import quick_plan, smallest_difference
+from analysis.stats import cell_contrasts, detection
+from analysis.stats.planning import simulated_studies, study_plans
+from analysis.stats.planning.closed_forms import quick_plan, smallest_difference
+from analysis.stats.planning.inputs import StudySize, Target, Variation
+from analysis.stats.planning.sizes import needed_people, wrong_target
 
 ACCURACY, SENSITIVITY = "accuracy_between_conditions", "sensitivity_between_conditions"
 
@@ -20,7 +21,7 @@ def report_of(size: StudySize, target: Target, correct, who, what):
     arms = np.where(who < size.people_each, "x", "y")
     level = 1 - target.level
     if size.kind == "accuracy":
-        return groups.cell_contrast(correct, arms, {"x": 1.0, "y": -1.0}, who, what, level=level, bounds=(0, 1))
+        return cell_contrasts.cell_contrast(correct, arms, {"x": 1.0, "y": -1.0}, who, what, level=level, bounds=(0, 1))
     truth = what % 2
     says = np.where(truth == 1, correct, 1 - correct)
     found = detection.d_prime_and_criterion_by_condition(says, truth, who, arms, what, reference="y", level=level)
@@ -34,10 +35,10 @@ def report_of(size: StudySize, target: Target, correct, who, what):
 def test_a_simulated_study_is_judged_as_the_report_judges_it(protocol, people, prompts, each, conditions):
     size, target = sized(protocol, people, prompts, each, conditions), Target(tests=2, difference=0.7)
     rng = np.random.default_rng(people)
-    who, what = planning.assign_prompts(size, rng)
+    who, what = simulated_studies.assign_prompts(size, rng)
     assert len(set(who)) == 2 * size.people_each, "a condition that is not compared has people"
-    correct = planning.simulate_answers(size, target, Variation(), who, what, runs=5, rng=rng)
-    ours = planning.judge_studies(correct, who, what, size, target)
+    correct = simulated_studies.simulate_answers(size, target, Variation(), who, what, runs=5, rng=rng)
+    ours = simulated_studies.judge_studies(correct, who, what, size, target)
     for run in range(5):
         one = report_of(size, target, correct[run], who, what)
         assert ours.estimate[run] == pytest.approx(one.estimate)
@@ -51,14 +52,14 @@ def test_a_simulated_study_is_judged_as_the_report_judges_it(protocol, people, p
 @pytest.mark.parametrize("people, prompts, each, difference", [(260, 60, 5, 0.58), (80, 40, 10, 0.6)])
 def test_the_formulas_agree_with_simulated_studies(protocol, people, prompts, each, difference):
     size, target = sized(protocol, people, prompts, each), Target(difference=difference, baseline=0.48)
-    part = planning.PlanPart(kind="planned", size=size, target=target, runs=1000, seed=(7,))
-    found, quick = planning.simulate_part(part, Variation()), quick_plan(size, target, Variation())
+    part = study_plans.PlanPart(kind="planned", size=size, target=target, runs=1000, seed=(7,))
+    found, quick = study_plans.simulate_part(part, Variation()), quick_plan(size, target, Variation())
     assert abs(found.power - quick.power) < 0.03 + 3 * found.power_error
     assert found.half_width == pytest.approx(quick.half_width, rel=0.05)
-    wrong = planning.PlanPart(
+    wrong = study_plans.PlanPart(
         kind="null", size=size, target=wrong_target(size, target, Variation()), runs=1000, seed=(8,)
     )
-    assert planning.simulate_part(wrong, Variation()).power < 0.07
+    assert study_plans.simulate_part(wrong, Variation()).power < 0.07
 
 
 def test_prompts_leave_the_difference_of_conditions_and_people_do_not():

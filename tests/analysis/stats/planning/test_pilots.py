@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from analysis.stats import planning
-from analysis.stats.plan_inputs import PROTOCOLS, StudySize, Target, Variation
-from analysis.stats.planning._pilot import _latent
-from analysis.stats.quick_power import components, quick_assurance, quick_plan
+from analysis.stats.planning import pilot_estimates, simulated_studies, study_plans
+from analysis.stats.planning.closed_forms import components, quick_assurance, quick_plan
+from analysis.stats.planning.inputs import PROTOCOLS, StudySize, Target, Variation
+from analysis.stats.planning.pilot_estimates import _latent
 
 SIZE = StudySize(protocol="two_choice", people=12, prompts=20, prompts_each=10)
 
@@ -21,11 +21,11 @@ def normal_answers(rng, people, prompts, sd_people, sd_prompts):
 
 def pilot(seed=0, size=SIZE, variation=None, target=None, **options):
     rng = np.random.default_rng(seed)
-    people, prompts = planning.assign_prompts(size, rng)
-    values = planning.simulate_answers(
+    people, prompts = simulated_studies.assign_prompts(size, rng)
+    values = simulated_studies.simulate_answers(
         size, target or Target(), variation or Variation(), people, prompts, runs=1, rng=rng
     )[0]
-    return planning.estimate_pilot(
+    return pilot_estimates.estimate_pilot(
         values, people, prompts, protocol=size.protocol, points=size.points, rng=rng, **options
     )
 
@@ -35,7 +35,7 @@ def test_balanced_components_are_those_of_the_analysis_of_variance():
     values = normal_answers(np.random.default_rng(0), people, prompts, 0.8, 1.1).reshape(7, 9)
     by_person, by_prompt = values.mean(axis=1, keepdims=True), values.mean(axis=0, keepdims=True)
     within = np.sum((values - by_person - by_prompt + values.mean()) ** 2) / (6 * 8)
-    found = planning.crossed_components(values.ravel(), people, prompts)
+    found = pilot_estimates.crossed_components(values.ravel(), people, prompts)
     assert found.rest == pytest.approx(within)
     assert found.people == pytest.approx(np.var(by_person, ddof=1) - within / 9)
     assert found.prompts == pytest.approx(np.var(by_prompt, ddof=1) - within / 7)
@@ -50,7 +50,7 @@ def test_unbalanced_components_agree_with_restricted_maximum_likelihood():
     frame = pd.DataFrame({"y": normal_answers(rng, people, prompts, 0.7, 0.9), "a": people, "p": prompts, "one": 1})
     model = smf.mixedlm("y ~ 1", frame, groups="one", vc_formula={"a": "0 + C(a)", "p": "0 + C(p)"}).fit()
     oracle = dict(zip(model.model.exog_vc.names, model.vcomp, strict=True))
-    found = planning.crossed_components(frame["y"], people, prompts)
+    found = pilot_estimates.crossed_components(frame["y"], people, prompts)
     assert found.rest == pytest.approx(model.scale, rel=0.03)
     # Both are estimates of the same: they differ by less than half of their own standard errors, a third of the value.
     assert found.people == pytest.approx(oracle["a"], rel=0.15)
@@ -61,7 +61,7 @@ def test_draws_from_five_people_are_wide_and_cover_the_truth():
     rng, hits, ratios = np.random.default_rng(2), [], []
     people, prompts = np.nonzero(rng.random((5, 14)) < 0.7)
     for _ in range(100):
-        found = planning.crossed_components(normal_answers(rng, people, prompts, 0.6, 0.8), people, prompts)
+        found = pilot_estimates.crossed_components(normal_answers(rng, people, prompts, 0.6, 0.8), people, prompts)
         _, of_people, of_prompts, _ = found.draws(100, rng)
         ends = [np.quantile(drawn, [0.05, 0.95]) for drawn in (of_people, of_prompts)]
         hits.append([low <= truth**2 <= high for (low, high), truth in zip(ends, (0.6, 0.8), strict=True)])
@@ -96,8 +96,8 @@ def test_the_assurance_counts_what_a_small_pilot_leaves_open():
     assured, at_point = quick_assurance(size, target, found.draws), quick_plan(size, target, found.variation)
     assert assured.low < at_point.power < assured.high
     assert assured.power < at_point.power - 0.01
-    part = planning.PlanPart(kind="planned", size=size, target=target, runs=1000, seed=(1, 0))
-    assert planning.simulate_part(part, found.draws).power == pytest.approx(assured.power, abs=0.06)
+    part = study_plans.PlanPart(kind="planned", size=size, target=target, runs=1000, seed=(1, 0))
+    assert study_plans.simulate_part(part, found.draws).power == pytest.approx(assured.power, abs=0.06)
     assert {one.source for one in found.draws} == {"pilot"}
     with pytest.raises(ValueError, match="draws: no draw was given"):
         quick_assurance(size, target, [])
@@ -132,4 +132,4 @@ def answers_once(by):
 def test_a_pilot_that_says_too_little_is_refused_with_advice(data, message):
     values, people, prompts = data
     with pytest.raises(ValueError, match=message):
-        planning.estimate_pilot(values, people, prompts, protocol="two_choice", rng=np.random.default_rng(0))
+        pilot_estimates.estimate_pilot(values, people, prompts, protocol="two_choice", rng=np.random.default_rng(0))

@@ -3,7 +3,7 @@
 import pytest
 from scipy import stats
 
-from analysis.stats.quick_power import t_quantile
+from analysis.stats.scalar_forms import t_quantile
 
 
 @pytest.mark.parametrize("df", [3, 4, 7, 30, 400])

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from analysis.stats import planning
-from analysis.stats.plan_inputs import StudySize, Target, Variation
-from analysis.stats.planning._stated import latent_of_stated, stated_components
-from analysis.stats.quick_power import components, quick_assurance, quick_plan
+from analysis.stats.planning import pilot_estimates, simulated_studies
+from analysis.stats.planning.closed_forms import components, quick_assurance, quick_plan
+from analysis.stats.planning.inputs import StudySize, Target, Variation
+from analysis.stats.planning.pilot_estimates import latent_of_stated, stated_components
 
 
 def batches(n_batches, people_each, m):
@@ -18,7 +18,9 @@ def batches(n_batches, people_each, m):
 
 def stated(rng, who, what, m, variation, difference=0.6):
     size = StudySize(protocol="spa", people=int(who.max()) + 1, prompts=int(what.max()) + 1, prompts_each=m)
-    return planning.simulate_answers(size, Target(difference=difference), variation, who, what, runs=1, rng=rng)[0][who]
+    return simulated_studies.simulate_answers(
+        size, Target(difference=difference), variation, who, what, runs=1, rng=rng
+    )[0][who]
 
 
 def test_components_of_batches_are_those_of_the_one_way_analysis_of_variance():
@@ -36,7 +38,7 @@ def test_prompts_that_overlap_in_any_way_are_told_from_people():
     """A variance of prompts alone, on the scale of the answers: each answer is the mean of its prompts."""
     rng = np.random.default_rng(1)
     size = StudySize(protocol="spa", people=300, prompts=60, prompts_each=4)
-    who, what = planning.assign_prompts(size, rng)
+    who, what = simulated_studies.assign_prompts(size, rng)
     of_prompts = rng.normal(0, 0.2, 60)
     answers = np.bincount(who, of_prompts[what]) / 4 + rng.normal(0, 0.1, 300)
     found = stated_components(answers[who], who, what)
@@ -81,7 +83,7 @@ def pilot_of_stated_chances(rng):
 def pilot_of_best_worst(rng, n_systems=4):
     """Each of four outputs has a quality of its own for a person and a prompt. Neither best nor worst counts half."""
     size = StudySize(protocol="ranking", people=12, prompts=20, prompts_each=20)
-    who, what = planning.assign_prompts(size, rng)
+    who, what = simulated_studies.assign_prompts(size, rng)
     shift = 0.2533 * Variation().sd_total / 2
     quality = np.sqrt(0.5) * (
         0.3 * rng.standard_normal((12, n_systems))[who]
@@ -98,7 +100,7 @@ def test_the_draws_of_most_pilots_cover_the_truth(simulate):
     rng, hits = np.random.default_rng(5), []
     for _ in range(40):
         *rows, protocol = simulate(rng)
-        found = planning.estimate_pilot(*rows, protocol=protocol, draws=50, rng=rng)
+        found = pilot_estimates.estimate_pilot(*rows, protocol=protocol, draws=50, rng=rng)
         for name, truth in (("sd_people", 0.3), ("sd_prompts", 0.7)):
             low, high = np.quantile([getattr(one, name) for one in found.draws], [0.05, 0.95])
             hits.append(low <= truth <= high)
@@ -111,7 +113,7 @@ def test_a_pilot_of_stated_chances_says_what_a_study_of_stated_chances_finds():
     rng = np.random.default_rng(6)
     size = StudySize(protocol="spa", people=40, prompts=40, prompts_each=4)
     chances, who, what, _ = pilot_of_stated_chances(rng)
-    found = planning.estimate_pilot(chances, who, what, protocol="spa", rng=rng, source="pilot")
+    found = pilot_estimates.estimate_pilot(chances, who, what, protocol="spa", rng=rng, source="pilot")
     assert found.low < found.components.mean < found.high and found.difference_low < 0.6 < found.difference_high
     true = quick_plan(size, Target(), Variation()).power
     assert quick_assurance(size, Target(), found.draws).power == pytest.approx(true, abs=0.1)
@@ -144,4 +146,4 @@ def changed(who, what, row, value):
 )
 def test_a_pilot_of_stated_chances_that_says_too_little_is_refused_with_advice(rows, message):
     with pytest.raises(ValueError, match=message):
-        planning.estimate_pilot(*rows, protocol="spa", rng=np.random.default_rng(0))
+        pilot_estimates.estimate_pilot(*rows, protocol="spa", rng=np.random.default_rng(0))

@@ -4,13 +4,14 @@ import json
 
 import pytest
 
-from analysis.stats import planning, sequential
+from analysis.stats import stopping_boundaries
+from analysis.stats.planning import stopping
 from tests.analysis.stats.draws import rng
 
 
 def test_a_strategy_is_planned_with_the_effort_of_its_rule():
-    rule = sequential.hoeffding_boundaries(1500, delta=0.001)
-    plans = planning.plan_labelling_strategies(0.25, 1500, rule=rule, rng=rng(9), runs=150)
+    rule = stopping_boundaries.hoeffding_boundaries(1500, delta=0.001)
+    plans = stopping.plan_labelling_strategies(0.25, 1500, rule=rule, rng=rng(9), runs=150)
     by_name = {plan.strategy: plan for plan in plans}
     one, three, seven = (by_name[name] for name in ("one", "max_three", "majority_7"))
     # The paper's order, Table 3: 338, 461 and 866 labels.
@@ -20,15 +21,15 @@ def test_a_strategy_is_planned_with_the_effort_of_its_rule():
 
 
 def test_without_a_difference_every_decision_is_wrong():
-    rule = sequential.beta_binomial_boundaries(300)
-    (null,) = planning.plan_labelling_strategies(0.0, 300, rule=rule, rng=rng(9), strategies=("one",), runs=400)
+    rule = stopping_boundaries.beta_binomial_boundaries(300)
+    (null,) = stopping.plan_labelling_strategies(0.0, 300, rule=rule, rng=rng(9), strategies=("one",), runs=400)
     assert null.right == 0 and null.wrong == null.decided < 0.06 and null.labels > 280
 
 
 def test_progress_and_unknown_strategies():
     seen = []
-    options = {"rule": sequential.beta_binomial_boundaries(50), "runs": 20}
-    planning.plan_labelling_strategies(0.2, 50, rng=rng(), progress=lambda *two: seen.append(two), **options)
+    options = {"rule": stopping_boundaries.beta_binomial_boundaries(50), "runs": 20}
+    stopping.plan_labelling_strategies(0.2, 50, rng=rng(), progress=lambda *two: seen.append(two), **options)
     assert seen == [(done, 5) for done in range(1, 6)]
     with pytest.raises(ValueError, match="strategies: 'all' is not one of"):
-        planning.plan_labelling_strategies(0.2, 50, rng=rng(), strategies=("all",), **options)
+        stopping.plan_labelling_strategies(0.2, 50, rng=rng(), strategies=("all",), **options)

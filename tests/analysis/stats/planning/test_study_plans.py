@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from statsmodels.stats.power import TTestPower
 
-from analysis.stats import choice, planning, quick_power, ratings
-from analysis.stats.plan_inputs import PROTOCOLS, StudySize, Target, Variation
+from analysis.stats import choice, ratings
+from analysis.stats.planning import closed_forms, simulated_studies, sizes, study_plans
+from analysis.stats.planning.inputs import PROTOCOLS, StudySize, Target, Variation
 from tests.analysis.stats.pairs import one_pair
 
 SIZE = StudySize(protocol="two_choice", people=24, prompts=36, prompts_each=12)
@@ -19,10 +20,10 @@ SIZE = StudySize(protocol="two_choice", people=24, prompts=36, prompts_each=12)
 def simulated(size, target, variation=None, runs=4, seed=0):
     variation = variation or Variation()
     rng = np.random.default_rng(seed)
-    people, prompts = planning.assign_prompts(size, rng)
-    values = planning.simulate_answers(size, target, variation, people, prompts, runs=runs, rng=rng)
+    people, prompts = simulated_studies.assign_prompts(size, rng)
+    values = simulated_studies.simulate_answers(size, target, variation, people, prompts, runs=runs, rng=rng)
     rows = (np.arange(size.people), None) if size.protocol == "spa" else (people, prompts)
-    return values, *rows, planning.headlines(values, *rows, size, target)
+    return values, *rows, simulated_studies.headlines(values, *rows, size, target)
 
 
 def report_of(values, people, prompts, size, target):
@@ -58,9 +59,9 @@ def test_the_means_of_people_vary_as_the_formula_says(protocol, prompts_each):
     found = []
     for seed in range(60):
         values, people, _, _ = simulated(size, target, variation, runs=10, seed=seed)
-        means, (low, high) = planning.means_of_people(values, people, size), size.scale_ends
+        means, (low, high) = simulated_studies.means_of_people(values, people, size), size.scale_ends
         found.append(means.var(axis=1, ddof=1).mean() * (high - low) ** 2)
-    expected = quick_power.variance_of_person(quick_power.components(size, target, variation), size)
+    expected = closed_forms.variance_of_person(closed_forms.components(size, target, variation), size)
     assert np.mean(found) == pytest.approx(expected, rel=0.1)
 
 
@@ -69,7 +70,7 @@ def test_a_stopping_rule_is_that_of_the_planned_protocol_only():
 
     def others(stopping):
         target = Target(population="people", stopping=stopping)
-        parts = planning.plan_parts(SIZE, target, Variation(), seed=1)
+        parts = study_plans.plan_parts(SIZE, target, Variation(), seed=1)
         return [(one.size, one.target, one.runs) for one in parts if one.kind == "protocol"]
 
     assert others("anytime") == others("none") != []
@@ -81,8 +82,8 @@ def test_a_claim_of_the_wrong_direction_is_one_against_the_true_difference():
 
     def wrong(difference, baseline=0.5, size=small):
         target = Target(difference=difference, baseline=baseline, population="people", significance=0.4)
-        part = planning.PlanPart(kind="planned", size=size, target=target, runs=1000, seed=(1, 0))
-        return planning.simulate_part(part, Variation()).wrong_direction
+        part = study_plans.PlanPart(kind="planned", size=size, target=target, runs=1000, seed=(1, 0))
+        return study_plans.simulate_part(part, Variation()).wrong_direction
 
     x, y = wrong(0.53), wrong(0.47)
     assert 0.02 < x < 0.2 and y == pytest.approx(x, abs=0.05)
@@ -113,8 +114,8 @@ def test_the_live_numbers_agree_with_the_simulation(protocol, goal, margin):
     if margin:
         margin *= {"relative": 0.6, "marks": 6}.get(protocol, 0.15)
     target = Target(difference=0.5 if goal == "equivalence" else 0.6, goal=goal, margin=margin)
-    part = planning.PlanPart(kind="planned", size=size, target=target, runs=600, seed=(3,))
-    found, quick = planning.simulate_part(part, Variation()), quick_power.quick_plan(size, target, Variation())
+    part = study_plans.PlanPart(kind="planned", size=size, target=target, runs=600, seed=(3,))
+    found, quick = study_plans.simulate_part(part, Variation()), closed_forms.quick_plan(size, target, Variation())
     assert quick.power == pytest.approx(found.power, abs=0.07)
     assert quick.half_width == pytest.approx(found.half_width, rel=0.06)
     assert quick.value == pytest.approx(found.value, abs=0.4 if protocol == "marks" else 0.04)
@@ -122,28 +123,28 @@ def test_the_live_numbers_agree_with_the_simulation(protocol, goal, margin):
 
 
 def test_no_difference_is_found_as_often_as_the_level_says():
-    part = planning.PlanPart(kind="null", size=SIZE, target=Target(difference=0.5), runs=1000, seed=(5,))
-    assert 0.02 < planning.simulate_part(part, Variation()).power < 0.075
+    part = study_plans.PlanPart(kind="null", size=SIZE, target=Target(difference=0.5), runs=1000, seed=(5,))
+    assert 0.02 < study_plans.simulate_part(part, Variation()).power < 0.075
 
 
 def test_with_few_prompts_more_people_do_not_help_and_more_prompts_do():
     size = StudySize(protocol="two_choice", people=12, prompts=10, prompts_each=10)
     target, variation = Target(difference=0.65), Variation()
-    assert planning.needed_people(size, target, variation) is None
-    assert planning.most_power_by_people(size, target, variation) < 0.6
-    found = planning.needed_prompts(replace(size, people=40), target, variation)
+    assert sizes.needed_people(size, target, variation) is None
+    assert sizes.most_power_by_people(size, target, variation) < 0.6
+    found = sizes.needed_prompts(replace(size, people=40), target, variation)
     assert found is not None and 10 < found.prompts < 100
 
 
 def test_a_plan_repeats_itself():
     first, again = (
-        planning.assemble_plan(
+        study_plans.assemble_plan(
             SIZE,
             Target(),
             Variation(),
             [
-                planning.simulate_part(part, Variation())
-                for part in planning.plan_parts(SIZE, Target(), Variation(), seed=4, runs=100, other_runs=50)
+                study_plans.simulate_part(part, Variation())
+                for part in study_plans.plan_parts(SIZE, Target(), Variation(), seed=4, runs=100, other_runs=50)
             ],
         )
         for _ in range(2)
@@ -155,10 +156,10 @@ def test_a_plan_repeats_itself():
 
 
 def test_draws_from_a_pilot_give_the_mean_power_over_the_draws():
-    part = planning.PlanPart(kind="planned", size=SIZE, target=Target(), runs=800, seed=(6,))
+    part = study_plans.PlanPart(kind="planned", size=SIZE, target=Target(), runs=800, seed=(6,))
     little, much = Variation(sd_people=0, sd_prompts=0.2), Variation(sd_people=0.5, sd_prompts=2)
-    powers = [planning.simulate_part(part, one).power for one in (little, much)]
-    assert planning.simulate_part(part, [little, much]).power == pytest.approx(np.mean(powers), abs=0.06)
+    powers = [study_plans.simulate_part(part, one).power for one in (little, much)]
+    assert study_plans.simulate_part(part, [little, much]).power == pytest.approx(np.mean(powers), abs=0.06)
     assert powers[0] > powers[1] + 0.2
 
 
@@ -192,7 +193,7 @@ def test_impossible_inputs_say_what_to_change(make, message):
 
 
 def test_live_numbers_load_neither_numpy_nor_scipy():
-    code = "import sys, analysis.stats.quick_power; assert not {'numpy', 'scipy'} & set(sys.modules)"
+    code = "import sys, analysis.stats.planning.closed_forms; assert not {'numpy', 'scipy'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -202,8 +203,8 @@ def test_a_plan_without_differences_of_prompts_is_the_t_test_of_statsmodels():
     target = Target(difference=0.7, population="people")
     variation = Variation(sd_people=0.0, sd_prompts=0.0)
     # Rounding to five points adds 25 / 12 to the variance of 100.
-    effect = quick_power.shift_of(0.7, variation) * 10 / (100 + 25 / 12) ** 0.5
+    effect = closed_forms.shift_of(0.7, variation) * 10 / (100 + 25 / 12) ** 0.5
     wanted = TTestPower().power(effect, 30, 0.05)
-    part = planning.PlanPart(kind="planned", size=size, target=target, runs=2000, seed=(8,))
-    assert planning.simulate_part(part, variation).power == pytest.approx(wanted, abs=0.03)
-    assert quick_power.quick_plan(size, target, variation).power == pytest.approx(wanted, abs=0.01)
+    part = study_plans.PlanPart(kind="planned", size=size, target=target, runs=2000, seed=(8,))
+    assert study_plans.simulate_part(part, variation).power == pytest.approx(wanted, abs=0.03)
+    assert closed_forms.quick_plan(size, target, variation).power == pytest.approx(wanted, abs=0.01)

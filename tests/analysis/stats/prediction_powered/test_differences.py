@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from analysis.stats import clusters
-from analysis.stats.prediction_powered import (
+from analysis.stats.judge_assisted import (
     judge_bias_by_group,
     prediction_powered_differences,
     prediction_powered_mean,

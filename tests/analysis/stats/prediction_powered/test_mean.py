@@ -6,9 +6,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from analysis.stats import clusters
-from analysis.stats.prediction_powered import prediction_powered_differences, prediction_powered_mean
-from analysis.stats.prediction_powered._combine import combine
-from analysis.stats.prediction_powered._sample import labelled_sample
+from analysis.stats.judge_assisted import prediction_powered_differences, prediction_powered_mean
+from analysis.stats.prediction_powered import combine, labelled_sample
 from tests.analysis.stats.draws import rng
 from tests.analysis.stats.golden import golden
 from tests.analysis.stats.prediction_powered.worlds import rated_items

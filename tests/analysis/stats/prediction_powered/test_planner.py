@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from analysis.stats.prediction_powered import plan_labels_with_judge, prediction_powered_mean
+from analysis.stats.judge_assisted import plan_labels_with_judge, prediction_powered_mean
 from tests.analysis.stats.draws import rng
 
 

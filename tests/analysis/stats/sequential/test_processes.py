@@ -7,19 +7,19 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import optimize, stats
 
-from analysis.stats import sequential
+from analysis.stats import sequential, stopping_boundaries
 from tests.analysis.stats.sequential.labels import GOLDEN, labels
 
 
 def test_log_e_agrees_with_the_reference():
     for case in GOLDEN["log_e_beta_binomial"]:
-        found = sequential.beta_binomial_log_e_values(case["S"], case["n"], concentration=case["a"])
+        found = stopping_boundaries.beta_binomial_log_e_values(case["S"], case["n"], concentration=case["a"])
         assert_allclose(found, case["log_e"], atol=1e-9)
 
 
 def test_interval_agrees_with_the_reference():
     for case in GOLDEN["beta_binomial_interval"]:
-        found = sequential.beta_binomial_anytime_interval(
+        found = stopping_boundaries.beta_binomial_anytime_interval(
             case["S"], case["n"], level=1 - case["alpha"], concentration=case["a"]
         )
         assert_allclose(found, [case["lo"], case["hi"]], atol=1e-9)
@@ -29,36 +29,42 @@ def test_interval_agrees_with_the_reference():
 def test_e_is_one_on_average_under_its_null(null):
     for n in (1, 10, 200):
         successes = np.arange(n + 1)
-        e = np.exp(sequential.beta_binomial_log_e_values(successes, n, null=null))
+        e = np.exp(stopping_boundaries.beta_binomial_log_e_values(successes, n, null=null))
         assert_allclose(np.sum(stats.binom.pmf(successes, n, null) * e), 1, rtol=1e-9)
 
 
 def test_interval_ends_are_roots():
-    low, high = sequential.beta_binomial_anytime_interval([3, 40, 77], [10, 100, 80], level=0.9, concentration=5)
+    low, high = stopping_boundaries.beta_binomial_anytime_interval(
+        [3, 40, 77], [10, 100, 80], level=0.9, concentration=5
+    )
     for k, n, *ends in zip([3, 40, 77], [10, 100, 80], low, high, strict=True):
 
         def excess(null, k=k, n=n):
-            return float(sequential.beta_binomial_log_e_values(k, n, null=null, concentration=5)) - math.log(10)
+            return float(stopping_boundaries.beta_binomial_log_e_values(k, n, null=null, concentration=5)) - math.log(
+                10
+            )
 
         wanted = optimize.brentq(excess, 1e-12, k / n), optimize.brentq(excess, k / n, 1 - 1e-12)
         assert_allclose(ends, wanted, atol=1e-10)
 
 
 def test_before_any_label_nothing_is_known():
-    assert sequential.beta_binomial_anytime_interval(0, 0) == (0.0, 1.0)
-    assert float(sequential.beta_binomial_log_e_values(0, 0)) == 0
-    assert len(sequential.confidence_sequence([], process="beta_binomial").low) == 0
-    assert len(sequential.anytime_pvalues([])) == 0
+    assert stopping_boundaries.beta_binomial_anytime_interval(0, 0) == (0.0, 1.0)
+    assert float(stopping_boundaries.beta_binomial_log_e_values(0, 0)) == 0
+    assert len(stopping_boundaries.confidence_sequence([], process="beta_binomial").low) == 0
+    assert len(stopping_boundaries.anytime_pvalues([])) == 0
 
 
 @pytest.mark.parametrize(("null", "margin"), [(0.5, 0.2), (0.4, 0.1)])
 def test_boundaries_are_where_the_process_crosses(null, margin):
-    rule = sequential.beta_binomial_boundaries(120, level=0.9, null=null, margin=margin, concentration=20)
+    rule = stopping_boundaries.beta_binomial_boundaries(120, level=0.9, null=null, margin=margin, concentration=20)
     for n in (1, 5, 30, 77, 120):
         successes = np.arange(n + 1)
 
         def refuted(m, n=n, successes=successes):
-            return sequential.beta_binomial_log_e_values(successes, n, null=m, concentration=20) >= math.log(10)
+            return stopping_boundaries.beta_binomial_log_e_values(successes, n, null=m, concentration=20) >= math.log(
+                10
+            )
 
         for boundary, m in ((rule.upper, null), (rule.above_low, null - margin)):
             above = successes[refuted(m) & (successes > n * m)]
@@ -70,21 +76,21 @@ def test_boundaries_are_where_the_process_crosses(null, margin):
 
 def test_the_sequence_is_the_intersection_of_the_intervals():
     values = labels(6, 200, 0.4)
-    sequence = sequential.confidence_sequence(values, process="beta_binomial", level=0.9, concentration=3)
-    low, high = sequential.beta_binomial_anytime_interval(
+    sequence = stopping_boundaries.confidence_sequence(values, process="beta_binomial", level=0.9, concentration=3)
+    low, high = stopping_boundaries.beta_binomial_anytime_interval(
         np.cumsum(values), np.arange(1, 201), level=0.9, concentration=3
     )
     assert_allclose(sequence.low, np.maximum.accumulate(low))
     assert_allclose(sequence.high, np.minimum.accumulate(high))
-    mirrored = sequential.confidence_sequence(1 - values, process="beta_binomial", level=0.9, concentration=3)
+    mirrored = stopping_boundaries.confidence_sequence(1 - values, process="beta_binomial", level=0.9, concentration=3)
     assert_allclose(mirrored.low, 1 - sequence.high, atol=1e-12)
 
 
-@pytest.mark.parametrize("process", sequential.PROCESSES)
+@pytest.mark.parametrize("process", stopping_boundaries.PROCESSES)
 def test_the_sequence_covers_at_every_look(process):
     missed = 0
     for run in range(100):
-        sequence = sequential.confidence_sequence(labels(100 + run, 80, 0.6), process=process, level=0.8)
+        sequence = stopping_boundaries.confidence_sequence(labels(100 + run, 80, 0.6), process=process, level=0.8)
         missed += bool(np.any((sequence.low > 0.6) | (sequence.high < 0.6)))
     assert missed <= 32
 

@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from analysis.stats import betting, sequential
+from analysis.stats import betting, sequential, stopping_boundaries
 from tests.analysis.stats.sequential.labels import labels, rejections
 
 
-@pytest.mark.parametrize("process", sequential.PROCESSES)
+@pytest.mark.parametrize("process", stopping_boundaries.PROCESSES)
 def test_anytime_rules_keep_their_level_under_a_look_after_every_label(process):
     runs, n, false = 2000, 500, 0
     for run in range(runs):
@@ -17,7 +17,7 @@ def test_anytime_rules_keep_their_level_under_a_look_after_every_label(process):
         if process == "betting":
             log_e = betting.log_wealth(values, 0.5)
         else:
-            log_e = sequential.beta_binomial_log_e_values(np.cumsum(values), np.arange(1, n + 1))
+            log_e = stopping_boundaries.beta_binomial_log_e_values(np.cumsum(values), np.arange(1, n + 1))
         false += bool(log_e.max() >= math.log(20))
     assert false / runs <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.stats import sequential
+from analysis.stats import sequential, stopping_boundaries
 
 
 def futures(series, runs, horizon, rng):
@@ -34,7 +34,7 @@ def test_what_remains_agrees_with_an_independent_simulation():
     assert low <= left.median <= high
 
 
-@pytest.mark.parametrize("process", sequential.PROCESSES)
+@pytest.mark.parametrize("process", stopping_boundaries.PROCESSES)
 def test_what_remains_is_nothing_after_a_crossing_and_unknown_beyond_the_budget(process):
     rng = np.random.default_rng(2)
     done = sequential.predict_remaining_units(np.ones(60), process=process, runs=50, rng=rng)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from analysis.stats import sequential
+from analysis.stats import sequential, stopping_boundaries
 from tests.analysis.stats.sequential.labels import rejections
 
 
@@ -80,13 +80,13 @@ def test_no_row_is_no_unit_and_bad_rows_are_named():
 def test_labels_that_share_annotators_break_what_units_keep():
     # Two equal systems; annotators lean (sd .15) and a few of them give most of the labels.
     rng, by_label, by_unit = np.random.default_rng(11), [], []
-    rule = sequential.beta_binomial_boundaries(2000, level=0.95)
+    rule = stopping_boundaries.beta_binomial_boundaries(2000, level=0.95)
     for _ in range(150):
         sizes = np.minimum(np.ceil(5 * (rng.pareto(1.0, 70) + 1)), 600).astype(int)
         lean = np.clip(rng.normal(0.5, 0.15, 70), 0, 1)
         who = rng.permutation(np.repeat(np.arange(70), sizes))[:2000]
         given = (rng.random(len(who)) < lean[who]).astype(float)
-        by_label.append(sequential.find_boundary_crossings(given, rule).winner[0] != 0)
+        by_label.append(stopping_boundaries.find_boundary_crossings(given, rule).winner[0] != 0)
         by_unit.append(sequential.annotator_means_in_claim_order(given, who, who).values)
     assert np.mean(by_label) > 0.3
     assert rejections(by_unit) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 150)

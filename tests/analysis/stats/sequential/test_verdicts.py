@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from analysis.stats import sequential
+from analysis.stats import sequential, stopping_boundaries
 from analysis.stats.results import json_safe
 from tests.analysis.stats.sequential.labels import labels
 
@@ -15,7 +15,7 @@ def reached(process, values, **options):
     return sequential.sequential_test(values, process=process, **options)
 
 
-@pytest.mark.parametrize("process", sequential.PROCESSES)
+@pytest.mark.parametrize("process", stopping_boundaries.PROCESSES)
 def test_every_verdict_is_reached(process):
     even = np.tile([1.0, 0.0], 400)
     assert reached(process, labels(8, 100, 0.9)).verdict == "a_better"
@@ -30,7 +30,7 @@ def test_every_verdict_is_reached(process):
     assert reached(process, []).verdict is None
 
 
-@pytest.mark.parametrize("process", sequential.PROCESSES)
+@pytest.mark.parametrize("process", stopping_boundaries.PROCESSES)
 def test_the_estimate_ends_at_the_crossing(process):
     values = labels(9, 300, 0.75)
     result = reached(process, values)
@@ -46,7 +46,7 @@ def test_the_estimate_ends_at_the_crossing(process):
     assert shorter.estimate.as_dict() | {"detail": 0} == result.estimate.as_dict() | {"detail": 0}
 
 
-@pytest.mark.parametrize("process", sequential.PROCESSES)
+@pytest.mark.parametrize("process", stopping_boundaries.PROCESSES)
 def test_swapping_the_systems_swaps_the_verdict_and_keeps_the_p(process):
     values = labels(10, 300, 0.65)
     straight, swapped = reached(process, values), reached(process, 1 - values)
@@ -56,7 +56,7 @@ def test_swapping_the_systems_swaps_the_verdict_and_keeps_the_p(process):
     assert_allclose(straight.estimate.interval.low, 1 - swapped.estimate.interval.high, atol=1e-9)
 
 
-@pytest.mark.parametrize("process", sequential.PROCESSES)
+@pytest.mark.parametrize("process", stopping_boundaries.PROCESSES)
 def test_p_and_interval_never_contradict_each_other(process):
     # Also for a null between two points of the betting process's grid.
     for null in (0.5, 0.4953):
@@ -78,7 +78,7 @@ def test_a_budget_ends_the_study_before_a_later_crossing():
     )
 
 
-@pytest.mark.parametrize("process", sequential.PROCESSES)
+@pytest.mark.parametrize("process", stopping_boundaries.PROCESSES)
 def test_units_that_drift_give_no_verdict(process):
     # Units that fit no one mean; the null was refuted long before, but only equivalence would have stopped the study.
     result = reached(process, np.repeat([0.0, 1.0], 300), margin=0.05, stops=("equivalent",))
@@ -98,7 +98,7 @@ def test_no_unit_is_no_data_and_one_unit_is_no_obstacle():
 
 def test_results_are_json():
     for values in ([], [1, 0, 1], np.ones(40), np.repeat([0.0, 1.0], 300)):
-        for process in sequential.PROCESSES:
+        for process in stopping_boundaries.PROCESSES:
             result = reached(process, values, margin=0.1, stops=("equivalent",))
             json.dumps(json_safe(result.as_dict()), allow_nan=False)
 
@@ -115,20 +115,30 @@ def test_bad_arguments_are_named():
         (lambda: reached("betting", [1], budget=0), "budget"),
         (lambda: reached("betting", [1], stops=("inconclusive",)), "stops"),
         (lambda: reached("beta_binomial", [1, 0], annotators=["x", "x"]), "annotators: someone gave more"),
-        (lambda: sequential.find_boundary_crossings([0.5], sequential.hoeffding_boundaries(1, delta=0.1)), "answers"),
-        (lambda: sequential.find_boundary_crossings([1, 1], sequential.hoeffding_boundaries(1, delta=0.1)), "answers"),
         (
-            lambda: sequential.find_boundary_crossings(
-                [1], sequential.hoeffding_boundaries(1, delta=0.1), reading="last"
+            lambda: stopping_boundaries.find_boundary_crossings(
+                [0.5], stopping_boundaries.hoeffding_boundaries(1, delta=0.1)
+            ),
+            "answers",
+        ),
+        (
+            lambda: stopping_boundaries.find_boundary_crossings(
+                [1, 1], stopping_boundaries.hoeffding_boundaries(1, delta=0.1)
+            ),
+            "answers",
+        ),
+        (
+            lambda: stopping_boundaries.find_boundary_crossings(
+                [1], stopping_boundaries.hoeffding_boundaries(1, delta=0.1), reading="last"
             ),
             "reading",
         ),
-        (lambda: sequential.hoeffding_boundaries(0, delta=0.1), "n_max"),
-        (lambda: sequential.hoeffding_boundaries(9, delta=0.1, sides="b"), "sides"),
-        (lambda: sequential.beta_binomial_boundaries(0), "n_max"),
-        (lambda: sequential.beta_binomial_log_e_values(3, 2), "successes"),
-        (lambda: sequential.beta_binomial_log_e_values(1, 2, null=1.5), "null"),
-        (lambda: sequential.beta_binomial_log_e_values(1, 2, concentration=0), "concentration"),
+        (lambda: stopping_boundaries.hoeffding_boundaries(0, delta=0.1), "n_max"),
+        (lambda: stopping_boundaries.hoeffding_boundaries(9, delta=0.1, sides="b"), "sides"),
+        (lambda: stopping_boundaries.beta_binomial_boundaries(0), "n_max"),
+        (lambda: stopping_boundaries.beta_binomial_log_e_values(3, 2), "successes"),
+        (lambda: stopping_boundaries.beta_binomial_log_e_values(1, 2, null=1.5), "null"),
+        (lambda: stopping_boundaries.beta_binomial_log_e_values(1, 2, concentration=0), "concentration"),
     ):
         with pytest.raises(ValueError, match=word):
             call()

@@ -7,7 +7,6 @@ import pytest
 from numpy.testing import assert_allclose
 
 from analysis.stats import unpaired
-from analysis.stats.unpaired import _samples
 from tests.analysis.stats.draws import rng as generator
 
 
@@ -83,10 +82,10 @@ def test_degrees_of_freedom_are_those_of_the_matrix_and_of_two_samples():
         np.outer(share, share) / size for share, size in zip(shares.T, sizes, strict=True)
     )
     wanted = np.trace(matrix) ** 2 / np.trace(matrix @ matrix)
-    assert_allclose(_samples._bell_mccaffrey(counts), wanted, rtol=1e-9)
+    assert_allclose(unpaired._bell_mccaffrey(counts), wanted, rtol=1e-9)
     # Five annotators of x and fifty of y: hardly more than x alone has, as Welch's test has it.
     few = np.array([[3.0, 0.0]] * 5 + [[0.0, 3.0]] * 50)
-    assert 4 < _samples._bell_mccaffrey(few) < 5.1
+    assert 4 < unpaired._bell_mccaffrey(few) < 5.1
 
 
 def test_a_prompt_that_carries_both_systems_pairs_them():

@@ -12,7 +12,7 @@ import pytest
 from django.core.management import call_command
 from django.urls import reverse
 
-from analysis.data.flat_rows.selection import assignment_pseudonym
+from analysis.data.flat_rows import assignment_pseudonym
 from annotators.models import (
     Assignment,
     PanelSubmission,

@@ -1,0 +1,432 @@
+"""Tables and figures of best-worst answers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from analysis.data.context import AnalysisContext
+from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups, second_sample_noun, table_population
+from studies.protocols.best_worst import BEST, STRENGTH, WORST
+
+from . import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis, register
+from .blocks import Block, ConclusionPhrases, build_planned_conclusions
+from .blocks.cells import (
+    claims_note,
+    comparison_label,
+    comparison_x_y_and_criterion_phrase,
+    contrast_of,
+    interval_bounds,
+    pvalue_cell,
+    reported_pvalue,
+    role_label,
+    verdict_text,
+)
+from .blocks.comparisons import Comparison, planned_comparisons, read_contrasts, unplanned_comparison
+from .blocks.layouts import Figure, Table, build_figure, build_table, figure_row
+from .blocks.subjects import in_parentheses, words_of_section
+
+if TYPE_CHECKING:
+    import numpy as np
+    from pandas import DataFrame
+
+    from analysis.stats.best_worst import BestWorstLogit, MaxDiffScores
+    from analysis.stats.ranks import RankSets
+    from analysis.stats.results import Estimate
+
+
+def _descending_order(estimate: "Estimate") -> tuple[bool, float, str]:
+    """Return the sort key that puts the largest estimate first and undefined ones last."""
+    return estimate.estimate is None, -(estimate.estimate or 0), estimate.settings["system"]
+
+
+def pairs_table(estimates: Sequence["Estimate"]) -> Table:
+    rows = [
+        {
+            "pair": comparison_label(estimate),
+            "role": role_label(contrast_of(estimate)),
+            "difference": estimate.estimate,
+            "interval": interval_bounds(estimate),
+            "p": pvalue_cell(estimate),
+            "verdict": verdict_text(estimate),
+            "n": estimate.n,
+            "answers": estimate.n_rows,
+            "reason": estimate.reason,
+        }
+        for estimate in estimates
+    ]
+    return build_table(
+        "best_worst_pairs",
+        "Which was picked as better",
+        "pair|Pair|text; role|Role|text; difference|Difference, log-odds|number; interval|95% CI|wide_interval; p|adj. p|p; "
+        "verdict|Verdict|text; n|n annotators|integer; answers|Answers|integer; reason|Undefined because|text",
+        rows,
+        "first",
+        "Above 0, the first system is chosen over the second. p tests 0 with annotators as clusters. It is adjusted within each planned "
+        "family and within all unplanned pairs." + claims_note(estimates),
+    )
+
+
+def pairs_figure(estimates: Sequence["Estimate"]) -> Figure:
+    rows = [figure_row(estimate, comparison_label(estimate), "log-odds") for estimate in estimates]
+    return build_figure(
+        "best_worst_pairs",
+        "Difference of strengths of x and y",
+        rows,
+        description="Above 0, the first system of a pair is picked as better.",
+        axis="log-odds",
+        reference=0.0,
+    )
+
+
+def systems_table(strengths: Sequence["Estimate"], joint_test: "Estimate", rank_sets: "RankSets", title: str) -> Table:
+    """Return the table of systems, strongest first, with their sets of ranks."""
+    bounds = dict(zip(rank_sets.systems, zip(rank_sets.low or (), rank_sets.high or (), strict=True), strict=False))
+    rows = []
+    for estimate in sorted(strengths, key=_descending_order):
+        high, low = bounds.get(estimate.settings["system"], (None, None))
+        rows.append(
+            {
+                "system": estimate.settings["system"],
+                "strength": estimate.estimate,
+                "interval": interval_bounds(estimate),
+                "highest": high,
+                "lowest": low,
+                "n": estimate.n,
+                "answers": estimate.n_rows,
+                "reason": "; ".join(filter(None, [estimate.reason, rank_sets.reason])),
+            }
+        )
+    joint = reported_pvalue(joint_test)
+    joint_text = (
+        f"The joint test that all are equal: p = {joint:.3f}."
+        if joint is not None
+        else f"No joint test: {joint_test.reason}."
+    )
+    return build_table(
+        "best_worst_systems",
+        f"Systems by strength{in_parentheses(title)}",
+        "system|System|text; strength|Strength, log-odds|number; interval|95% CI|wide_interval; highest|May be as high as|integer; "
+        "lowest|May be as low as|integer; n|n annotators|integer; answers|Answers|integer; reason|Note|text",
+        rows,
+        "first",
+        f"Strengths have the sum 0. The sets of ranks hold jointly at the stated level. {joint_text}",
+        rank_sets.warnings,
+    )
+
+
+def systems_figure(strengths: Sequence["Estimate"], title: str) -> Figure:
+    return build_figure(
+        "best_worst_systems",
+        f"Strength of each system{in_parentheses(title)}",
+        [figure_row(estimate, estimate.settings["system"], "strength") for estimate in strengths],
+        description="Above 0, a system is chosen more often than the mean of all.",
+        axis="strength, log-odds",
+        reference=0.0,
+    )
+
+
+def counts_table(scores: Sequence["Estimate"], counts: "MaxDiffScores", title: str) -> Table:
+    rows = [
+        {
+            "system": estimate.settings["system"],
+            "shown": estimate.detail["n_shown"],
+            "best": estimate.detail["n_best"],
+            "worst": estimate.detail["n_worst"],
+            "score": estimate.estimate,
+            "interval": interval_bounds(estimate),
+            "n": estimate.n,
+            "reason": estimate.reason,
+        }
+        for estimate in sorted(scores, key=_descending_order)
+    ]
+    return build_table(
+        "best_worst_counts",
+        f"How often each system was the best and the worst{in_parentheses(title)}",
+        "system|System|text; shown|Shown|integer; best|Best|integer; worst|Worst|integer; score|Score|number; interval|95% CI|wide_interval; "
+        "n|n annotators|integer; reason|Undefined because|text",
+        rows,
+        "first",
+        f"The score is (best − worst) / shown, from −1 to 1; {counts.n_rows} answers of {counts.n_clusters} annotators.",
+    )
+
+
+def counts_figure(scores: Sequence["Estimate"], title: str) -> Figure:
+    return build_figure(
+        "best_worst_counts",
+        f"MaxDiff score of each system{in_parentheses(title)}",
+        [figure_row(estimate, estimate.settings["system"], "score") for estimate in scores],
+        description="(Best − worst) / shown.",
+        axis="score",
+        reference=0.0,
+        limits=[-1, 1],
+    )
+
+
+# Analyse best-worst answers: how often each system was the best and the worst, and its strength on one scale.
+#
+# A row is one choice. The two choices of an annotator about one item form an answer. The planned labels give the
+# outputs of each item. The unit is always the annotator; prompts are second clusters.
+
+
+@dataclass(frozen=True, slots=True)
+class BestWorstAnswers:
+    """The complete answers of one section. ``rows`` has one row per answer; ``sets`` holds the indices of the systems shown."""
+
+    section: Any
+    criterion: str
+    systems: tuple[str, ...]
+    rows: "DataFrame"
+
+    @property
+    def title(self) -> str:
+        return words_of_section(self.section).subject(self.criterion).note
+
+    def kept(self, column: str) -> "DataFrame":
+        return self.rows[self.rows[column].astype(bool)]
+
+    def as_arrays(self, rows: "DataFrame") -> tuple["np.ndarray", ...]:
+        """Return sets (padded with -1), best, worst, annotators and prompts as arrays for the statistics."""
+        import numpy as np
+
+        width = max((len(systems) for systems in rows["sets"]), default=0)
+        sets = np.full((len(rows), width), -1)
+        for row_number, systems in enumerate(rows["sets"]):
+            sets[row_number, : len(systems)] = systems
+        best, worst = (rows[name].to_numpy(int) for name in (BEST, WORST))
+        return sets, best, worst, rows["annotator"].to_numpy(object), rows[SECOND_SAMPLE].to_numpy(object)
+
+
+@register
+class BestWorstAnalysis(ProtocolAnalysis):
+    slug = "best_worst"
+    needs_planned_labels = True
+
+    def planned_claims(self, sections: Sequence[Any]) -> dict[str, list[Comparison]]:
+        return {"best_worst.strength": [compared for section in sections for compared in _planned_comparisons(section)]}
+
+    def analyse(self, context: AnalysisContext) -> ComparingAnalysis:
+        """Return blocks for all best-worst sections of a study. Families of tests span all sections."""
+        if context.claims is None:
+            return []
+        items = context.claims.items
+        systems_by_item = {f"s{position}.{number}": names.split("\x1f") for position, number, names in items}
+        all_answers = [_read_answers(context.rows, section, systems_by_item) for section in context.sections]
+        all_answers = [answers for answers in all_answers if len(answers.rows)]
+        differences = [
+            (compared, _strength_difference(answers, _fit_logit(answers, compared.population, context.level), compared))
+            for answers in all_answers
+            for compared in _comparisons(answers)
+        ]
+        estimates = (yield {"best_worst.strength": differences})["best_worst.strength"]
+        blocks = [
+            Block(
+                "best_worst.strength",
+                "Difference of strengths",
+                "recommended",
+                estimates=estimates,
+                conclusions=build_planned_conclusions(estimates, _phrases),
+                tables=[pairs_table(estimates)],
+                figures=[pairs_figure(estimates)],
+                note="Log-odds that x is chosen over y: a sequential best-worst logit of all answers. Annotators are clusters and, if there are five or more, prompts.",
+            ),
+        ]
+        for answers in all_answers:
+            blocks += _section_blocks(answers, context)
+        return [block for block in blocks if block.estimates]
+
+    def headline_answers(self, context: AnalysisContext) -> list[HeadlineAnswers]:
+        """Return what each answer says about each pair. The headline is a difference of strengths, so it is not their mean."""
+        items = () if context.claims is None else context.claims.items
+        systems_by_item = {f"s{position}.{number}": names.split("\x1f") for position, number, names in items}
+        all_answers = [_read_answers(context.rows, section, systems_by_item) for section in context.sections]
+        return [
+            HeadlineAnswers.from_rows(compared, _pair_scores(answers, compared), "score")
+            for answers in all_answers
+            for compared in _comparisons(answers)
+        ]
+
+
+def _pair_scores(answers: BestWorstAnswers, comparison: Comparison) -> "DataFrame":
+    """Return the answers about outputs of x and y, with the score of x: 1 above y, 0 below, .5 if neither is the best or the worst.
+
+    Left out, such pairs would make annotators look surer than they are; simulations in the documentation of plans compare both.
+    """
+    import numpy as np
+
+    rows = answers.kept("is_kept")
+    if not {comparison.x, comparison.y} <= set(answers.systems):
+        return rows.iloc[:0].assign(score=0.5)
+    x, y = answers.systems.index(comparison.x), answers.systems.index(comparison.y)
+    shown = rows[[{x, y} <= set(systems) for systems in rows["sets"]]]
+    is_above = (shown[BEST] == x) | (shown[WORST] == y)
+    is_below = (shown[BEST] == y) | (shown[WORST] == x)
+    return shown.assign(score=np.select([is_above, is_below], [1.0, 0.0], 0.5))
+
+
+def _read_answers(frame: "DataFrame", section: Any, systems_by_item: Mapping[str, Sequence[str]]) -> BestWorstAnswers:
+    """Return the complete answers: two different outputs, both shown in the item."""
+    rows = frame[
+        (frame["section"] == section.position) & frame["chosen_system"].notna() & frame["question"].isin((BEST, WORST))
+    ]
+    if rows.empty:
+        return BestWorstAnswers(section, _criterion(section), (), rows)
+    keys = ["annotator", "assignment", "item", "prompt", SECOND_SAMPLE, "is_kept", "is_kept_paper"]
+    wide = rows.pivot_table(index=keys, columns="question", values="chosen_system", aggfunc="first", dropna=True)
+    wide = wide.reindex(columns=[BEST, WORST]).dropna().reset_index()
+    sets = [sorted(systems_by_item.get(item, ())) for item in wide["item"]]
+    choices = zip(wide[BEST], wide[WORST], sets, strict=True)
+    is_complete = [best != worst and {best, worst} <= set(names) for best, worst, names in choices]
+    wide, sets = wide[is_complete], [names for names, is_valid in zip(sets, is_complete, strict=True) if is_valid]
+    systems = tuple(sorted({name for names in sets for name in names}))
+    numbers = {name: number for number, name in enumerate(systems)}
+    wide = wide.assign(
+        sets=[tuple(numbers[name] for name in names) for names in sets],
+        **{name: wide[name].map(numbers) for name in (BEST, WORST)},
+    )
+    return BestWorstAnswers(section, _criterion(section), systems, wide)
+
+
+def _criterion(section: Any) -> str:
+    return "".join(question.criterion for question in section.questions.all() if question.key == BEST)
+
+
+def _planned_comparisons(section: Any) -> list[Comparison]:
+    contrasts = read_contrasts(section)
+    return planned_comparisons(contrasts, section, _criterion(section), "", STRENGTH)
+
+
+def _comparisons(answers: BestWorstAnswers) -> tuple[Comparison, ...]:
+    """Return the planned comparisons, then all other pairs of systems that were shown."""
+    planned = _planned_comparisons(answers.section)
+    planned_pairs = {frozenset((comparison.x, comparison.y)) for comparison in planned}
+    others = [
+        unplanned_comparison(answers.section, x, y, answers.criterion)
+        for x, y in combinations(answers.systems, 2)
+        if frozenset((x, y)) not in planned_pairs
+    ]
+    return (*planned, *others)
+
+
+def _fit_logit(answers: BestWorstAnswers, population: str, level: float) -> "BestWorstLogit":
+    """Return the fit for a declared population: prompts are clusters, unless it is people for exactly these prompts."""
+    from analysis.stats.best_worst import best_worst_logit
+
+    sets, best, worst, people, prompts = answers.as_arrays(answers.kept("is_kept"))
+    return best_worst_logit(
+        sets,
+        best,
+        worst,
+        people,
+        None if population == "people" else prompts,
+        n_systems=len(answers.systems),
+        level=level,
+    )
+
+
+def _strength_difference(answers: BestWorstAnswers, fit: "BestWorstLogit", comparison: Comparison) -> "Estimate":
+    from analysis.stats.results import Estimate
+
+    estimand = f"log-odds that {comparison.x} is chosen over {comparison.y}"
+    if not {comparison.x, comparison.y} <= set(answers.systems):
+        estimate = Estimate(
+            analysis="best_worst.strength",
+            estimand=estimand,
+            unit="annotator",
+            n=0,
+            status="no_data",
+            reason="one of the two was never shown",
+        )
+    else:
+        estimate = fit.difference(answers.systems.index(comparison.x), answers.systems.index(comparison.y))
+        estimate = about_groups(estimate, answers.kept("is_kept"), comparison.population)
+    named = comparison.tag_estimate(replace(estimate, estimand=estimand), STRENGTH, null=0.0)
+    return replace(named, sensitivity=(*named.sensitivity, *comparison.equivalence_tests(named, null=0.0)))
+
+
+def _phrases(estimate: "Estimate") -> ConclusionPhrases:
+    x, y, about = comparison_x_y_and_criterion_phrase(estimate)
+    return ConclusionPhrases(
+        above_claim=f"{x} was picked as better than {y}{about}.",
+        below_claim=f"{x} was picked as worse than {y}{about}.",
+        same=f"{x} and {y} were picked alike{about}",
+        open=f"It remains open whether {x} or {y} was picked as better{about}.",
+        before=f"The strength of {x} minus that of {y}, in log-odds, is",
+        symbol=f"b({x}) − b({y})",
+    )
+
+
+def _section_blocks(answers: BestWorstAnswers, context: AnalysisContext) -> list[Block]:
+    """Return the blocks about single systems: strengths with sets of ranks, the papers' counts, and the first letter."""
+    from analysis.stats.best_worst import maxdiff_score_rows, maxdiff_scores
+    from analysis.stats.clusters import without_interval_if_too_few
+    from analysis.stats.ranks import rank_confidence_sets_from_rows
+
+    kept = answers.kept("is_kept")
+    population = table_population(_comparisons(answers), kept)
+    fit = _fit_logit(answers, population, context.level)
+    level, where = context.level, {"section": answers.section.position, "criterion": answers.criterion}
+    strengths = _named_by_system(fit.strengths, answers.systems, "log-odds of {} against the mean of all", where)
+    together = replace(
+        fit.omnibus, estimand="whether the strengths differ at all", settings={**fit.omnibus.settings, **where}
+    )
+    if population != "people":
+        n_prompts = kept[SECOND_SAMPLE].nunique()
+        noun = second_sample_noun(kept)
+        *strengths, together = (without_interval_if_too_few(one, n_prompts, noun) for one in (*strengths, together))
+    arrays = answers.as_arrays(kept)
+    answer_indices, systems, values = maxdiff_score_rows(*arrays[:3], n_systems=len(answers.systems))
+    names = [answers.systems[number] for number in systems]
+    ranks = rank_confidence_sets_from_rows(
+        values,
+        arrays[3][answer_indices],
+        names,
+        arrays[4][answer_indices],
+        population=population,
+        level=level,
+    )
+    arrays = answers.as_arrays(answers.kept("is_kept_paper"))
+    counts = maxdiff_scores(*arrays, n_systems=len(answers.systems), level=level)
+    scores = _named_by_system(counts.scores, answers.systems, "(best − worst) / shown of {}", where)
+    return [
+        Block(
+            "best_worst.strengths",
+            f"Strength of each system{in_parentheses(answers.title)}",
+            "recommended",
+            estimates=(*strengths, together),
+            tables=[systems_table(strengths, together, ranks, answers.title)],
+            figures=[systems_figure(strengths, answers.title)],
+            other_results={
+                "systems": list(answers.systems),
+                "status": fit.status,
+                "reason": fit.reason,
+                "ranks": ranks.as_dict(),
+                "probabilities": fit.probabilities.tolist(),
+            },
+            note="Log-odds with sum 0. The strength of a system does not depend on the systems shown with it.",
+        ),
+        Block(
+            "best_worst.counts",
+            f"How often each system was the best and the worst{in_parentheses(answers.title)}",
+            "paper",
+            estimates=tuple(scores),
+            tables=[counts_table(scores, counts, answers.title)],
+            figures=[counts_figure(scores, answers.title)],
+            note="MaxDiff counts: (best − worst) / shown, after all primary rules. They depend on which other systems were shown.",
+        ),
+    ]
+
+
+def _named_by_system(
+    estimates: Sequence["Estimate"], systems: Sequence[str], estimand: str, where: Mapping[str, Any]
+) -> list["Estimate"]:
+    """Return the estimates of the systems with their names. ``estimand`` has a place for the name."""
+    return [
+        replace(
+            estimate,
+            estimand=estimand.format(system),
+            settings={**estimate.settings, "system": system, **where},
+            detail={**estimate.detail, "system": system},
+        )
+        for system, estimate in zip(systems, estimates, strict=True)
+    ]

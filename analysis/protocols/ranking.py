@@ -1,0 +1,571 @@
+"""The strengths of ranked systems by Davidson's model."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, cast
+
+from analysis.data.context import AnalysisContext
+from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
+from analysis.protocols.blocks.cells import (
+    comparison_label,
+    comparison_x_y_and_criterion_phrase,
+    comparisons_note,
+    contrast_of,
+    interval_bounds,
+    pvalue_cell,
+    role_label,
+    verdict_text,
+)
+from analysis.protocols.blocks.comparisons import (
+    Comparison,
+    PlantedReferences,
+    planned_comparisons,
+    planted_references_of,
+    read_contrasts,
+    unplanned_comparison,
+    unplanned_pairs,
+)
+from analysis.protocols.blocks.layouts import Figure, Table, build_figure, build_table, figure_row
+from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups, second_sample_noun, table_population
+from analysis.protocols.blocks.subjects import in_parentheses, words_of_section
+from studies.protocols.base.scales import parse_scale
+from studies.protocols.ranking import SHARE
+
+from . import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis, register
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+    from analysis.stats.results import Estimate
+
+
+def davidson_strengths(
+    rankings: "QuestionRankings", population: str, level: float
+) -> tuple[tuple["Estimate", ...], dict[str, Any]]:
+    """Fit Davidson's model to the pairs of all rankings."""
+    import numpy as np
+
+    from analysis.stats.clusters import without_interval_if_too_few
+    from analysis.stats.davidson import fit_davidson
+
+    systems = list(rankings.wide.columns)
+    annotators, prompts = (
+        rankings.wide.index.get_level_values(name).to_numpy(object) for name in ("annotator", SECOND_SAMPLE)
+    )
+    table = rankings.wide.to_numpy(float)
+    first, second, outcomes, people, ranked_prompts = [], [], [], [], []
+    for x, y in combinations(range(len(systems)), 2):
+        is_compared = ~np.isnan(table[:, x] - table[:, y])
+        first.append(np.full(int(is_compared.sum()), x))
+        second.append(np.full(int(is_compared.sum()), y))
+        outcomes.append((np.sign(table[is_compared, y] - table[is_compared, x]) + 1) / 2)
+        people.append(annotators[is_compared])
+        ranked_prompts.append(prompts[is_compared])
+    if not outcomes or not sum(map(len, outcomes)):
+        return (), {"systems": systems, "status": "no_data", "reason": "no two systems were ranked together"}
+    fit = fit_davidson(
+        np.concatenate(first),
+        np.concatenate(second),
+        np.concatenate(outcomes),
+        np.concatenate(people),
+        None if population == "people" else np.concatenate(ranked_prompts),
+        n_systems=len(systems),
+        level=level,
+        analysis="ranking.davidson",
+    )
+    n_prompts, noun = len(set(prompts)), second_sample_noun(rankings.rows)
+    named = zip((*systems, ""), (*fit.strengths, fit.tie), strict=True)
+    strengths = [
+        replace(
+            strength if population == "people" else without_interval_if_too_few(strength, n_prompts, noun),
+            estimand=f"log-odds of {system} against the mean of all" if system else strength.estimand,
+            detail={**strength.detail, "system": system},
+        )
+        for system, strength in named
+    ]
+    return tuple(strengths), {
+        "systems": systems,
+        "status": fit.status,
+        "reason": fit.reason,
+        "probabilities": fit.probabilities.tolist(),
+        "tie_probabilities": fit.tie_probabilities.tolist(),
+    }
+
+
+# Tables and figures of rankings. This module only arranges values.
+
+
+def pairs_table(estimates: Sequence["Estimate"]) -> Table:
+    """Return the table of all pairs of systems: which was ranked higher, and how often."""
+    rows = []
+    for estimate in estimates:
+        contrast, detail = contrast_of(estimate), estimate.detail
+        rows.append(
+            {
+                "pair": comparison_label(estimate),
+                "role": role_label(contrast),
+                "share": estimate.estimate,
+                "interval": interval_bounds(estimate),
+                "p": pvalue_cell(estimate),
+                "verdict": verdict_text(estimate),
+                "above": detail["n_above"],
+                "ties": detail["n_ties"],
+                "below": detail["n_below"],
+                "n": estimate.n,
+                "reason": estimate.reason,
+            }
+        )
+    return build_table(
+        "ranking_pairs",
+        "Which was ranked higher",
+        "pair|Pair|text; role|Role|text; share|Share above|percent; interval|95% CI|interval; p|adj. p|p; verdict|Verdict|text; "
+        "above|Above|integer; ties|Same place|integer; below|Below|integer; n|n annotators|integer; reason|Undefined because|text",
+        rows,
+        "first",
+        "Shares of the rankings that hold both systems; the same place counts half. p tests 50 %. It is adjusted within each "
+        "planned family and within all unplanned pairs." + comparisons_note(estimates),
+    )
+
+
+def shares_figure(estimates: Sequence["Estimate"]) -> Figure:
+    rows = [figure_row(estimate, comparison_label(estimate), "share of rankings") for estimate in estimates]
+    return build_figure(
+        "ranking_pairs",
+        "Share of rankings with x above y",
+        rows,
+        description="Above 50 %, the first system of a pair ranks higher; the same place counts half.",
+        axis="P(x above y)",
+        reference=0.5,
+        limits=[0, 1],
+    )
+
+
+def systems_table(means: Sequence[Any], rank_sets: Any, strengths: Sequence[Any], title: str) -> Table:
+    """Return the table of systems, best first: mean rank, set of ranks and strength."""
+    bounds = dict(zip(rank_sets.systems, zip(rank_sets.low or (), rank_sets.high or (), strict=True), strict=False))
+    by_system = {strength.detail.get("system"): strength for strength in strengths}
+    rows = []
+    for estimate in sorted(
+        means, key=lambda estimate: (estimate.estimate is None, estimate.estimate, estimate.settings["system"])
+    ):
+        system = estimate.settings["system"]
+        strength = by_system.get(system)
+        low, high = bounds.get(system, (None, None))
+        rows.append(
+            {
+                "system": system,
+                "mean": estimate.estimate,
+                "interval": interval_bounds(estimate),
+                "highest": low,
+                "lowest": high,
+                "strength": strength.estimate if strength else None,
+                "strength_interval": interval_bounds(strength) if strength else None,
+                "n": estimate.n,
+                "rankings": estimate.n_rows,
+                "reason": "; ".join(
+                    filter(None, [estimate.reason, rank_sets.reason, strength.reason if strength else ""])
+                ),
+            }
+        )
+    return build_table(
+        "ranking_systems",
+        f"Systems by mean rank{in_parentheses(title)}",
+        "system|System|text; mean|Mean rank|number; interval|95% CI|wide_interval; highest|May be as high as|integer; "
+        "lowest|May be as low as|integer; strength|Strength, log-odds|number; strength_interval|95% CI, strength|wide_interval; "
+        "n|n annotators|integer; rankings|Rankings|integer; reason|Note|text",
+        rows,
+        "first",
+        "Rank 1 is the best. The sets of ranks hold jointly at the stated level. Strengths are from Davidson's model and have the sum 0.",
+        rank_sets.warnings,
+    )
+
+
+def mean_ranks_figure(estimates: Sequence["Estimate"], title: str) -> Figure:
+    rows = [figure_row(estimate, estimate.settings["system"], "mean rank") for estimate in estimates]
+    return build_figure(
+        "ranking_means",
+        f"Mean rank of each system{in_parentheses(title)}",
+        rows,
+        description="1 is the best rank.",
+        axis="mean rank, 1 the best",
+    )
+
+
+def rank_agreement_table(estimates: Sequence["Estimate"], title: str) -> Table:
+    rows = [
+        {
+            "what": estimate.estimand,
+            "estimate": estimate.estimate,
+            "interval": interval_bounds(estimate),
+            "p": pvalue_cell(estimate),
+            "n": estimate.n,
+            "unit": estimate.unit,
+            "reason": estimate.reason,
+        }
+        for estimate in estimates
+    ]
+    return build_table(
+        "ranking_checks",
+        f"Agreement of the rankings{in_parentheses(title)}",
+        "what|What|text; estimate|Estimate|number; interval|95% CI|wide_interval; p|p|p; n|n|integer; unit|Unit|text; "
+        "reason|Undefined because|text",
+        rows,
+        "sure",
+        "Kendall's W uses one ranking per annotator; its p is Friedman's. Without any agreement W is 1 / n on average, not 0. "
+        "The interval of alpha resamples whole prompts, not people, so it applies only to these annotators.",
+    )
+
+
+def share_below_planted_references_table(estimates: Sequence["Estimate"], title: str) -> Table:
+    rows = [
+        {
+            "system": estimate.settings["system"],
+            "reference": estimate.settings["reference"],
+            "share": estimate.estimate,
+            "interval": interval_bounds(estimate),
+            "n": estimate.n,
+            "rankings": estimate.n_rows,
+            "reason": estimate.reason,
+        }
+        for estimate in estimates
+    ]
+    return build_table(
+        "ranking_references",
+        f"Ranks of the planted references{in_parentheses(title)}",
+        "system|System|text; reference|Planted as|text; share|Share of systems below it|percent; interval|95% CI|interval; "
+        "n|n annotators|integer; rankings|Rankings|integer; reason|Undefined because|text",
+        rows,
+        "sure",
+        "Planted references are not systems under evaluation. Ranks, strengths and agreement use only the other systems.",
+    )
+
+
+# Analyse rankings: how often each system is above another, its mean rank and strength, and agreement.
+#
+# A row is the mid-rank of one output among those of its prompt. A ranking is an annotator's ranks of one item. Pairs
+# of one ranking are dependent, and so are the rankings of one annotator. The unit is therefore always the annotator.
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionRankings:
+    """The rankings of one question.
+
+    ``wide_with_references``, ``wide`` and ``paper_wide`` have one row per annotator and item (with its prompt), and one
+    column per system. NaN means that the system was not shown. Only ``wide_with_references`` contains planted references. In the
+    other frames the ranks are among the other systems.
+    """
+
+    section: Any
+    question: Any
+    comparisons: tuple[Comparison, ...]
+    references: PlantedReferences
+    rows: "DataFrame"
+    wide_with_references: "DataFrame"
+    wide: "DataFrame"
+    paper_wide: "DataFrame"
+
+    @property
+    def key(self) -> str:
+        """The name of the question that seeds its random draws."""
+        return f"section {self.section.position}, {self.question.criterion or self.question.key}"
+
+    @property
+    def title(self) -> str:
+        return words_of_section(self.section).subject(self.question.criterion, self.question.key).note
+
+
+@register
+class RankingAnalysis(ProtocolAnalysis):
+    slug = "ranking"
+    headline_block = "ranking.share"
+
+    def planned_claims(self, sections: Sequence[Any]) -> dict[str, list[Comparison]]:
+        return {
+            "ranking.share": [
+                compared
+                for section in sections
+                for contrasts in [read_contrasts(section)]
+                for question in section.questions.all()
+                for compared in _planned_comparisons(section, question, contrasts)
+            ]
+        }
+
+    def analyse(self, context: AnalysisContext) -> ComparingAnalysis:
+        """Return blocks for all ranking sections of a study. Families of tests span all sections."""
+        all_rankings = [rankings for section in context.sections for rankings in _read_rankings(context.rows, section)]
+        shares = [
+            (compared, _share_estimate(rankings, compared, context))
+            for rankings in all_rankings
+            for compared in rankings.comparisons
+        ]
+        estimates = (yield {"ranking.share": shares})["ranking.share"]
+        blocks = [
+            Block(
+                "ranking.share",
+                "Share of rankings with x above y",
+                "recommended",
+                estimates=estimates,
+                conclusions=build_planned_conclusions(estimates, _phrases),
+                tables=[pairs_table(estimates)],
+                figures=[shares_figure(estimates)],
+                note="In each annotator's ranking of a prompt, x is above y, below y, or in the same place, which counts half. "
+                "Annotators and prompts are clusters.",
+            ),
+        ]
+        for rankings in all_rankings:
+            blocks += _question_blocks(rankings, context)
+        return [block for block in blocks if block.estimates]
+
+    def headline_answers(self, context: AnalysisContext) -> list[HeadlineAnswers]:
+        return [
+            HeadlineAnswers.from_rows(compared, _pair_scores(rankings, compared), "score")
+            for section in context.sections
+            for rankings in _read_rankings(context.rows, section)
+            for compared in rankings.comparisons
+        ]
+
+
+def _read_rankings(frame: "DataFrame", section: Any) -> list[QuestionRankings]:
+    rows = frame[(frame["section"] == section.position) & frame["system"].notna() & frame["value"].notna()]
+    references = planted_references_of(section.study)
+    all_rankings = []
+    contrasts = read_contrasts(section)
+    for question in section.questions.all():
+        try:
+            scale = parse_scale(question.scale)
+        except (ValueError, TypeError, KeyError):
+            continue  # the frame reports it as a problem
+        question_rows = rows[rows["question"] == question.key]
+        # Convert from 0..1 back to the stored ranks, which are whole or half numbers.
+        ranks = (scale.minimum + question_rows["value"] * (scale.maximum - scale.minimum)) * 2
+        question_rows = question_rows.assign(rank=ranks.round() / 2)
+        kept_rows = question_rows[question_rows["is_kept"].astype(bool)]
+        comparisons = _comparisons(section, question, contrasts, set(question_rows["system"]), references)
+        evaluated = _rank_without_references(kept_rows, references)
+        paper = _rank_without_references(question_rows[question_rows["is_kept_paper"].astype(bool)], references)
+        all_rankings.append(
+            QuestionRankings(
+                section,
+                question,
+                comparisons,
+                references,
+                evaluated,
+                _pivot_ranks(kept_rows),
+                _pivot_ranks(evaluated),
+                _pivot_ranks(paper),
+            )
+        )
+    return all_rankings
+
+
+def _rank_without_references(rows: "DataFrame", references: PlantedReferences) -> "DataFrame":
+    """Return the systems under evaluation with ranks among themselves, so that planted ends do not change their ranks."""
+    if not references.names:
+        return rows
+    evaluated = rows[~rows["system"].isin(references.names)]
+    return evaluated.assign(rank=evaluated.groupby(["assignment", "item"])["rank"].rank())
+
+
+def _planned_comparisons(section: Any, question: Any, contrasts: Sequence[Any]) -> list[Comparison]:
+    return planned_comparisons(contrasts, section, question.criterion, question.key, SHARE)
+
+
+def _comparisons(
+    section: Any, question: Any, contrasts: Sequence[Any], systems: Iterable[str], references: PlantedReferences
+) -> tuple[Comparison, ...]:
+    """Return the planned comparisons, then all other ranked pairs of systems under evaluation."""
+    planned = _planned_comparisons(section, question, contrasts)
+    others = [
+        unplanned_comparison(section, x, y, question.criterion, question.key)
+        for x, y in unplanned_pairs(systems, planned, references)
+    ]
+    return tuple({comparison.key: comparison for comparison in [*planned, *others]}.values())
+
+
+def _pivot_ranks(rows: "DataFrame") -> "DataFrame":
+    return rows.pivot_table(
+        index=["annotator", "item", "prompt", SECOND_SAMPLE], columns="system", values="rank", aggfunc="mean", sort=True
+    )
+
+
+def _pair_scores(rankings: QuestionRankings, comparison: Comparison) -> "DataFrame":
+    """Return one row per ranking that holds both systems: annotator, item, prompt, and 1, 1/2 or 0 for x above y."""
+    import numpy as np
+
+    table = rankings.wide_with_references.reindex(columns=[comparison.x, comparison.y]).dropna()
+    difference = table[comparison.y] - table[comparison.x]
+    score = cast("Series[float]", (np.sign(difference) + 1) / 2)  # NumPy's stubs promise an array
+    return score.rename("score").reset_index()
+
+
+def _share_estimate(rankings: QuestionRankings, comparison: Comparison, context: AnalysisContext) -> "Estimate":
+    from analysis.stats import clusters
+
+    pairs, level = _pair_scores(rankings, comparison), context.level
+    score, annotators = pairs["score"].to_numpy(float), pairs["annotator"].to_numpy(object)
+    estimand = "share of rankings with x above y, ties half"
+    estimate = clusters.annotator_prompt_clustered_mean(
+        score,
+        annotators,
+        pairs[SECOND_SAMPLE].to_numpy(object),
+        population=comparison.population,
+        null=0.5,
+        level=level,
+        bounds=(0.0, 1.0),
+        estimand=estimand,
+        analysis="ranking.share",
+    )
+    estimate = about_groups(estimate, pairs, comparison.population)
+    others = (*estimate.sensitivity, *comparison.equivalence_tests(estimate, null=0.5))
+    counts = {name: int((score == place).sum()) for name, place in (("n_above", 1), ("n_ties", 0.5), ("n_below", 0))}
+    estimate = replace(estimate, sensitivity=others, detail={**estimate.detail, **counts})
+    return comparison.tag_estimate(estimate, SHARE, null=0.5)
+
+
+def _phrases(estimate: "Estimate") -> ConclusionPhrases:
+    x, y, about = comparison_x_y_and_criterion_phrase(estimate)
+    return ConclusionPhrases(
+        above_claim=f"{x} was ranked above {y}{about}.",
+        below_claim=f"{x} was ranked below {y}{about}.",
+        same=f"{x} and {y} were ranked alike{about}",
+        open=f"It remains open whether {x} or {y} is ranked higher{about}.",
+        before=f"The share of rankings with {x} above {y}, ties counting half, is",
+        symbol=f"P({x} above {y})",
+        kind="percent",
+    )
+
+
+def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> list[Block]:
+    """Return the blocks about single systems, agreement and Friedman's test."""
+    from analysis.stats import agreement, clusters, ranks, ratings, reliability
+
+    rows, level = rankings.rows, context.level
+    population = table_population(rankings.comparisons, rows)
+    planted = _reference_estimates(rankings, population, level)
+    if not len(rows):
+        return []
+    where = {"section": rankings.section.position, "question": rankings.question.key}
+    most = max(2.0, float(rankings.wide.shape[1]))
+    means = []
+    for system, system_rows in rows.groupby("system", sort=True):
+        mean = clusters.mean_of_population(
+            system_rows["rank"].to_numpy(float),
+            system_rows["annotator"].to_numpy(object),
+            system_rows[SECOND_SAMPLE].to_numpy(object),
+            population=population,
+            level=level,
+            bounds=(1.0, most),
+            analysis="ranking.mean",
+            estimand="mean rank, 1 the best",
+        )
+        means.append(replace(mean, settings={**mean.settings, "system": system, **where}))
+    sets = ranks.rank_confidence_sets_from_rows(
+        -rows["rank"].to_numpy(float),
+        rows["annotator"].to_numpy(object),
+        rows["system"].to_numpy(object),
+        rows[SECOND_SAMPLE].to_numpy(object),
+        population=population,
+        level=level,
+    )
+    strengths, fit = davidson_strengths(rankings, population, level)
+    checks = []
+    shared = rows[rows.groupby("item")["annotator"].transform("nunique") > 1]
+    if len(shared):
+        outputs = (shared["item"].astype(str) + "\x1f" + shared["system"].astype(str)).to_numpy(object)
+        counts, values = agreement.value_counts_by_unit(outputs, shared["rank"].to_numpy(float))
+        # The ranks of a prompt have a fixed sum, so outputs of a prompt are dependent. Therefore prompts are resampled.
+        prompts = [output.partition("\x1f")[0] for output in sorted(set(outputs))]
+        checks.append(
+            agreement.krippendorff_alpha(
+                counts,
+                values,
+                level_of_measurement="interval",
+                clusters=prompts,
+                cluster_name="prompt",
+                level=level,
+                rng=context.rng("alpha", rankings.key),
+            ).labelled(unit="output")
+        )
+    letters = {label: n for n, label in enumerate(sorted(set(rows["label"]), key=lambda label: (len(label), label)))}
+    checks.append(
+        ratings.rating_change_per_position(
+            rows["rank"].to_numpy(float),
+            rows["label"].map(letters).to_numpy(float),
+            rows["annotator"].to_numpy(object),
+            None if population == "people" else rows[SECOND_SAMPLE].to_numpy(object),
+            systems=rows["system"].to_numpy(object),
+            level=level,
+        ).labelled(analysis="ranking.position_effect", estimand="change of the rank per place on the page")
+    )
+    textbook = reliability.kendall_w(rankings.paper_wide.groupby("annotator").mean().to_numpy(float))
+    return [
+        Block(
+            "ranking.means",
+            f"Mean rank of each system{in_parentheses(rankings.title)}",
+            "recommended",
+            estimates=tuple(means),
+            other_results={"ranks": sets.as_dict()},
+            tables=[systems_table(means, sets, strengths, rankings.title)],
+            figures=[mean_ranks_figure(means, rankings.title)],
+            note="1 is the best. Systems that share a place get the mean of the places that they take.",
+        ),
+        Block(
+            "ranking.strengths",
+            f"Strengths{in_parentheses(rankings.title)}",
+            "recommended",
+            estimates=strengths,
+            other_results=fit,
+            note="Log-odds with sum 0 from all pairs of all rankings, ties part of the model (Davidson's). "
+            "Clusters are the annotators and, if there are five or more, the prompts.",
+        ),
+        Block(
+            "ranking.checks",
+            f"Agreement and place on the page{in_parentheses(rankings.title)}",
+            "recommended",
+            estimates=tuple(checks),
+            tables=[rank_agreement_table([*checks, textbook], rankings.title)],
+            note="Agreement uses outputs that several annotators ranked among the same other outputs.",
+        ),
+        Block(
+            "ranking.friedman",
+            f"Friedman's test and Kendall's W{in_parentheses(rankings.title)}",
+            "paper",
+            estimates=(textbook,),
+            note="One ranking per annotator, from their mean ranks, after all primary rules.",
+        ),
+        Block(
+            "ranking.references",
+            f"Ranks of the planted references{in_parentheses(rankings.title)}",
+            "recommended",
+            estimates=planted,
+            tables=[share_below_planted_references_table(planted, rankings.title)],
+        ),
+    ]
+
+
+def _reference_estimates(rankings: QuestionRankings, population: str, level: float) -> tuple["Estimate", ...]:
+    """Return the share of systems below each planted end: nearly all for a maximal one, nearly none for a minimal one."""
+    import numpy as np
+
+    from analysis.stats import clusters
+
+    systems = [name for name in rankings.wide_with_references.columns if name not in rankings.references.names]
+    estimates = []
+    for name in [name for name in rankings.wide_with_references.columns if name in rankings.references.names]:
+        table = rankings.wide_with_references[rankings.wide_with_references[name].notna()]
+        above = (np.sign(table[systems].sub(table[name], axis=0)) + 1) / 2
+        shares = above.mean(axis=1).dropna()
+        mean = clusters.mean_of_population(
+            shares.to_numpy(float),
+            *(shares.index.get_level_values(label).to_numpy(object) for label in ("annotator", SECOND_SAMPLE)),
+            population=population,
+            level=level,
+            bounds=(0.0, 1.0),
+            analysis="ranking.reference",
+            estimand="share of the other systems in its ranking that it is ranked above, ties half",
+        )
+        estimates.append(
+            replace(mean, settings={**mean.settings, "system": name, "reference": rankings.references.kind_of(name)})
+        )
+    return tuple(estimates)

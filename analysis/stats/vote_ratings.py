@@ -1,0 +1,811 @@
+"""Ratings of many systems from millions of votes, by Davidson's model."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from analysis.stats import clusters, ranks
+from analysis.stats.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    label_codes,
+    label_codes_where,
+    matrix,
+    validate_level,
+    validate_within_bounds,
+    vector,
+)
+from analysis.stats.bradley_terry import checked_system_pairs, connected_components, reachability
+from analysis.stats.cluster_variances import cluster_warnings
+from analysis.stats.davidson import fit_win_and_tie_table
+from analysis.stats.ranks import SimultaneousDifferences
+from analysis.stats.results import Estimate, Interval, Record
+
+# Sums over millions of votes: the derivatives of the likelihood, and what each person moves the strengths by.
+
+
+MAX_STEPS = 50
+TOLERANCE = 1e-9
+# Coefficients beyond this mean that the likelihood has no maximum.
+DIVERGED = 30.0
+# Numbers of people and parameters in memory at once.
+CELLS = 4_000_000
+# Of people with more than this share of the information, the move is computed exactly.
+LARGE_SHARE = 0.005
+# With more votes than this, Newton's method starts from a tenth as many.
+MANY_VOTES = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Derivatives:
+    """Of each vote's log-likelihood: by the log-odds and by log nu, and minus the second ones; nu's are None without ties."""
+
+    by_odds: FloatArray
+    by_nu: FloatArray | None
+    odds_odds: FloatArray
+    odds_nu: FloatArray | None
+    nu_nu: FloatArray | None
+
+
+@dataclass(frozen=True, slots=True)
+class Votes:
+    """Checked votes, sorted by person: pairs of systems, outcomes, weights, and covariates of the log-odds (n, p).
+
+    `starts` (G + 1,) are the first rows of the people. The parameters are K strengths, log nu if `with_nu`, p slopes.
+    """
+
+    first: IntArray
+    second: IntArray
+    outcomes: FloatArray
+    weights: FloatArray | None
+    covariates: FloatArray
+    starts: IntArray
+    n_systems: int
+    with_nu: bool
+
+    @property
+    def n_parameters(self) -> int:
+        """Return the number of parameters."""
+        return self.n_systems + int(self.with_nu) + int(self.covariates.shape[1])
+
+    def weighted(self, values: FloatArray) -> FloatArray:
+        """Return values by vote times the weights."""
+        return values if self.weights is None else np.asarray(values * self.weights, dtype=np.float64)
+
+    def derivatives(self, parameters: FloatArray) -> Derivatives:
+        """Return the weighted derivatives at the parameters."""
+        k = self.n_systems
+        log_nu = float(parameters[k]) if self.with_nu else None
+        is_plain = self.covariates.shape[1] == 0
+        # Without covariates all votes about a pair have the same chances, so a table is enough.
+        strengths = parameters[:k]
+        if is_plain:
+            odds = (strengths[:, None] - strengths[None, :]).ravel()
+        else:
+            slopes = parameters[k + self.with_nu :]
+            odds = strengths[self.first] - strengths[self.second] + self.covariates @ slopes
+        tied = None
+        if log_nu is None:
+            won = special.expit(odds)
+            score, curvature = won, won * (1 - won)
+        else:
+            nu = np.exp(log_nu)
+            up = np.exp(np.abs(odds) / -2)
+            total = 1 + up * up + nu * up
+            tied = nu * up / total
+            won = np.where(odds >= 0, 1.0, up * up) / total
+            score = won + tied / 2
+            curvature = won + tied / 4 - score**2
+        cells = self.first * k + self.second if is_plain else None
+
+        def by_vote(values: FloatArray) -> FloatArray:
+            return self.weighted(np.asarray(values if cells is None else values[cells]))
+
+        by_odds = self.weighted(self.outcomes - (score if cells is None else score[cells]))
+        if tied is None:
+            return Derivatives(by_odds, None, by_vote(curvature), None, None)
+        by_nu = self.weighted((self.outcomes == 0.5) - (tied if cells is None else tied[cells]))
+        return Derivatives(
+            by_odds, by_nu, by_vote(curvature), by_vote(tied / 2 - score * tied), by_vote(tied * (1 - tied))
+        )
+
+    def gradient(self, found: Derivatives) -> FloatArray:
+        """Return the sum of the first derivatives over all votes."""
+        rows = slice(0, len(self.outcomes))
+        return np.asarray(self.sums(rows, np.zeros(1, dtype=np.int64), found.by_odds, found.by_nu)[0])
+
+    def sums(self, rows: slice, starts: IntArray, by_odds: FloatArray, by_nu: FloatArray | None) -> FloatArray:
+        """Return the sums over each person's votes of (e_x - e_y, covariates) by_odds, and of by_nu; (people, parameters).
+
+        `starts` are the first rows of the people among `rows`; the derivatives are those of `rows`.
+        """
+        k, n_people = self.n_systems, len(starts)
+        sizes = np.diff(np.append(starts, len(by_odds)))
+        places = np.repeat(np.arange(n_people) * k, sizes)
+        table = np.zeros((n_people, self.n_parameters))
+        gained = np.bincount(places + self.first[rows], by_odds, minlength=n_people * k)
+        lost = np.bincount(places + self.second[rows], by_odds, minlength=n_people * k)
+        table[:, :k] = (gained - lost).reshape(n_people, k)
+        if by_nu is not None:
+            table[:, k] = np.add.reduceat(by_nu, starts)
+        for place, column in enumerate(self.covariates[rows].T):
+            table[:, k + self.with_nu + place] = np.add.reduceat(by_odds * column, starts)
+        return table
+
+    def information(self, found: Derivatives, rows: slice | None = None) -> FloatArray:
+        """Return minus the sum of the second derivatives over all votes, or over some rows; (parameters, parameters)."""
+        rows = slice(0, len(self.outcomes)) if rows is None else rows
+        k, n = self.n_systems, self.n_parameters
+        x, y, z = self.first[rows], self.second[rows], self.covariates[rows]
+        information = np.zeros((n, n))
+        table = np.bincount(x * k + y, found.odds_odds[rows], minlength=k * k).reshape(k, k)
+        table = table + table.T
+        information[:k, :k] = np.diag(table.sum(axis=1)) - table
+
+        def by_system(values: FloatArray) -> FloatArray:
+            return np.asarray(np.bincount(x, values, minlength=k) - np.bincount(y, values, minlength=k))
+
+        if found.odds_nu is not None and found.nu_nu is not None:
+            information[:k, k] = information[k, :k] = by_system(found.odds_nu[rows])
+            information[k, k] = found.nu_nu[rows].sum()
+        first = k + self.with_nu
+        for place in range(z.shape[1]):
+            column = first + place
+            weighted = found.odds_odds[rows] * z[:, place]
+            information[:k, column] = information[column, :k] = by_system(weighted)
+            information[column, first:] = weighted @ z
+            if found.odds_nu is not None:
+                information[k, column] = information[column, k] = found.odds_nu[rows] @ z[:, place]
+        return information
+
+    def fitted(self, start: FloatArray) -> tuple[FloatArray, Derivatives, FloatArray] | None:
+        """Run Newton's method from `start`; return parameters, derivatives and information, None without a maximum."""
+        parameters = start
+        if self.covariates.shape[1] and len(self.outcomes) > MANY_VOTES:
+            # A sample is enough for the first steps.
+            near = self.sampled(len(self.outcomes) // (MANY_VOTES // 10)).fitted(start)
+            parameters = start if near is None else near[0]
+        for _ in range(MAX_STEPS):
+            found = self.derivatives(parameters)
+            information = self.information(found)
+            step = np.linalg.solve(information + self._fixed(information), self.gradient(found))
+            largest = float(np.max(np.abs(step)))
+            if not np.isfinite(largest) or np.max(np.abs(parameters + step)) > DIVERGED:
+                return None
+            if largest < TOLERANCE:
+                return parameters, found, information
+            # A long step can leave the region where Newton's method converges.
+            parameters = parameters + step * min(1.0, 2 / largest)
+        return None
+
+    def sampled(self, every: int) -> "Votes":
+        """Return every nth vote, for a fit without people."""
+        weights = None if self.weights is None else self.weights[::every]
+        rows = self.first[::every], self.second[::every], self.outcomes[::every], weights, self.covariates[::every]
+        return Votes(*rows, self.starts[:0], self.n_systems, self.with_nu)
+
+    def _fixed(self, information: FloatArray) -> FloatArray:
+        """Return the constant that fixes the sum of the strengths, which votes leave open."""
+        k = self.n_systems
+        fixed = np.zeros_like(information)
+        fixed[:k, :k] = max(float(np.trace(information[:k, :k])) / k**2, 1e-12)
+        return fixed
+
+    def person_covariance(
+        self, found: Derivatives, information: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Covariance of the parameters over people (CV3), and the overlap of people's shares of the systems' information.
+
+        Parameters
+        ----------
+        found : Derivatives
+            The derivatives at the maximum.
+        information : ndarray of float, shape (m, m)
+            Minus the second derivatives of all votes.
+
+        Returns
+        -------
+        tuple
+            The covariance (m, m), the overlaps (K, K), and each person's share of all information (G,).
+
+        Notes
+        -----
+        Without person g the parameters move by (I - I_g)^-1 s_g = I^-1 s_g + I^-1 I_g I^-1 s_g + ... The sum is cut after
+        the second term, whose error is of the order of the squared share of a person; for people with large shares the
+        equation is solved.
+        """
+        k, n = self.n_systems, len(self.starts) - 1
+        inverse = np.linalg.inv(information + self._fixed(information))
+        shares = np.add.reduceat(found.odds_odds, self.starts[:-1])
+        shares = shares / shares.sum()
+        products, overlap, totals = np.zeros_like(information), np.zeros((k, k)), np.diag(information)[:k]
+        step = max(1, CELLS // self.n_parameters)
+        for low in range(0, n, step):
+            high = min(n, low + step)
+            rows = slice(int(self.starts[low]), int(self.starts[high]))
+            starts = self.starts[low:high] - self.starts[low]
+            sums = self.sums(rows, starts, found.by_odds[rows], None if found.by_nu is None else found.by_nu[rows])
+            moved = sums + self._curved(rows, starts, found, sums @ inverse)
+            for one in np.flatnonzero(shares[low:high] > LARGE_SHARE).tolist():
+                own = slice(int(self.starts[low + one]), int(self.starts[low + one + 1]))
+                without = information + self._fixed(information) - self.information(found, own)
+                moved[one] = information @ np.linalg.lstsq(without, sums[one], rcond=1e-12)[0]
+            products += moved.T @ moved
+            sizes = np.diff(np.append(starts, rows.stop - rows.start))
+            places = np.repeat(np.arange(high - low) * k, sizes)
+            of_systems = sum(
+                np.bincount(places + side[rows], found.odds_odds[rows], minlength=(high - low) * k)
+                for side in (self.first, self.second)
+            )
+            table = (np.asarray(of_systems).reshape(-1, k) / totals).astype(np.float32)
+            overlap += table.T @ table
+        return (n - 1) / n * inverse @ products @ inverse, overlap, shares
+
+    def _curved(self, rows: slice, starts: IntArray, found: Derivatives, moves: FloatArray) -> FloatArray:
+        """Return I_g times the moves of each person g; (people, parameters)."""
+        k = self.n_systems
+        sizes = np.diff(np.append(starts, rows.stop - rows.start))
+        people = np.repeat(np.arange(len(starts)), sizes)
+        flat, places = moves.ravel(), people * self.n_parameters
+        apart = flat[places + self.first[rows]] - flat[places + self.second[rows]]
+        if self.covariates.shape[1]:
+            apart += np.einsum("np,np->n", self.covariates[rows], moves[people, k + self.with_nu :])
+        if found.odds_nu is None or found.nu_nu is None:
+            return self.sums(rows, starts, found.odds_odds[rows] * apart, None)
+        of_nu = moves[people, k]
+        by_odds = found.odds_odds[rows] * apart + found.odds_nu[rows] * of_nu
+        return self.sums(rows, starts, by_odds, found.odds_nu[rows] * apart + found.nu_nu[rows] * of_nu)
+
+
+def checked_votes(
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    outcomes: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    n_systems: int,
+    covariates: npt.ArrayLike | None,
+    weights: npt.ArrayLike | None,
+    ties: str,
+) -> tuple[Votes, int]:
+    """Return the votes without the missing ones, sorted by person, and the number of people."""
+    values = vector(np.asarray(outcomes, dtype=np.float64), "outcomes")
+    x, y = checked_system_pairs(first, second, len(values), n_systems)
+    is_used = ~np.isnan(values)
+    if ties == "davidson":
+        wrong = np.flatnonzero(is_used & (values != 0) & (values != 0.5) & (values != 1))
+        if len(wrong):
+            raise ValueError(f"outcomes: row {int(wrong[0])} is {values[wrong[0]]:g}, none of 0, .5 and 1")
+    validate_within_bounds(values, (0.0, 1.0), "outcomes")
+    table = np.empty((len(values), 0)) if covariates is None else matrix(covariates, "covariates")
+    if len(table) != len(values):
+        raise ValueError(f"covariates: {len(table)} rows where outcomes has {len(values)}")
+    if np.isnan(table[is_used]).any():
+        row = int(np.flatnonzero(np.isnan(table).any(axis=1) & is_used)[0])
+        raise ValueError(f"covariates: row {row} is missing")
+    size = None if weights is None else vector(weights, "weights")
+    if size is not None and (size.shape != values.shape or not np.all(size[is_used] > 0)):
+        raise ValueError("weights: one positive number a row is needed")
+    codes, n_people = label_codes_where(annotators, "annotators", is_used)
+    order = _sorted_by_code(codes)
+    if not is_used.all():
+        order = np.flatnonzero(is_used)[order]
+    starts = np.append(0, np.cumsum(np.bincount(codes, minlength=n_people))).astype(np.int64)
+    return (
+        Votes(
+            x[order],
+            y[order],
+            values[order],
+            None if size is None else size[order],
+            table[order],
+            starts,
+            n_systems,
+            ties == "davidson" and bool(np.any(values == 0.5)),
+        ),
+        n_people,
+    )
+
+
+def win_and_tie_tables(votes: Votes) -> tuple[FloatArray, FloatArray]:
+    """Return the weighted wins (halves for ties without nu), and the weighted ties; both (K, K)."""
+    k = votes.n_systems
+    cells, size = votes.first * k + votes.second, k * k
+    is_tie = (votes.outcomes == 0.5) if votes.with_nu else np.zeros(len(votes.outcomes), dtype=np.bool_)
+    won = np.bincount(cells, votes.weighted(np.where(is_tie, 0.0, votes.outcomes)), minlength=size).reshape(k, k)
+    lost = np.bincount(cells, votes.weighted(np.where(is_tie, 0.0, 1 - votes.outcomes)), minlength=size).reshape(k, k)
+    tied = np.bincount(cells, votes.weighted(is_tie.astype(np.float64)), minlength=size).reshape(k, k)
+    return np.asarray(won + lost.T, dtype=np.float64), np.asarray(tied + tied.T, dtype=np.float64)
+
+
+def _sorted_by_code(codes: IntArray) -> IntArray:
+    """Return the stable order of codes from 0: by their last 16 bits, then by the next, which numpy sorts in linear time."""
+    order = np.argsort(codes.astype(np.uint16), kind="stable")
+    rest = codes >> 16
+    while len(rest) and rest.max() > 0:
+        order = order[np.argsort(rest[order].astype(np.uint16), kind="stable")]
+        rest = rest >> 16
+    return np.asarray(order, dtype=np.int64)
+
+
+# Ratings and rank sets where some systems always won or lost against the others, so that no rating fits all votes.
+
+
+ALWAYS_WON = "it won every comparison, so its distance from the others is unbounded"
+ALWAYS_LOST = "it lost every comparison, so its distance from the others is unbounded"
+ONE_WAY = "its comparisons with the rated systems went one way only, so its distance is unbounded"
+
+
+def largest_comparable_group(wins_and_ties: FloatArray) -> IntArray:
+    """Return the largest group of systems each of which won, through others or directly, against each other one.
+
+    Ratings of such a group exist (Ford 1957). Of groups of one size, the one with the most votes counts. Empty if no
+    group has two systems.
+
+    >>> largest_comparable_group(np.array([[0, 3, 3], [0, 0, 1], [0, 2, 0]])).tolist()
+    [1, 2]
+    """
+    won = reachability(wins_and_ties > 0)
+    together = won & won.T
+    sizes = together.sum(axis=1)
+    votes = np.where(together, wins_and_ties, 0).sum(axis=1) @ together
+    best = max(range(len(sizes)), key=lambda system: (sizes[system], votes[system]))
+    return np.flatnonzero(together[best]) if sizes[best] > 1 else np.empty(0, dtype=np.int64)
+
+
+def rate_comparable_systems(
+    rows: dict[str, npt.NDArray[Any]],
+    wins_and_ties: FloatArray,
+    undefined: "PairedRatings",
+    rate: Callable[..., "PairedRatings"],
+    level: float,
+) -> "PairedRatings":
+    """Return ratings of the largest comparable group, rank sets of all systems, and the reason for each system without a rating.
+
+    Half of the error that `level` allows is spent on the group, by the largest deviation as if there were no other
+    systems. The other half is spent on the pairs outside it: a sign test over people of each pair with votes, corrected
+    for all pairs and both directions (`certain_wins`). Who beats a system also beats those that it beats.
+    """
+    n_systems = len(wins_and_ties)
+    group = largest_comparable_group(wins_and_ties)
+    in_group = np.isin(np.arange(n_systems), group)
+    beats = certain_wins(
+        rows["first"], rows["second"], rows["outcomes"], rows["annotators"], n_systems, (1 - level) / 2
+    )
+    beats &= ~(in_group[:, None] & in_group[None, :])
+    found = replace(undefined, ratings=_with_reasons(undefined.ratings, wins_and_ties), rated=())
+    if len(group):
+        own = in_group[rows["first"]] & in_group[rows["second"]]
+        place = np.cumsum(in_group) - 1
+        of_group = {name: values[own] for name, values in rows.items()}
+        of_group |= {name: place[of_group[name]] for name in ("first", "second")}
+        rated = rate(**of_group, n_systems=len(group), level=level)
+        stricter = rate(**of_group, n_systems=len(group), level=(1 + level) / 2)
+        if rated.status == "ok":
+            found = _embedded(found, rated, group)
+        if stricter.differences is not None:
+            beats[np.ix_(group, group)] = np.nan_to_num(stricter.differences.low, nan=-1.0) > 0
+    beats = reachability(beats) & ~np.eye(n_systems, dtype=np.bool_)
+    return replace(found, ranks=_rank_sets(undefined.ranks, beats))
+
+
+def certain_wins(
+    first: IntArray,
+    second: IntArray,
+    outcomes: FloatArray,
+    annotators: npt.NDArray[Any],
+    n_systems: int,
+    alpha: float,
+) -> BoolArray:
+    """Return which system more people prefer to which other one, by sign tests that hold together; shape (K, K).
+
+    Each person who compared a pair counts once, with the system that they chose more often. Half of the persons would
+    choose either system if the two were equally good.
+
+    >>> five = np.zeros(30, dtype=int)
+    >>> certain_wins(five, five + 1, np.ones(30), np.arange(30), 2, 0.025).tolist()
+    [[False, True], [False, False]]
+    """
+    from scipy import stats
+
+    is_turned = first > second
+    pair = np.where(is_turned, second * n_systems + first, first * n_systems + second)
+    leaning = np.where(is_turned, 0.5 - outcomes, outcomes - 0.5)
+    _, person = np.unique(annotators, return_inverse=True)
+    cells, place = np.unique(person.astype(np.int64) * n_systems**2 + pair, return_inverse=True)
+    choice = np.sign(np.round(np.bincount(place, leaning, len(cells)), 9))
+    of_pair = cells % n_systems**2
+    lower = np.bincount(of_pair[choice > 0], minlength=n_systems**2).reshape(n_systems, n_systems)
+    upper = np.bincount(of_pair[choice < 0], minlength=n_systems**2).reshape(n_systems, n_systems)
+    chosen = lower + upper.T
+    n_pairs = len(np.unique(pair))
+    pvalues = stats.binom.sf(chosen - 1, chosen + chosen.T, 0.5)
+    return np.asarray(pvalues <= alpha / (2 * max(1, n_pairs)), dtype=np.bool_)
+
+
+def _with_reasons(ratings: tuple[Estimate, ...], wins_and_ties: FloatArray) -> tuple[Estimate, ...]:
+    won, lost = wins_and_ties.sum(axis=1) > 0, wins_and_ties.sum(axis=0) > 0
+    return tuple(
+        replace(one, reason=ALWAYS_WON if not lost[system] else ALWAYS_LOST if not won[system] else ONE_WAY)
+        for system, one in enumerate(ratings)
+    )
+
+
+def _embedded(found: "PairedRatings", rated: "PairedRatings", group: IntArray) -> "PairedRatings":
+    """Return the record of all systems with the ratings of a group, whose mean is 0."""
+    ratings, covariance = list(found.ratings), found.covariance.copy()
+    for system, one in zip(group.tolist(), rated.ratings, strict=True):
+        named = f"rating of system {system} (log-odds, sum zero over the rated systems)"
+        ratings[system] = replace(one, estimand=named)
+    covariance[np.ix_(group, group)] = rated.covariance
+    return replace(
+        found,
+        ratings=tuple(ratings),
+        covariates=rated.covariates,
+        tie=rated.tie,
+        covariance=covariance,
+        differences=rated.differences,
+        rated=tuple(group.tolist()),
+    )
+
+
+def _rank_sets(undefined: ranks.RankSets, beats: BoolArray) -> ranks.RankSets:
+    n_systems = len(beats)
+    return replace(
+        undefined,
+        low=tuple((1 + beats.sum(axis=0)).tolist()),
+        high=tuple((n_systems - beats.sum(axis=1)).tolist()),
+        clusters=(undefined.systems,),
+    )
+
+
+# Ratings of many systems from millions of votes: simultaneous intervals, rank sets, ties, style, and exposure.
+
+
+RESAMPLES = 1999
+# A root of the information below this share of the mean is 0: a covariate says the same as the systems.
+MIN_CURVATURE = 1e-10
+
+
+@dataclass(frozen=True, slots=True)
+class PairedRatings(Record):
+    """Ratings of K systems from votes, in log-odds with the sum 0.
+
+    `ratings` have intervals that hold for all systems at once. `covariates` has one Estimate per covariate: its effect on
+    the log-odds of the first. `tie` is that of Davidson's nu, None if ties are half wins. `covariance` (K, K) is over
+    people. `components` are the groups of systems connected by votes. `rated` are the systems with a rating, and
+    `differences` are those of their pairs, in this order; None if there are no ratings.
+    """
+
+    status: str
+    reason: str
+    ratings: tuple[Estimate, ...]
+    ranks: ranks.RankSets
+    covariates: tuple[Estimate, ...]
+    tie: Estimate | None
+    covariance: FloatArray
+    components: tuple[tuple[int, ...], ...]
+    n_rows: int
+    n_clusters: int
+    unit: str
+    differences: SimultaneousDifferences | None = None
+    rated: tuple[int, ...] = ()
+
+
+def paired_ratings(
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    outcomes: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    *,
+    n_systems: int,
+    rng: np.random.Generator,
+    ties: str = "davidson",
+    covariates: npt.ArrayLike | None = None,
+    covariate_names: Sequence[str] = (),
+    weights: npt.ArrayLike | None = None,
+    level: float = 0.95,
+    resamples: int = RESAMPLES,
+) -> PairedRatings:
+    """Ratings of systems from votes, clustered by person; made for millions of votes and hundreds of systems.
+
+    Parameters
+    ----------
+    first, second : array_like, shape (n_rows,)
+        System numbers 0..n_systems-1.
+    outcomes : array_like, shape (n_rows,)
+        1 if the first was chosen, 0 the second, .5 a tie; NaN is missing. With ties="half" also any chance between, as a
+        person states it.
+    annotators : array_like, shape (n_rows,)
+        Label of each row's person.
+    n_systems : int
+        Number of systems.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    ties : {"davidson", "half"}, default 'davidson'
+        Davidson's model, or half a win for each (Bradley-Terry). Stated chances need "half": their means are modelled
+        (Papke and Wooldridge's fractional logit), and the covariance over people needs no other assumption.
+    covariates : array_like, shape (n_rows, p), optional
+        Differences first - second to control for, such as of length or format. Ratings are then those of outputs that do
+        not differ in them.
+    covariate_names : sequence of str, optional
+        Their names.
+    weights : array_like, shape (n_rows,), optional
+        Positive weights, for example 1 / the probability that the pair was shown, if exposure was unequal.
+    level : float, default 0.95
+        Confidence level of the intervals, between 0 and 1.
+    resamples : int, default 1999
+        Number of normal draws for the quantile of the largest deviation.
+
+    Returns
+    -------
+    PairedRatings
+        The ratings. No rank sets with one person. `not_identified`: votes do not connect all systems, or a covariate
+        says the same as the systems. `separation`: some system always won or lost. Then the largest group of systems
+        that won and lost against one another has ratings, whose sum is 0, and all systems have rank sets.
+
+    Raises
+    ------
+    ValueError
+        With the argument and the row, for an invalid one.
+
+    Notes
+    -----
+    The maximum of the (weighted) likelihood from the table of pairs, or by Newton steps over the votes with covariates.
+    The covariance is the jackknife over people (CV3) with one-step moves, as in `fit_davidson`, without a K x K matrix
+    for each person. Degrees of freedom are 1 / sum of squared shares of people in the information about a pair, minus 1.
+    Intervals and rank sets take the quantile of the largest deviation ("max_t"). Under separation, half of the error of
+    the rank sets goes to sign tests over people of the pairs with a system that has no rating.
+
+    References
+    ----------
+    Davidson 1970; Chiang et al. 2024, Chatbot Arena (the sandwich and the rank sets); MacKinnon, Nielsen and Webb 2023.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> first, people = np.tile([0, 1, 2], 200), np.arange(600) // 10
+    >>> outcomes = rng.random(600) < np.array([0.7, 0.7, 0.2])[first]
+    >>> found = paired_ratings(first, (first + 1) % 3, outcomes, people, n_systems=3, rng=rng)
+    >>> [round(one.estimate, 1) for one in found.ratings], found.ranks.low
+    ([0.6, 0.0, -0.6], (1, 2, 3))
+    """
+    validate_level(level)
+    if ties not in ("davidson", "half"):
+        raise ValueError(f"ties: {ties!r} is neither davidson nor half")
+    votes, n_people = checked_votes(first, second, outcomes, annotators, n_systems, covariates, weights, ties)
+    names = tuple(covariate_names) or tuple(f"covariate {place + 1}" for place in range(votes.covariates.shape[1]))
+    if len(names) != votes.covariates.shape[1]:
+        raise ValueError(f"covariate_names: {len(names)} names for {votes.covariates.shape[1]} covariates")
+    wins, tied = win_and_tie_tables(votes)
+    components = connected_components(wins + wins.T + tied > 0)
+    common: dict[str, Any] = {
+        "unit": "annotator",
+        "n": n_people,
+        "n_clusters": n_people,
+        "n_rows": len(votes.outcomes),
+        "settings": {"level": level, "ties": ties, "covariates": names, "is_weighted": weights is not None},
+    }
+    status, reason, fit = _started(votes, wins, tied, components)
+    solution = None
+    if fit is not None and not _is_identified(votes.information(votes.derivatives(fit)), n_systems):
+        status, reason = "not_identified", "a covariate says the same as the systems or as another covariate"
+    elif fit is not None and (solution := votes.fitted(fit)) is None:
+        status, reason = "separation", "the likelihood with covariates has no maximum"
+    if status != "ok" or solution is None:
+        undefined = _undefined(status, reason, n_systems, names, components, votes.with_nu, common)
+        if status != "separation" or fit is not None:
+            return undefined
+        given: dict[str, npt.ArrayLike | None] = {"first": first, "second": second, "outcomes": outcomes}
+        given |= {"annotators": annotators, "covariates": covariates, "weights": weights}
+        rows = {name: np.asarray(values) for name, values in given.items() if values is not None}
+        is_counted = ~np.isnan(rows["outcomes"].astype(np.float64))
+        rate = partial(paired_ratings, rng=rng, ties=ties, covariate_names=names, resamples=resamples)
+        counted = {name: values[is_counted] for name, values in rows.items()}
+        return rate_comparable_systems(counted, wins + tied, undefined, rate, level)
+    parameters, found, information = solution
+    covariance, overlap, shares = votes.person_covariance(found, information)
+    common["warnings"] = cluster_warnings(np.diff(votes.starts))
+    strengths = parameters[:n_systems] - parameters[:n_systems].mean()
+    spread = ranks.ScoreSpread(
+        systems=tuple(range(n_systems)),
+        scores=strengths,
+        annotators=ranks.ClusterMoves(_root(covariance[:n_systems, :n_systems]), _root(overlap)),
+        items=None,
+        pair_covariance=None,
+        is_defined=np.ones(n_systems, dtype=np.bool_),
+        n_annotators=n_people,
+        n_items=0,
+        n_rows=len(votes.outcomes),
+        warnings=common["warnings"],
+    )
+    df = max(1.0, 1 / float(np.sum(shares**2)) - 1)
+    place = n_systems + votes.with_nu
+    ratings = _ratings(spread, level, resamples, rng, common)
+    sets, differences = ranks.rank_confidence_sets_from_spread(spread, level=level)
+    return PairedRatings(
+        status="ok",
+        reason="",
+        ratings=ratings,
+        ranks=sets,
+        covariates=tuple(
+            clusters.t_estimate(
+                float(parameters[place + number]),
+                math.sqrt(float(covariance[place + number, place + number])),
+                df,
+                fewest_clusters=n_people,
+                level=level,
+                method="cv3_t",
+                null=0.0,
+                analysis="choice.ratings.covariate",
+                estimand=f"log-odds per unit of {name}",
+                **common,
+            )
+            for number, name in enumerate(names)
+        ),
+        tie=_tie(parameters, covariance, df, n_systems, level, common) if votes.with_nu else None,
+        covariance=np.asarray(covariance[:n_systems, :n_systems]),
+        components=components,
+        n_rows=len(votes.outcomes),
+        n_clusters=n_people,
+        unit="annotator",
+        differences=differences,
+        rated=tuple(range(n_systems)),
+    )
+
+
+def paired_ratings_by_category(
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    outcomes: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    categories: npt.ArrayLike,
+    **options: Any,
+) -> dict[Any, PairedRatings]:
+    """Estimate the `paired_ratings` of the votes of each category, such as languages or tasks of the prompts.
+
+    Rows and options are as in `paired_ratings`; `covariates` and `weights` are those of all rows. The ratings of each
+    category hold at their level by themselves.
+
+    >>> rng = np.random.default_rng(0)
+    >>> first, kinds = np.tile([0, 1], 200), np.repeat(["code", "text"], 200)
+    >>> wins = rng.random(400) < np.where((first == 0) == (kinds == "code"), 0.8, 0.2)
+    >>> found = paired_ratings_by_category(first, 1 - first, wins, np.arange(400) // 5, kinds, n_systems=2, rng=rng)
+    >>> {name: one.ranks.low for name, one in found.items()}
+    {'code': (1, 2), 'text': (2, 1)}
+    """
+    x, y, votes, people = (np.asarray(rows) for rows in (first, second, outcomes, annotators))
+    codes, _ = label_codes(categories, "categories", len(votes))
+    by_row = {
+        name: np.asarray(options.pop(name)) for name in ("covariates", "weights") if options.get(name) is not None
+    }
+    found = {}
+    for number, name in enumerate(np.unique(np.asarray(categories)).tolist()):
+        own = codes == number
+        rows = {label: values[own] for label, values in by_row.items()}
+        found[name] = paired_ratings(x[own], y[own], votes[own], people[own], **rows, **options)
+    return found
+
+
+def _started(
+    votes: Votes, wins: FloatArray, tied: FloatArray, components: tuple[tuple[int, ...], ...]
+) -> tuple[str, str, FloatArray | None]:
+    """Return the status, and the parameters that fit the tables alone."""
+    if len(votes.outcomes) == 0:
+        return "no_data", "no vote to analyse", None
+    if len(components) > 1:
+        return "not_identified", "no chain of votes connects all systems; rate only within a component", None
+    fit = fit_win_and_tie_table(wins, tied)
+    if fit is None:
+        return "separation", "some systems were preferred without exception, so their distance is unbounded", None
+    nu = [fit.log_nu or 0.0] if votes.with_nu else []
+    return "ok", "", np.concatenate([fit.strengths, nu, np.zeros(votes.covariates.shape[1])])
+
+
+def _is_identified(information: FloatArray, n_systems: int) -> bool:
+    fixed = information.copy()
+    fixed[:n_systems, :n_systems] += np.trace(information[:n_systems, :n_systems]) / n_systems**2
+    # Covariates have units of their own.
+    scale = 1 / np.sqrt(np.maximum(np.diag(fixed), 1e-300))
+    return bool(np.linalg.eigvalsh(fixed * scale[:, None] * scale[None, :])[0] > MIN_CURVATURE)
+
+
+def _root(table: FloatArray) -> FloatArray:
+    """Return rows whose products are the table; shape (K, K)."""
+    roots, directions = np.linalg.eigh(table)
+    return np.asarray((directions * np.sqrt(np.maximum(roots, 0.0))).T)
+
+
+def _ratings(
+    spread: ranks.ScoreSpread,
+    level: float,
+    resamples: int,
+    rng: np.random.Generator,
+    common: dict[str, Any],
+) -> tuple[Estimate, ...]:
+    together = ranks.simultaneous_scores(spread, level=level, resamples=resamples, rng=rng)
+    _, df = spread.of_scores()
+    estimates = []
+    for system in range(len(spread.scores)):
+        estimand = f"rating of system {system} (log-odds, sum zero)"
+        named = {**common, "analysis": "choice.ratings.rating", "estimand": estimand}
+        value, se = float(spread.scores[system]), float(together.standard_errors[system])
+        if spread.n_annotators < 2:
+            reason = "one annotator has no spread"
+            estimates.append(Estimate(status="n_lt_2", reason=reason, estimate=value, **named))
+            continue
+        if not together.decidable[system]:
+            reason = "all people gave the same answers"
+            estimates.append(Estimate(status="zero_variance", reason=reason, estimate=value, **named))
+            continue
+        low, high = float(together.low[system]), float(together.high[system])
+        detail = {"se": se, "df": float(df[system])}
+        estimates.append(Estimate(estimate=value, interval=Interval(level, low, high, "max_t"), detail=detail, **named))
+    return tuple(estimates)
+
+
+def _tie(
+    parameters: FloatArray,
+    covariance: FloatArray,
+    df: float,
+    place: int,
+    level: float,
+    common: dict[str, Any],
+) -> Estimate:
+    se = math.sqrt(float(covariance[place, place]))
+    named = {**common, "analysis": "choice.ratings.tie", "estimand": "tie parameter nu"}
+    value = math.exp(float(parameters[place]))
+    on_log = clusters.t_estimate(
+        float(parameters[place]), se, df, fewest_clusters=common["n"], level=level, method="cv3_t", **named
+    )
+    if on_log.interval is None:
+        return Estimate(status=on_log.status, reason=on_log.reason, estimate=value, **named)
+    interval = Interval(level, math.exp(on_log.interval.low), math.exp(on_log.interval.high), "cv3_t")
+    return Estimate(estimate=value, interval=interval, detail={"se_log_nu": se, "df": df}, **named)
+
+
+def _undefined(
+    status: str,
+    reason: str,
+    n_systems: int,
+    names: tuple[str, ...],
+    components: tuple[tuple[int, ...], ...],
+    with_nu: bool,
+    common: dict[str, Any],
+) -> PairedRatings:
+    def named(part: str, estimand: str) -> Estimate:
+        return Estimate(analysis=f"choice.ratings.{part}", estimand=estimand, status=status, reason=reason, **common)
+
+    ratings = tuple(named("rating", f"rating of system {one} (log-odds, sum zero)") for one in range(n_systems))
+    sets = ranks.RankSets(
+        systems=tuple(range(n_systems)),
+        scores=(),
+        ranks=(),
+        low=None,
+        high=None,
+        clusters=(),
+        level=common["settings"]["level"],
+        status=status,
+        reason=reason,
+        unit=common["unit"],
+        n=common["n"],
+        n_rows=common["n_rows"],
+    )
+    return PairedRatings(
+        status=status,
+        reason=reason,
+        ratings=ratings,
+        ranks=sets,
+        covariates=tuple(named("covariate", f"log-odds per unit of {name}") for name in names),
+        tie=named("tie", "tie parameter nu") if with_nu else None,
+        covariance=np.full((n_systems, n_systems), np.nan),
+        components=components,
+        n_rows=common["n_rows"],
+        n_clusters=common["n_clusters"],
+        unit=common["unit"],
+    )
