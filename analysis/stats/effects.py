@@ -38,26 +38,11 @@ def hedges_correction(df: float) -> float | None:
 
 
 def noncentrality_interval(statistic: float, df: float, level: float = 0.95) -> tuple[float, float] | None:
-    """Confidence interval of the noncentrality parameter of a t statistic.
+    """Return the confidence interval of the noncentrality parameter of a t statistic on `df` degrees of freedom.
 
-    Parameters
-    ----------
-    statistic, df : float
-        The t statistic and its degrees of freedom.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
+    The ends solve P(T <= t; df, nc) = 1 - (1 - level) / 2 for the lower and (1 - level) / 2 for the upper. The result
+    is None if the distribution cannot be evaluated that far out.
 
-    Returns
-    -------
-    tuple[float, float] or None
-        The ends; None if the distribution cannot be evaluated that far out.
-
-    Notes
-    -----
-    Solves P(T <= t; df, nc) = 1 - (1 - level) / 2 for the lower end and (1 - level) / 2 for the upper.
-
-    Examples
-    --------
     >>> low, high = noncentrality_interval(3.3108876734664063, 9)
     >>> round(low / math.sqrt(10), 6), round(high / math.sqrt(10), 6)
     (0.247535, 1.810886)

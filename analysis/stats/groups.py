@@ -323,35 +323,13 @@ def pairwise_comparisons(
 
 
 def studentized_range_sf(q: float, k: int, df: float) -> float:
-    """Survival function of the studentised range: P(range of k means > q).
+    """Return the survival function of the studentised range: the probability that the range of `k` means exceeds `q`.
 
-    Parameters
-    ----------
-    q : float
-        Range in standard errors.
-    k : int
-        Number of means, at least 2.
-    df : float
-        Degrees of freedom of the standard error, at least 1.
+    The range `q` is in standard errors, and `df` are the degrees of freedom of the standard error. The function raises
+    ValueError if k < 2 or df < 1. It computes the integral over the standard error s of P(range > q s), which is k
+    times the integral of phi(z) [Phi(z)^(k-1) - (Phi(z) - Phi(z - q s))^(k-1)]. Both integrals use Gauss-Legendre
+    quadrature, which is much faster than a general integrator.
 
-    Returns
-    -------
-    float
-        The probability.
-
-    Raises
-    ------
-    ValueError
-        If `k` or `df` is too small.
-
-    Notes
-    -----
-    The integral over the standard error s of P(range > q s). That is k times the integral of phi(z) [Phi(z)^(k-1) -
-    (Phi(z) - Phi(z - q s))^(k-1)]. Both use Gauss-Legendre quadrature, which is much faster than a general
-    integrator.
-
-    Examples
-    --------
     >>> round(studentized_range_sf(3.578, 3, 20), 4)
     0.05
     """

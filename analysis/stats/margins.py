@@ -139,27 +139,12 @@ def equivalence_test_of_estimate(
     margin: float,
     significance: float = 0.05,
 ) -> Estimate | None:
-    """TOST of an estimate that has a t test of `null`.
+    """Return the TOST of an estimate that has a t test of `null`, or None without an estimate or a standard error.
 
-    Parameters
-    ----------
-    estimate : Estimate
-        An estimate with its standard error and degrees of freedom.
-    null : float
-        Value of the null hypothesis.
-    margin : float
-        Equivalence margin on the scale of the estimate.
-    significance : float, default 0.05
-        Significance level; the interval has level 1 - 2 `significance`.
+    The margin is on the scale of the estimate, and the interval has level 1 - 2 `significance`. The standard error and
+    the degrees of freedom are those of the estimate. An estimate without a test (fewer than six clusters) gives an
+    interval and no p-value. A standard error of 0 gives the status `zero_variance`.
 
-    Returns
-    -------
-    Estimate or None
-        The result, or None if there is no estimate or no standard error. An estimate without a test (fewer than six
-        clusters) gives an interval and no p-value. A standard error of 0: `zero_variance`.
-
-    Examples
-    --------
     >>> from analysis.stats.basic import one_sample_t_test
     >>> values = [0.5, 0.55, 0.45, 0.6, 0.4, 0.5, 0.5, 0.52, 0.48, 0.5, 0.47, 0.53]
     >>> result = equivalence_test_of_estimate(one_sample_t_test(values, null=0.5), null=0.5, margin=0.1)
@@ -257,21 +242,10 @@ def difference_and_equivalence_verdict(
 ) -> str:
     """Combine the test of difference and the test of equivalence into one verdict.
 
-    Parameters
-    ----------
-    difference_pvalue, equivalence_pvalue : float or None
-        P-values, adjusted if there is a family; None without a test.
-    significance : float, default 0.05
-        Significance level of the test.
+    The p-values are adjusted if there is a family; None means that there is no test. The verdict is `different` (only a
+    difference is shown), `equivalent` (only equivalence is shown), `different_but_trivial` (both are shown) or
+    `inconclusive` (neither is shown).
 
-    Returns
-    -------
-    str
-        `different` (only a difference is shown), `equivalent` (only equivalence is shown), `different_but_trivial`
-        (both are shown) or `inconclusive` (neither is shown).
-
-    Examples
-    --------
     >>> difference_and_equivalence_verdict(0.001, 0.7), difference_and_equivalence_verdict(0.6, 0.001), difference_and_equivalence_verdict(0.001, 0.001), difference_and_equivalence_verdict(0.3, 0.2)
     ('different', 'equivalent', 'different_but_trivial', 'inconclusive')
     """
@@ -299,33 +273,16 @@ def adjust_and_add_verdicts(
 ) -> dict[str, Estimate]:
     """Adjust the tests of difference and of equivalence together, and add the verdicts.
 
-    Parameters
-    ----------
-    estimates : mapping[str, Estimate]
-        Estimates by the keys of `family`. A TOST is the sensitivity whose analysis ends in ".equivalence".
-    family : Family
-        The declared family of the comparisons. The tests of equivalence have its name with ".equivalence" after it.
-    significance : float or mapping[str, float], default 0.05
-        Significance level of all tests, or of each by its key.
-    star_scheme : str or None, default '10/5/1'
-        Key of `multiplicity.STAR_SCHEMES`; None gives no stars.
+    `estimates` has the keys of `family`; `significance` is one level for all tests or the level of each key. A TOST is
+    the sensitivity whose analysis ends in ".equivalence", and the tests of equivalence form a family with
+    ".equivalence" after its name. `star_scheme` is a key of `multiplicity.STAR_SCHEMES`; None gives no stars. "No
+    difference" and "at least the margin" cannot both be true, so the family-wise error of all these tests is at most
+    the level although each comparison counts once: with the larger of its two p-values (see
+    `multiplicity.adjust_among`). The results have adjusted tests and `detail["verdict"]`. Without a TOST the verdict is
+    `different` or None. With a warning of severity `block`, a recommended estimate has no verdict but `inconclusive`.
+    Behind a gate that is closed, the verdict is `not_tested`; `detail["gate"]` is the gate, if the family has one. The
+    detectable difference is that of the family's first step (see `multiplicity.adjust_detectable_difference`).
 
-    Returns
-    -------
-    dict[str, Estimate]
-        The estimates with adjusted tests and `detail["verdict"]`. Without a TOST the verdict is `different` or
-        absent. With a warning of severity `block`, a recommended estimate has no verdict but `inconclusive`. Behind a
-        gate that is closed, the verdict is `not_tested`. `detail["gate"]` is the gate, if the family has one.
-
-    Notes
-    -----
-    "No difference" and "at least the margin" cannot both be true, so the family-wise error of all these tests is at most the
-    level although each comparison counts once: with the larger of its two p-values (see `multiplicity.adjust_among`).
-
-    The detectable difference is that of the family's first step (see `multiplicity.adjust_detectable_difference`).
-
-    Examples
-    --------
     >>> from analysis.stats.spa import pair_preferences_recommended
     >>> xy, yx = [[50], [52], [48], [51]] * 9, [[50], [49], [51], [50]] * 9
     >>> pairs = pair_preferences_recommended(xy, yx, pair_names=["a > b"], margin=0.05, rng=np.random.default_rng(0))

@@ -82,33 +82,15 @@ def hommel(pvalues: Sequence[float | None]) -> list[float | None]:
 
 
 def behind_gate(pvalues: Sequence[float | None], gate_pvalue: float) -> list[float | None]:
-    """Adjusted p-values of a family that is tested only after all comparisons of another family were shown.
+    """Return the adjusted p-values of a family that is tested only after all comparisons of another family were shown.
 
-    Parameters
-    ----------
-    pvalues : sequence[float or None]
-        P-values, adjusted within their own family.
-    gate_pvalue : float
-        Largest adjusted p-value of the family before, which includes the gate of that family.
-
-    Returns
-    -------
-    list[float or None]
-        The larger of both for each test; None stays None.
-
-    Notes
-    -----
-    Serial gatekeeping. If a hypothesis of the family before is true, an error in the later family needs an error in the
+    `pvalues` are adjusted within their own family. `gate_pvalue` is the largest adjusted p-value of the family before,
+    which includes the gate of that family. The result is the larger of both for each test; None stays None. This is
+    serial gatekeeping: if a hypothesis of the family before is true, an error in the later family needs an error in the
     one before, which has at most its level. If none is true, only the later family can have an error. So the level
-    holds over both families, and each may use it in full.
+    holds over both families, and each may use it in full (Westfall and Krishen 2001, Journal of Statistical Planning
+    and Inference 99, 25-40; Dmitrienko and Tamhane 2007, Pharmaceutical Statistics 6, 171-180).
 
-    References
-    ----------
-    Westfall and Krishen 2001, Journal of Statistical Planning and Inference 99, 25-40; Dmitrienko and Tamhane 2007,
-    Pharmaceutical Statistics 6, 171-180.
-
-    Examples
-    --------
     >>> behind_gate([0.001, 0.04, None], 0.02)
     [0.02, 0.04, None]
     """
@@ -118,45 +100,20 @@ def behind_gate(pvalues: Sequence[float | None], gate_pvalue: float) -> list[flo
 def adjust_among(
     pvalues: Sequence[float | None], others: Sequence[float | None], method: str = "holm"
 ) -> list[float | None]:
-    """Adjusted p-values of tests that have an alternative test each, of which at most one has a true hypothesis.
+    """Return adjusted p-values of tests with an alternative test each, of which at most one has a true hypothesis.
 
-    A comparison can be tested for a difference and for equivalence within a margin. "There is no difference" and "the
-    difference is at least as large as the margin" cannot both be true.
+    For example, a comparison is tested for a difference and for equivalence within a margin: "there is no difference"
+    and "the difference is at least as large as the margin" cannot both be true. `pvalues` has one test of each
+    comparison; None is a planned test that is missing. `others` has the larger p-value of the tests of each comparison,
+    with which it counts while another is adjusted; another length raises ValueError. `method` is a key of `METHODS`.
+    The adjusted p-values of all tests of all comparisons together control the family-wise error, if the method does so
+    for one test of each comparison. A closed test (Marcus, Peritz and Gabriel 1976, Biometrika 63, 655-660) rejects a
+    hypothesis if it rejects every set of hypotheses that can be true together and contain it. Such a set has at most
+    one hypothesis of each comparison (Shaffer 1986, Journal of the American Statistical Association 81, 826-831). The
+    set with the larger p-value of each other comparison is the last to be rejected, because Bonferroni's and Simes'
+    tests depend on the size of a set and increase with each p-value. So m p-values are enough, and a family does not
+    grow by its tests of equivalence.
 
-    Parameters
-    ----------
-    pvalues : sequence[float or None], shape (m,)
-        P-values of one test of each comparison; None is a planned test that is missing.
-    others : sequence[float or None], shape (m,)
-        The larger p-value of the tests of each comparison, with which it counts while another is adjusted.
-    method : {"holm", "bonferroni", "hommel", "benjamini_hochberg"}, default "holm"
-        Key of `METHODS`.
-
-    Returns
-    -------
-    list[float or None]
-        Adjusted p-values in the order of `pvalues`. Those of all tests of all comparisons together control the
-        family-wise error, if the method does so for one test of each comparison.
-
-    Raises
-    ------
-    ValueError
-        If the two sequences differ in length.
-
-    Notes
-    -----
-    A closed test rejects a hypothesis if it rejects every set of hypotheses that can be true together and contain it. Such
-    a set has at most one hypothesis of each comparison. The set with the larger p-value of each other comparison is the last to be
-    rejected, because Bonferroni's and Simes' tests depend on the size of a set and increase with each p-value. So m p-values
-    are enough, and a family does not grow by its tests of equivalence.
-
-    References
-    ----------
-    Marcus, Peritz and Gabriel 1976, Biometrika 63, 655-660 (closed tests); Shaffer 1986, Journal of the American
-    Statistical Association 81, 826-831 (hypotheses that cannot be true together).
-
-    Examples
-    --------
     >>> difference, equivalence = [0.001, 0.03], [0.9, 0.01]
     >>> larger = [max(pair) for pair in zip(difference, equivalence)]
     >>> adjust_among(difference, larger), adjust_among(equivalence, larger)
@@ -388,27 +345,10 @@ def _adjusted_interval(estimate: Estimate, family: Family) -> Interval | None:
 def adjust_detectable_difference(estimate: Estimate, family: Family, *, significance: float) -> Estimate:
     """Adjust the detectable difference in the estimate's `detail` to the first step of the family.
 
-    Parameters
-    ----------
-    estimate : Estimate
-        An estimate with `detectable` or `detectable_difference` in its `detail`.
-    family : Family
-        The declared family.
-    significance : float
-        Significance level of the family.
+    An estimate is made before its family is known, so its `detectable` or `detectable_difference` is what a single test
+    finds with power .8. The new value uses its standard error and degrees of freedom (or sd and n), at `significance`,
+    the level of the family, divided by the size of the family. An estimate without such a difference stays as it is.
 
-    Returns
-    -------
-    Estimate
-        The estimate with the adjusted difference.
-
-    Notes
-    -----
-    An estimate is made before its family is known, so it holds what a single test finds with power .8. The new value
-    uses its standard error and degrees of freedom (or sd and n), at `significance` divided by the size of the family.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from analysis.stats.spa import pair_preferences_recommended
     >>> xy, yx, rng = [[70], [80], [65], [30]] * 9, [[30], [25], [45], [20]] * 9, np.random.default_rng(0)

@@ -242,21 +242,10 @@ def n_for_equivalence(
 def power_from_tails(upper: float, lower: float = 0.0, *, upper_if_nan: float = 1.0) -> float:
     """Return the total probability of both tails of a test, even if a library could not compute one of them.
 
-    Parameters
-    ----------
-    upper, lower : float
-        Probabilities of the two tails. Noncentral distributions can return NaN far out.
-    upper_if_nan : float, default 1.0
-        Limit of the upper tail far out.
+    Noncentral distributions can return NaN far out. A `lower` tail (the wrong direction) that is NaN is close to 0
+    there and does not count. An `upper` tail that is NaN is replaced by its limit far out, `upper_if_nan`. The sum is
+    in 0..1.
 
-    Returns
-    -------
-    float
-        The sum, in 0..1. A `lower` tail (the wrong direction) that is NaN is close to 0 there and does not count. An
-        `upper` tail that is NaN is replaced by `upper_if_nan`.
-
-    Examples
-    --------
     >>> power_from_tails(0.8, 0.01), power_from_tails(0.8, math.nan), power_from_tails(math.nan, math.nan)
     (0.81, 0.8, 1.0)
     """

@@ -278,28 +278,15 @@ def combine(
 ) -> Combination | None:
     """Return the contrast of the groups' means, corrected by the judges; None if a group has too few clusters.
 
-    Parameters
-    ----------
-    sample : LabelledSample
-        Labels and scores.
-    contrast : ndarray of float, shape (n_groups,)
-        Coefficients of the groups' means.
-    weights : ndarray of float, shape (n_judges,), optional
-        Declared weights of the judges; zeros give the estimate of people alone. Estimated if None.
-    is_judge_mean_known : bool, default False
-        Whether to count the judges' means over all items as known, as if they had scored very many items.
-
-    Returns
-    -------
-    Combination or None
-        None if one prompt or one annotator has all labels of a group.
-
-    Notes
-    -----
-    z = y - l'(f - mean of f over all items of the group), with l estimated without the prompt of the row. theta = sum over groups
-    of contrast times the weighted mean of z. A prompt contributes A_p + B_p to the variance: A_p is the jackknife's change of the labelled
-    mean of z, B_p that of the judges' mean over all items. Strata are further columns f, 1 for the items of a stratum: they
-    bring the strata to their shares of all items, so the spread between them counts once for each of all prompts.
+    A group has too few clusters if one prompt or one annotator has all of its labels. `contrast`, shape (n_groups,),
+    has the coefficients of the groups' means. `weights`, shape (n_judges,), are declared weights of the judges: zeros
+    give the estimate of people alone, and None estimates them. With `is_judge_mean_known` the judges' means over all
+    items count as known, as if they had scored very many items. The corrected values are z = y - l'(f - mean of f over
+    all items of the group), with l estimated without the prompt of the row. The estimate theta is the sum over groups
+    of contrast times the weighted mean of z. A prompt contributes A_p + B_p to the variance: A_p is the jackknife's
+    change of the labelled mean of z, B_p that of the judges' mean over all items. Strata are further columns f, 1 for
+    the items of a stratum: they bring the strata to their shares of all items, so the spread between them counts once
+    for each of all prompts.
     """
     groups, prompts = sample.row_groups, sample.row_prompts
     totals = group_sums(groups, sample.weights, sample.n_groups)

@@ -125,24 +125,11 @@ class ScoreSpread:
         )
 
     def combined(self, weights: npt.ArrayLike, names: Sequence[Any]) -> "ScoreSpread":
-        """Weighted sums of the scores, with their joint spread.
+        """Return weighted sums of the scores, with their joint spread.
 
-        Parameters
-        ----------
-        weights : array_like, shape (q, K)
-            Weights of the scores in each sum. All sums have the same total weight; with 0 they are differences.
-        names : sequence, length q
-            Names of the sums.
-
-        Returns
-        -------
-        ScoreSpread
-            The sums. A sum with a weight for an undefined system is undefined.
-
-        Raises
-        ------
-        ValueError
-            If the total weights differ.
+        `weights`, shape (q, K), has a row for each of the q sums, which `names` names. All sums have the same total
+        weight, otherwise the method raises ValueError; with a total of 0 they are differences. A sum with a weight for
+        an undefined system is undefined.
         """
         table = np.asarray(weights, dtype=np.float64).reshape(len(names), len(self.scores))
         totals = table.sum(axis=1)
@@ -160,19 +147,10 @@ class ScoreSpread:
         )
 
     def minus_each(self, place: int, others: Sequence[int]) -> "ScoreSpread":
-        """Differences of one score from others, with their joint spread: as `combined`, without a product of tables.
+        """Return differences of one score from others, with their joint spread.
 
-        Parameters
-        ----------
-        place : int
-            Number of the system.
-        others : sequence of int, length q
-            Numbers of the systems that it is compared with.
-
-        Returns
-        -------
-        ScoreSpread
-            The differences, named by the other systems.
+        The result is as that of `combined`, but needs no product of tables. `place` is the number of the system, and
+        `others` are the numbers of those that it is compared with. The differences are named by the other systems.
         """
         order = np.asarray(others, dtype=np.int64)
         by_pair = None
@@ -259,38 +237,14 @@ def score_spread(
     *,
     weights: npt.ArrayLike | None = None,
 ) -> ScoreSpread:
-    """Mean values of systems, with their joint spread over annotators and over items.
+    """Return mean values of systems, with their joint spread over annotators and over items.
 
-    Parameters
-    ----------
-    values, annotators, systems : array_like, shape (n_rows,)
-        Values (a row without a value is left out), and labels of each row's annotator and system.
-    items : array_like, shape (n_rows,), optional
-        Labels of each row's item. Without items, or with fewer than five, the spread is over annotators alone.
-    weights : array_like, shape (n_rows,), optional
-        Weights of the rows within a system; 1 if None.
+    Each row has a value (NaN is left out), labels of its annotator, system and item, and a weight within its system,
+    which is 1 by default. A negative or missing weight raises ValueError. Without items, or with fewer than five, the
+    spread is over annotators alone. V_a and V_i leave out one annotator or one item from all systems at once (CV3), so
+    that systems that share annotators or items are compared as pairs. V_ai is that of independent pairs of annotator
+    and item (Cameron, Gelbach and Miller 2011, Robust inference with multiway clustering).
 
-    Returns
-    -------
-    ScoreSpread
-        The means and their covariances.
-
-    Raises
-    ------
-    ValueError
-        For a negative or missing weight.
-
-    Notes
-    -----
-    V_a and V_i leave out one annotator or one item from all systems at once (CV3), so that systems that share
-    annotators or items are compared as pairs. V_ai is that of independent pairs of annotator and item.
-
-    References
-    ----------
-    Cameron, Gelbach and Miller 2011, Robust inference with multiway clustering.
-
-    Examples
-    --------
     >>> values, people, systems = [1, 0, 1, 1, 0, 1], ["a", "a", "b", "b", "c", "c"], ["x", "y"] * 3
     >>> spread = score_spread(values, people, systems)
     >>> spread.scores.round(3).tolist(), spread.of_pairs()[0].round(4).tolist()

@@ -209,23 +209,9 @@ class Estimate(Record):
 def json_safe(value: Any) -> Any:
     """Convert `value` to dict, list, str, bool, int, finite float and None.
 
-    Parameters
-    ----------
-    value : Any
-        A record, mapping, sequence, array, numpy scalar or plain value.
+    The value is a record, mapping, list, tuple, array, numpy scalar or plain value. Numbers that are not finite become
+    None. A type without a JSON form raises TypeError.
 
-    Returns
-    -------
-    Any
-        The converted value. Numbers that are not finite become None.
-
-    Raises
-    ------
-    TypeError
-        For a type without a JSON form.
-
-    Examples
-    --------
     >>> json_safe({"a": np.float64("nan"), "b": (np.int64(2), np.array([0.5]))})
     {'a': None, 'b': [2, [0.5]]}
     """

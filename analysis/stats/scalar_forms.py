@@ -51,31 +51,15 @@ HALVINGS = 55
 
 
 def few_clusters_factor(mean: Any, df: Any, bounds: tuple[float, float]) -> Any:
-    """Factor of the standard error that tests a mean near an end of the scale with few clusters.
+    """Return the factor of the standard error that tests a mean near an end of the scale with few clusters.
 
-    Parameters
-    ----------
-    mean : float or ndarray
-        The tested mean, within the bounds.
-    df : float or ndarray
-        Degrees of freedom of the standard error, at least 2.
-    bounds : tuple[float, float]
-        Ends of the scale.
+    `mean` is the tested mean, within `bounds`, the ends of the scale; `df` are the degrees of freedom of the standard
+    error, at least 2. `mean` and `df` may be arrays. The factor is 1 in the middle of the scale, and 1 + 4 / df at its
+    ends. Where most clusters are near an end and few are far from it, a sample of few clusters often has none of those
+    that are far. Then it varies too little, and no skewness shows it. The constant is from simulated studies (``python
+    -m tests.calibration.shares``): it is the smallest whole number with which intervals cover shares of .75 to .97 in
+    .94 of the studies for every size. It changes no test of the middle of the scale.
 
-    Returns
-    -------
-    float or ndarray
-        1 in the middle of the scale, and 1 + 4 / df at its ends.
-
-    Notes
-    -----
-    Where most clusters are near an end and few are far from it, a sample of few clusters often has none of those that are far.
-    Then it varies too little, and no skewness shows it. The constant is from simulated studies (``python -m
-    tests.calibration.shares``): it is the smallest whole number with which intervals cover shares of .75 to .97 in .94 of the
-    studies for every size. It changes no test of the middle of the scale.
-
-    Examples
-    --------
     >>> few_clusters_factor(0.5, 9, (0, 1)), round(few_clusters_factor(0.9, 9, (0, 1)), 2)
     (1.0, 1.28)
     """
@@ -84,24 +68,11 @@ def few_clusters_factor(mean: Any, df: Any, bounds: tuple[float, float]) -> Any:
 
 
 def se_factor(null: float, mean: float, df: float, bounds: tuple[float, float]) -> float:
-    """Standard error of a mean if it were `null`, as a multiple of the one at the mean.
+    """Return the standard error of a mean if it were `null`, as a multiple of the one at the mean.
 
-    Parameters
-    ----------
-    null, mean : float
-        The tested and the observed mean, both strictly within the bounds.
-    df : float
-        Degrees of freedom of the standard error; less than 2 count as 2.
-    bounds : tuple[float, float]
-        Ends of the scale.
+    It is the square root of the ratio of (m - low) (high - m) at both means, times `few_clusters_factor`. The tested
+    mean `null` and the observed `mean` are strictly within `bounds`. Degrees of freedom `df` less than 2 count as 2.
 
-    Returns
-    -------
-    float
-        The square root of the ratio of (m - low) (high - m) at both means, times `few_clusters_factor`.
-
-    Examples
-    --------
     >>> round(se_factor(0.5, 0.9, 9, (0, 1)), 3)
     1.667
     """
@@ -111,22 +82,11 @@ def se_factor(null: float, mean: float, df: float, bounds: tuple[float, float]) 
 
 
 def score_limits(mean: float, reach: float, df: float, bounds: tuple[float, float]) -> tuple[float, float]:
-    """Ends of the means m with |mean - m| at most `reach` times `se_factor`.
+    """Return the ends of the means m with |mean - m| at most `reach` times `se_factor`, within `bounds`.
 
-    Parameters
-    ----------
-    mean, reach, df : float
-        The mean strictly within the bounds, the reach at it (a quantile times a standard error), and the degrees of freedom.
-    bounds : tuple[float, float]
-        Ends of the scale.
+    `mean` is strictly within the bounds. `reach` is the reach at the mean: a quantile times a standard error with `df`
+    degrees of freedom.
 
-    Returns
-    -------
-    tuple[float, float]
-        The lower and the upper end, within the bounds.
-
-    Examples
-    --------
     >>> low, high = score_limits(0.9, 1.96 * 0.03, 99, (0.0, 1.0))
     >>> round(low, 3), round(high, 3)
     (0.824, 0.946)

@@ -18,18 +18,8 @@ from analysis.stats.results import json_safe
 def canonical_json(value: object) -> str:
     """Return JSON with sorted keys, no spaces and no NaN: equal values give equal strings.
 
-    Parameters
-    ----------
-    value : object
-        Anything that `results.json_safe` converts.
+    The value is anything that `results.json_safe` converts.
 
-    Returns
-    -------
-    str
-        The JSON text.
-
-    Examples
-    --------
     >>> canonical_json({"b": 1, "a": [0.5, None]})
     '{"a":[0.5,null],"b":1}'
     """
@@ -39,19 +29,10 @@ def canonical_json(value: object) -> str:
 def seed_hex(*parts: object) -> str:
     """Return the seed of an analysis as text, for the report.
 
-    Parameters
-    ----------
-    *parts : object
-        Study, analysis, settings, hash of the data, and so on.
+    The parts are the study, the analysis, its settings, the hash of the data, and so on. The text has 32 hexadecimal
+    digits: the first 16 bytes of the SHA-256 of the parts as one canonical JSON list. Different lists cannot collide by
+    separators.
 
-    Returns
-    -------
-    str
-        32 hexadecimal digits: the first 16 bytes of the SHA-256 of the parts as one canonical JSON list. Different
-        lists cannot collide by separators.
-
-    Examples
-    --------
     >>> seed_hex("study", "spa.pair", {"tau": 1.1})
     'f5d00b964a807c9a7fd4f8289b07dc21'
     """
@@ -68,20 +49,8 @@ def seed_sequence(*parts: object) -> np.random.SeedSequence:
 
 
 def seeded_generator(*parts: object) -> np.random.Generator:
-    """Return a random generator that depends only on the parts.
+    """Return a new random generator that depends only on the parts, which are as in `seed_hex`.
 
-    Parameters
-    ----------
-    *parts : object
-        As in `seed_hex`.
-
-    Returns
-    -------
-    numpy.random.Generator
-        A new generator.
-
-    Examples
-    --------
     >>> bool(seeded_generator("a", 1).random() == seeded_generator("a", 1).random())
     True
     >>> bool(seeded_generator("a", 1).random() == seeded_generator("a", 2).random())
@@ -93,18 +62,8 @@ def seeded_generator(*parts: object) -> np.random.Generator:
 def unordered_rows_sha256(rows: Iterable[Sequence[object]]) -> str:
     """Return a hash of the rows used by an analysis; their order does not matter.
 
-    Parameters
-    ----------
-    rows : iterable of sequences
-        The rows.
+    It is the SHA-256 of the sorted lines of their CSV, in hexadecimal digits.
 
-    Returns
-    -------
-    str
-        The SHA-256 of the sorted lines of their CSV, in hexadecimal digits.
-
-    Examples
-    --------
     >>> unordered_rows_sha256([("a", 1), ("b", 2)]) == unordered_rows_sha256([("b", 2), ("a", 1)])
     True
     """

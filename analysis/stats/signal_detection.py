@@ -29,29 +29,9 @@ from analysis.stats.results import Estimate, Record
 def ratings_to_machine_answers(ratings: npt.ArrayLike, *, threshold: float = 2.5) -> FloatArray:
     """Convert ratings to 1 (machine) above the threshold and 0 (human) below it.
 
-    Parameters
-    ----------
-    ratings : array_like, shape (n_rows,)
-        Ratings; NaN is missing.
-    threshold : float, default 2.5
-        Threshold between both answers.
+    NaN is missing and stays NaN. A rating on the threshold raises ValueError, because a neutral point belongs to
+    neither answer. Clark et al. 2021, footnote 6, put four points in two bins.
 
-    Returns
-    -------
-    ndarray of float, shape (n_rows,)
-        The answers; NaN is missing.
-
-    Raises
-    ------
-    ValueError
-        If a rating is on the threshold: a neutral point belongs to neither answer.
-
-    References
-    ----------
-    Clark et al. 2021, footnote 6: four points in two bins.
-
-    Examples
-    --------
     >>> ratings_to_machine_answers([1, 2, 3, 4, None]).tolist()
     [0.0, 0.0, 1.0, 1.0, nan]
     """

@@ -206,26 +206,11 @@ class Crossings(Record):
 
 
 def hoeffding_radius(n: npt.ArrayLike, delta: float) -> FloatArray:
-    """Hoeffding's radius t = sqrt(-ln(delta) / (2 n)) for one n that was fixed before the study.
+    """Return Hoeffding's radius t = sqrt(-ln(delta) / (2 n)) for one n that was fixed before the study.
 
-    Parameters
-    ----------
-    n : array_like
-        Numbers of values.
-    delta : float
-        Probability of an error on one side.
+    The mean of n values in 0..1 exceeds its expectation by t with probability at most `delta`, the probability of an
+    error on one side (the paper's equation 4).
 
-    Returns
-    -------
-    ndarray of float
-        The mean of n values in 0..1 exceeds its expectation by t with probability at most delta.
-
-    References
-    ----------
-    The paper's equation 4.
-
-    Examples
-    --------
     >>> round(float(hoeffding_radius(100, 0.01)), 6)
     0.151743
     """
@@ -327,28 +312,11 @@ def beta_binomial_boundaries(
 def find_boundary_crossings(answers: npt.ArrayLike, boundaries: Boundaries, *, reading: str = "first") -> Crossings:
     """Find where series of 0/1 answers cross the boundaries.
 
-    Parameters
-    ----------
-    answers : array_like, shape (n,) or (runs, n)
-        0/1 answers; n is at most n_max.
-    boundaries : Boundaries
-        The stopping rule.
-    reading : {"first", "stays"}, default 'first'
-        "first": the first n with a crossing, as in a running study. "stays": the first n from which the same boundary
-        stays crossed to the end of the data, as in the paper's tables; this needs hindsight.
+    `answers` has the shape (n,) or (runs, n), with n at most n_max of the boundaries. The reading "first" takes the
+    first n with a crossing, as in a running study. "stays" takes the first n from which the same boundary stays crossed
+    to the end of the data, as in the paper's tables; this needs hindsight. The function raises ValueError if the
+    reading, the shape or a value is not allowed.
 
-    Returns
-    -------
-    Crossings
-        The decision of each run.
-
-    Raises
-    ------
-    ValueError
-        If `reading`, the shape or a value is not allowed.
-
-    Examples
-    --------
     >>> result = find_boundary_crossings([1] * 12 + [0] * 12, hoeffding_boundaries(24, delta=0.01))
     >>> result.n.tolist(), result.winner.tolist()
     ([10], [1])

@@ -201,25 +201,13 @@ class Votes:
     def person_covariance(
         self, found: Derivatives, information: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Covariance of the parameters over people (CV3), and the overlap of people's shares of the systems' information.
+        """Return the parameters' covariance over people (CV3), and the overlap of people's shares of information.
 
-        Parameters
-        ----------
-        found : Derivatives
-            The derivatives at the maximum.
-        information : ndarray of float, shape (m, m)
-            Minus the second derivatives of all votes.
-
-        Returns
-        -------
-        tuple
-            The covariance (m, m), the overlaps (K, K), and each person's share of all information (G,).
-
-        Notes
-        -----
-        Without person g the parameters move by (I - I_g)^-1 s_g = I^-1 s_g + I^-1 I_g I^-1 s_g + ... The sum is cut after
-        the second term, whose error is of the order of the squared share of a person; for people with large shares the
-        equation is solved.
+        `found` has the derivatives at the maximum, and `information`, shape (m, m), is minus the second derivatives of
+        all votes. The result has the covariance (m, m), the overlaps (K, K) of people's shares of the systems'
+        information, and each person's share of all information (G,). Without person g the parameters move by (I -
+        I_g)^-1 s_g = I^-1 s_g + I^-1 I_g I^-1 s_g + ... The sum is cut after the second term, whose error is of the
+        order of the squared share of a person; for people with large shares the equation is solved.
         """
         k, n = self.n_systems, len(self.starts) - 1
         inverse = np.linalg.inv(information + self._fixed(information))

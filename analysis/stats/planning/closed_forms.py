@@ -300,18 +300,8 @@ def shift_of(difference: float, variation: Variation) -> float:
 def components(size: StudySize, target: Target, variation: Variation) -> Components:
     """Return the expected headline and the variances of one answer, by numerical integration.
 
-    Parameters
-    ----------
-    size, target, variation : StudySize, Target, Variation
-        The design, what it is to find, and how much people and prompts vary.
+    In SPA an answer is that of one person about all prompts.
 
-    Returns
-    -------
-    Components
-        The mean and the variances. In SPA an answer is that of one person about all prompts.
-
-    Examples
-    --------
     >>> found = components(StudySize(protocol="two_choice", people=36, prompts=60, prompts_each=20), Target(), Variation())
     >>> round(found.mean, 3), round(found.total, 3)
     (0.6, 0.24)

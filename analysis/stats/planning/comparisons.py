@@ -179,20 +179,9 @@ def quick_claims(
 ) -> tuple[QuickClaim, ...]:
     """Return the approximate power of each comparison, in order.
 
-    Parameters
-    ----------
-    size, target, variation : StudySize, Target, Variation
-        The design, what it is to find, and how much people and prompts vary.
-    claims, families : sequence[PlannedClaim], sequence[PlannedFamily]
-        The comparisons, and how their families are corrected: by Bonferroni's method if not named.
+    `families` says how the families of the comparisons are corrected; one that is not named there is corrected by
+    Bonferroni's method. The powers of comparisons behind another family hold if all of that family is shown.
 
-    Returns
-    -------
-    tuple[QuickClaim, ...]
-        The powers. Those behind another family hold if all of that family is shown.
-
-    Examples
-    --------
     >>> size, target = StudySize(protocol="two_choice", people=36, prompts=60, prompts_each=20), Target(tests=3)
     >>> found = quick_claims(size, target, Variation(), *Comparisons(method="holm").claims_of(target))
     >>> len(found), round(found[0].power, 2), round(found[0].power_at_most, 2)
@@ -223,18 +212,8 @@ def quick_claims(
 def families_in_order(claims: Sequence[PlannedClaim], families: Sequence[PlannedFamily]) -> list[PlannedFamily]:
     """Return the families that have a comparison, each behind the one that must be shown before.
 
-    Parameters
-    ----------
-    claims, families : sequence[PlannedClaim], sequence[PlannedFamily]
-        The comparisons, and the declared families.
+    A family that is not declared in `families` is corrected by Bonferroni's method.
 
-    Returns
-    -------
-    list[PlannedFamily]
-        The families. One that is not declared is corrected by Bonferroni's method.
-
-    Examples
-    --------
     >>> claims = [PlannedClaim(name=name, x=name, y="base", family=name) for name in ("b", "a")]
     >>> [family.name for family in families_in_order(claims, [PlannedFamily(name="b", after="a")])]
     ['a', 'b']

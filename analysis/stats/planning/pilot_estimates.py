@@ -58,21 +58,8 @@ class CrossedComponents(Record):
     def draws(self, count: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Draw means and variances that are compatible with the answers.
 
-        Parameters
-        ----------
-        count : int
-            Number of draws.
-        rng : numpy.random.Generator
-            Source of the random draws.
-
-        Returns
-        -------
-        tuple of ndarray of float, each of shape (count,)
-            Means, and variances over people, over prompts, and the rest.
-
-        Notes
-        -----
-        Each draw inverts exact pivots (Wald 1947; Seely and El-Bassiouni 1983): SSE / rest has a chi-square distribution
+        The four arrays of shape (count,) are the means, and the variances over people, over prompts, and the rest. Each
+        draw inverts exact pivots (Wald 1947; Seely and El-Bassiouni 1983): SSE / rest has a chi-square distribution
         with df_rest degrees of freedom, and so has the sum of squares[k] / (rest + eigenvalues[k] * variance), with
         df_people or df_prompts. If no variance fits a draw, it is 0. The quantiles of the draws are the ends of Wald's
         intervals for normal answers.
@@ -89,25 +76,10 @@ def checked_pilot_answers(
 ) -> tuple[FloatArray, IntArray, int, IntArray, int]:
     """Return the answers of a pilot, and the codes and numbers of its people and of its prompts.
 
-    Parameters
-    ----------
-    values : array_like, shape (n_rows,)
-        The answers.
-    people, prompts : array_like, shape (n_rows,)
-        Labels of each row's person and prompt.
+    `people` and `prompts` label each row. The result has the answers, each row's person as a code, how many people
+    there are, and the same for prompts. The function raises ValueError if an answer is missing, or if there are fewer
+    than `FEWEST` or more than `MOST_CLUSTERS` people or prompts.
 
-    Returns
-    -------
-    tuple
-        The answers, each row's person as a number, how many people there are, and the same for prompts.
-
-    Raises
-    ------
-    ValueError
-        If an answer is missing, or there are too few or too many people or prompts.
-
-    Examples
-    --------
     >>> answers, person, n_people, prompt, n_prompts = checked_pilot_answers([1, 2, 3], ["a", "b", "c"], ["p", "q", "r"])
     >>> person.tolist(), n_people, n_prompts
     ([0, 1, 2], 3, 3)
@@ -250,21 +222,8 @@ class StatedComponents(Record):
     def draws(self, count: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Draw means and variances that are compatible with the answers.
 
-        Parameters
-        ----------
-        count : int
-            Number of draws.
-        rng : numpy.random.Generator
-            Source of the random draws.
-
-        Returns
-        -------
-        tuple of ndarray of float, each of shape (count,)
-            Means, and variances over people and over prompts.
-
-        Notes
-        -----
-        Each draw inverts exact pivots, as `CrossedComponents.draws` does.
+        The three arrays of shape (count,) are the means, and the variances over people and over prompts. Each draw
+        inverts exact pivots, as `CrossedComponents.draws` does.
         """
         people = self.people * self.df_people / rng.chisquare(self.df_people, count)
         prompts = variances_at(self._of_prompts, people, rng.chisquare(self.df_prompts, count))

@@ -184,25 +184,8 @@ OBSERVED_DIFFERENCES = (
 
 
 def prior_of(key: str) -> Prior:
-    """Return a prior by its key.
+    """Return the prior of `PRIORS` with this key; raise ValueError if there is none.
 
-    Parameters
-    ----------
-    key : str
-        The key of one of `PRIORS`.
-
-    Returns
-    -------
-    Prior
-        The prior.
-
-    Raises
-    ------
-    ValueError
-        If there is no such prior.
-
-    Examples
-    --------
     >>> prior_of("choices_neighbours").variation.sd_prompts
     0.75
     """

@@ -61,26 +61,12 @@ class Plan(Record):
 
 
 def assign_prompts(size: StudySize, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
-    """Return the annotator and the prompt of each answer, as the site draws batches.
+    """Return the annotator and the prompt of each answer as codes, shape (answers,), as the site draws batches.
 
     All prompts are shuffled; each annotator takes the next ones, passing over those that they have already. Then the
     prompts are shuffled again. So prompts are shown equally often, up to one. Of several conditions only the two that
     are compared have annotators here, first all of x; each shows the prompts equally often.
 
-    Parameters
-    ----------
-    size : StudySize
-        The size of the study.
-    rng : numpy.random.Generator
-        Source of the random draws.
-
-    Returns
-    -------
-    tuple[ndarray of int, ndarray of int]
-        The codes of annotators and prompts, shape (answers,).
-
-    Examples
-    --------
     >>> size = StudySize(protocol="rating", people=6, prompts=9, prompts_each=3)
     >>> people, prompts = assign_prompts(size, np.random.default_rng(0))
     >>> np.bincount(prompts).tolist(), sorted(prompts[:3].tolist()) == sorted(set(prompts[:3].tolist()))
@@ -112,30 +98,12 @@ def simulate_answers(
     runs: int,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Simulate the answers of a study, on the scale of its headline.
+    """Simulate the answers of `runs` studies, on the scale of the headline.
 
-    Parameters
-    ----------
-    size, target, variation : StudySize, Target, Variation
-        The design, the true difference, and how much people and prompts vary.
-    people, prompts : ndarray of int, shape (answers,)
-        Who answers about what, from `assign_prompts`.
-    runs : int
-        Number of studies.
-    rng : numpy.random.Generator
-        Source of the random draws.
+    `people` and `prompts`, shape (answers,), say who answers about what, from `assign_prompts`. The difference of
+    `target` is the true one. The result has the shape (runs, answers), or (runs, people) in SPA. If the claim is about
+    exactly these prompts, their effects have the mean 0, so that the difference is true of them.
 
-    Returns
-    -------
-    ndarray of float
-        Shape (runs, answers), or (runs, people) in SPA.
-
-    Notes
-    -----
-    If the claim is about exactly these prompts, their effects have the mean 0, so that the difference is true of them.
-
-    Examples
-    --------
     >>> size = StudySize(protocol="two_choice", people=20, prompts=30, prompts_each=15)
     >>> who, what = assign_prompts(size, np.random.default_rng(0))
     >>> values = simulate_answers(size, Target(), Variation(), who, what, runs=200, rng=np.random.default_rng(1))
@@ -225,28 +193,12 @@ def headlines(
 ) -> Headlines:
     """Analyse many runs as the report analyses one.
 
-    Parameters
-    ----------
-    values : ndarray of float, shape (runs, n_rows)
-        Values, none missing.
-    people, prompts : ndarray of int, shape (n_rows,)
-        Annotator and prompt of each row, the same in every run. Without prompts, people are the only clusters.
-    size, target : StudySize, Target
-        The scale of the headline, and the goal of the plan.
+    `values`, shape (runs, n_rows), has no missing value; `people` and `prompts`, shape (n_rows,), are the same in every
+    run. Without prompts, people are the only clusters. `size` gives the scale of the headline, and `target` the goal of
+    the plan. The method is the score curve with the jackknife variances of `cluster_variances.two_way_jackknife`,
+    computed for all runs at once. Runs with hardly any spread, or with more skewed answers than the ends of the scale
+    explain, are analysed one by one by `clusters.annotator_prompt_clustered_mean`, which then bets.
 
-    Returns
-    -------
-    Headlines
-        The estimates, intervals and claims.
-
-    Notes
-    -----
-    The score curve with the jackknife variances of `clusters.two_way_jackknife`, computed for all runs at once. Runs with
-    hardly any spread, or with more skewed answers than the ends of the scale explain, are analysed one by one by `clusters.annotator_prompt_clustered_mean`,
-    which then bets.
-
-    Examples
-    --------
     >>> from analysis.stats.planning import assign_prompts, simulate_answers
     >>> from analysis.stats.planning.inputs import Variation
     >>> size, target, rng = StudySize(protocol="two_choice", people=20, prompts=30, prompts_each=15), Target(), np.random.default_rng(0)
@@ -513,22 +465,9 @@ def judge_studies(
 ) -> Headlines:
     """Analyse many runs as the report analyses one, by the comparison of the protocol.
 
-    Parameters
-    ----------
-    values : ndarray of float, shape (runs, answers), or (runs, people) in SPA
-        The answers, from `simulate_answers`.
-    people, prompts : ndarray of int, shape (answers,)
-        Who answers about what, from `assign_prompts`.
-    size, target : StudySize, Target
-        The design, and the goal of the plan.
+    `values` are the answers from `simulate_answers`, shape (runs, answers), or (runs, people) in SPA. `people` and
+    `prompts`, shape (answers,), say who answers about what, from `assign_prompts`. `target` has the goal of the plan.
 
-    Returns
-    -------
-    Headlines
-        The estimates, intervals and claims.
-
-    Examples
-    --------
     >>> from analysis.stats.planning import assign_prompts, simulate_answers
     >>> from analysis.stats.planning.inputs import Variation
     >>> size, rng = StudySize(protocol="spa", people=90, prompts=90, prompts_each=4), np.random.default_rng(0)

@@ -130,22 +130,8 @@ class Budget(PlainRecord):
 def minutes_each(size: StudySize, pace: Pace, *, test_share: float = 0.0) -> float:
     """Return the minutes of one annotator: reading, answers, and the time before and after.
 
-    Parameters
-    ----------
-    size : StudySize
-        The size of the study.
-    pace : Pace
-        How long the work takes.
-    test_share : float, default 0.0
-        Share of all items that are test questions; they come on top of `prompts_each`.
+    `test_share` is the share of all items that are test questions; they come on top of `prompts_each`.
 
-    Returns
-    -------
-    float
-        The minutes.
-
-    Examples
-    --------
     >>> round(minutes_each(StudySize(protocol="two_choice", people=36, prompts=60, prompts_each=20), Pace()), 1)
     35.3
     """
@@ -170,22 +156,8 @@ def shown_prompts(prompts_each: int, test_share: float) -> int:
 
 
 def plan_budget(size: StudySize, pace: Pace, prices: Prices) -> Budget:
-    """Return the people to recruit, and what they cost.
+    """Return the people to recruit, and what they cost; `size.people` are those whose answers count.
 
-    Parameters
-    ----------
-    size : StudySize
-        The size of the study; `size.people` are those whose answers count.
-    pace, prices : Pace, Prices
-        How long the work takes, and what it costs.
-
-    Returns
-    -------
-    Budget
-        The budget.
-
-    Examples
-    --------
     >>> size = StudySize(protocol="two_choice", people=36, prompts=60, prompts_each=20)
     >>> budget = plan_budget(size, Pace(), Prices(reward=2, fee_rate=0.3, excluded_share=0.1))
     >>> budget.finishing, budget.starting, budget.total
@@ -245,18 +217,8 @@ SPA_PROMPTS_EACH = 4
 def wrong_target(size: StudySize, target: Target, variation: Variation) -> Target:
     """Return the target under which reaching the goal is a wrong decision: no difference, or exactly the margin.
 
-    Parameters
-    ----------
-    size, target, variation : StudySize, Target, Variation
-        As in `plan_parts`.
+    For a goal by a margin, the difference of the target lies at the limit of the claim.
 
-    Returns
-    -------
-    Target
-        The target. For a goal by a margin, its difference lies at the limit of the claim.
-
-    Examples
-    --------
     >>> size = StudySize(protocol="two_choice", people=36, prompts=60, prompts_each=20)
     >>> round(wrong_target(size, Target(goal="equivalence", margin=0.05), Variation()).difference, 3)
     0.55
