@@ -140,20 +140,9 @@ def pairwise_agreement_and_prevalence(patterns: FloatArray, weights: FloatArray)
 def value_counts_by_unit(units: npt.ArrayLike, values: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Count how often each value was given to each unit.
 
-    Parameters
-    ----------
-    units : array_like, shape (n_rows,)
-        Label of each row's unit.
-    values : array_like, shape (n_rows,)
-        Ratings; a missing value is left out.
+    `units` and `values` have one entry per row, and a missing value is left out. The result is the table (n_units,
+    n_values) and the sorted values of its columns.
 
-    Returns
-    -------
-    tuple[ndarray of float, ndarray of float]
-        The table (n_units, n_values), and the sorted values of its columns.
-
-    Examples
-    --------
     >>> counts, values = value_counts_by_unit(["a", "a", "b"], [1, 3, 3])
     >>> counts.tolist(), values.tolist()
     ([[1.0, 1.0], [0.0, 1.0]], [1.0, 3.0])
@@ -169,20 +158,8 @@ def value_counts_by_unit(units: npt.ArrayLike, values: npt.ArrayLike) -> tuple[F
 
 
 def as_label_list(labels: Sequence[Any] | npt.NDArray[Any]) -> list[Any]:
-    """Convert labels of any kind to a list of Python objects.
+    """Convert labels of any kind (text, numbers or sets) to a list of Python objects; None is missing.
 
-    Parameters
-    ----------
-    labels : sequence[Any] or ndarray
-        Text, numbers or sets; None is missing.
-
-    Returns
-    -------
-    list[Any]
-        The labels.
-
-    Examples
-    --------
     >>> as_label_list(np.array([1, 2])), as_label_list([np.int64(3), None])
     ([1, 2], [3, None])
     """
@@ -196,28 +173,11 @@ def category_codes(
 ) -> tuple[IntArray, tuple[Any, ...]]:
     """Code each label by its place among the categories.
 
-    Parameters
-    ----------
-    labels : sequence[Any] or ndarray
-        Labels; None or NaN is missing.
-    categories : sequence[Any], optional
-        The categories in their order. If None, the sorted labels, which must be text or numbers.
-    name : str, default 'labels'
-        Name of the argument in error messages.
+    None and NaN are missing labels, with the code -1. `categories` are in their order; if None, they are the sorted
+    labels. The result is the codes and the categories. A label that is none of the categories raises ValueError with
+    `name`, the name of the argument, and the row. So do a repeated category, and labels other than text or numbers
+    without `categories`, both with `categories` as the name.
 
-    Returns
-    -------
-    tuple[ndarray of int, tuple[Any, ...]]
-        The codes, -1 for missing, and the categories.
-
-    Raises
-    ------
-    ValueError
-        If a label is not one of the categories, a category is repeated, or `categories` are needed to order the
-        labels.
-
-    Examples
-    --------
     >>> category_codes(["yes", None, "no"], categories=["no", "yes", "maybe"])[0].tolist()
     [1, -1, 0]
     """
@@ -243,22 +203,10 @@ def category_counts_by_unit(
 ) -> tuple[FloatArray, tuple[Any, ...]]:
     """Count how often each category was given to each unit.
 
-    Parameters
-    ----------
-    units : array_like, shape (n_rows,)
-        Label of each row's unit. A unit stays in the table if its labels are missing.
-    labels : sequence[Any] or ndarray, shape (n_rows,)
-        Labels; None or NaN is left out.
-    categories : sequence[Any], optional
-        The answers that were offered, in their order. `gwet_ac1` depends on their number, also on those never chosen.
+    `units` and `labels` have one entry per row. None and NaN are left out, but a unit stays in the table if its labels
+    are missing. `categories` are the answers that were offered, in their order; `gwet_ac1` depends on their number,
+    also on those never chosen. The result is the table (n_units, n_categories) and the category of each column.
 
-    Returns
-    -------
-    tuple[ndarray of float, tuple[Any, ...]]
-        The table (n_units, n_categories), and the category of each column.
-
-    Examples
-    --------
     >>> table, categories = category_counts_by_unit(["i", "i", "j"], ["A", "B", "A"])
     >>> table.tolist(), categories
     ([[1.0, 1.0], [1.0, 0.0]], ('A', 'B'))

@@ -17,25 +17,9 @@ MIN_SPREAD = 1e-12
 def vector(values: npt.ArrayLike, name: str) -> FloatArray:
     """Convert `values` to a one-dimensional array of floats.
 
-    Parameters
-    ----------
-    values : array_like, shape (n,)
-        Numbers; None and NaN are missing.
-    name : str
-        Name of the argument, for the error message.
+    None and NaN are missing, and NaN in the result. Another number of dimensions or an infinite value raises ValueError
+    with `name`, the name of the argument (and the row).
 
-    Returns
-    -------
-    ndarray of float, shape (n,)
-        The values; NaN is missing.
-
-    Raises
-    ------
-    ValueError
-        With the argument (and the row), for another number of dimensions or an infinite value.
-
-    Examples
-    --------
     >>> vector([1, None, 3], "ratings").tolist()
     [1.0, nan, 3.0]
     """
@@ -49,25 +33,9 @@ def vector(values: npt.ArrayLike, name: str) -> FloatArray:
 def matrix(values: npt.ArrayLike, name: str) -> FloatArray:
     """Convert `values` to a two-dimensional array of floats.
 
-    Parameters
-    ----------
-    values : array_like, shape (n, k)
-        Numbers; None and NaN are missing.
-    name : str
-        Name of the argument, for the error message.
+    None and NaN are missing, and NaN in the result. Another number of dimensions or an infinite value raises ValueError
+    with `name`, the name of the argument (and the row).
 
-    Returns
-    -------
-    ndarray of float, shape (n, k)
-        The values; NaN is missing.
-
-    Raises
-    ------
-    ValueError
-        With the argument (and the row), for another number of dimensions or an infinite value.
-
-    Examples
-    --------
     >>> matrix([[1, 2], [None, 4]], "xy_percent").shape
     (2, 2)
     """
@@ -81,25 +49,9 @@ def matrix(values: npt.ArrayLike, name: str) -> FloatArray:
 def binary_vector(values: npt.ArrayLike, name: str) -> FloatArray:
     """Convert `values` to a one-dimensional array of 0 and 1.
 
-    Parameters
-    ----------
-    values : array_like, shape (n,)
-        0, 1, or missing (None or NaN).
-    name : str
-        Name of the argument, for the error message.
+    None and NaN are missing, and NaN in the result. Any other value raises ValueError with `name`, the name of the
+    argument, and the row.
 
-    Returns
-    -------
-    ndarray of float, shape (n,)
-        The values; NaN is missing.
-
-    Raises
-    ------
-    ValueError
-        With the argument and the row, for any other value.
-
-    Examples
-    --------
     >>> binary_vector([1, 0, 0.5], "says")
     Traceback (most recent call last):
         ...
@@ -115,20 +67,8 @@ def binary_vector(values: npt.ArrayLike, name: str) -> FloatArray:
 def drop_and_count_missing(values: npt.ArrayLike, name: str) -> tuple[FloatArray, int]:
     """Return the values that are not missing, and the number of missing ones.
 
-    Parameters
-    ----------
-    values : array_like, shape (n,)
-        Numbers; None and NaN are missing.
-    name : str
-        Name of the argument, for the error message.
+    None and NaN are missing. The values stay in the same order. `name` is the name of the argument in error messages.
 
-    Returns
-    -------
-    tuple[ndarray of float, int]
-        The values without the missing ones, in the same order, and the number of missing ones.
-
-    Examples
-    --------
     >>> kept, n_missing = drop_and_count_missing([0.2, None, 0.4], "scores")
     >>> kept.tolist(), n_missing
     ([0.2, 0.4], 1)
@@ -141,27 +81,10 @@ def drop_and_count_missing(values: npt.ArrayLike, name: str) -> tuple[FloatArray
 def label_codes(labels: npt.ArrayLike | Sequence[object], name: str, length: int) -> tuple[IntArray, int]:
     """Convert labels to integers 0..G-1.
 
-    Parameters
-    ----------
-    labels : array_like, shape (length,)
-        Labels of any kind that can be sorted.
-    name : str
-        Name of the argument, for the error message.
-    length : int
-        Expected number of labels.
+    The labels may be of any kind that can be sorted. The result is the codes, of shape (length,), in the order of the
+    sorted labels, and their number G. Another number of labels than `length`, or a missing label, raises ValueError
+    with `name`, the name of the argument.
 
-    Returns
-    -------
-    tuple[ndarray of int, int]
-        The codes (length,) in the order of the sorted labels, and their number G.
-
-    Raises
-    ------
-    ValueError
-        With the argument, for another number of labels or a missing label.
-
-    Examples
-    --------
     >>> positions, n_groups = label_codes(["b", "a", "b"], "annotators", 3)
     >>> positions.tolist(), n_groups
     ([1, 0, 1], 2)
@@ -189,22 +112,9 @@ def label_codes(labels: npt.ArrayLike | Sequence[object], name: str, length: int
 def label_codes_where(labels: npt.ArrayLike | Sequence[object], name: str, mask: BoolArray) -> tuple[IntArray, int]:
     """Return `label_codes` of the rows in a mask. Every row must have a label, also outside the mask.
 
-    Parameters
-    ----------
-    labels : array_like, shape (n,)
-        Labels of any kind that can be sorted.
-    name : str
-        Name of the argument, for the error message.
-    mask : ndarray of bool, shape (n,)
-        The rows to use.
+    `labels` and `mask` have the shape (n,). The result is the codes of the rows in the mask, and the number of
+    different labels there. `name` is the name of the argument in error messages.
 
-    Returns
-    -------
-    tuple[ndarray of int, int]
-        The codes of the rows in the mask, and their number.
-
-    Examples
-    --------
     >>> positions, n_groups = label_codes_where(["b", "a", "b"], "annotators", np.array([True, False, True]))
     >>> positions.tolist(), n_groups
     ([0, 0], 1)
@@ -216,20 +126,9 @@ def label_codes_where(labels: npt.ArrayLike | Sequence[object], name: str, mask:
 def group_sums(group_codes: IntArray, values: FloatArray, n_groups: int) -> FloatArray:
     """Return the sum of the values in each group.
 
-    Parameters
-    ----------
-    group_codes, values : ndarray, shape (n,)
-        Codes 0..n_groups-1, and values.
-    n_groups : int
-        Number of groups.
+    `group_codes` (0..n_groups-1) and `values` have the shape (n,). The sums have the shape (n_groups,), with 0 for an
+    empty group.
 
-    Returns
-    -------
-    ndarray of float, shape (n_groups,)
-        The sums; 0 for an empty group.
-
-    Examples
-    --------
     >>> group_sums(np.array([0, 1, 0]), np.array([1.0, 2.0, 3.0]), 2).tolist()
     [4.0, 2.0]
     """
@@ -237,22 +136,8 @@ def group_sums(group_codes: IntArray, values: FloatArray, n_groups: int) -> Floa
 
 
 def group_sizes(group_codes: IntArray, n_groups: int) -> FloatArray:
-    """Return the number of members of each group.
+    """Return the number of members of each group, as floats of shape (n_groups,); the codes are 0..n_groups-1.
 
-    Parameters
-    ----------
-    group_codes : ndarray of int, shape (n,)
-        Codes 0..n_groups-1.
-    n_groups : int
-        Number of groups.
-
-    Returns
-    -------
-    ndarray of float, shape (n_groups,)
-        The sizes, as floats.
-
-    Examples
-    --------
     >>> group_sizes(np.array([0, 1, 0]), 2).tolist()
     [2.0, 1.0]
     """
@@ -363,20 +248,8 @@ def skew(values: FloatArray) -> float:
 
 
 def most_frequent_value_share(values: FloatArray) -> float:
-    """Share of the most frequent value.
+    """Return the share of the most frequent value; `values` has none missing.
 
-    Parameters
-    ----------
-    values : ndarray of float, shape (n,)
-        Values, without missing ones.
-
-    Returns
-    -------
-    float
-        The share.
-
-    Examples
-    --------
     >>> most_frequent_value_share(np.array([1.0, 0.5, 1.0, 1.0]))
     0.75
     """

@@ -44,26 +44,11 @@ def t_interval(
     bounds: tuple[float, float] | None = None,
     method: str = "t",
 ) -> Interval:
-    """Confidence interval from the t distribution: estimate -/+ t(df) se.
+    """Compute the confidence interval from the t distribution: estimate -/+ t(df) se.
 
-    Parameters
-    ----------
-    estimate, se, df : float
-        Estimate, its standard error, and the degrees of freedom.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    bounds : tuple[float, float], optional
-        Ends of the scale. The interval is clipped to them.
-    method : str, default 't'
-        Name of the method that is stored.
+    The interval is clipped to `bounds`, the ends of the scale, if they are given. `method` is the name of the method
+    that is stored.
 
-    Returns
-    -------
-    Interval
-        The interval, clipped to `bounds` if they are given.
-
-    Examples
-    --------
     >>> interval = t_interval(0.9, 0.1, 9, bounds=(0, 1))
     >>> round(interval.low, 4), interval.high, interval.clipped
     (0.6738, 1.0, True)
@@ -78,22 +63,10 @@ def t_interval(
 
 
 def t_test(name: str, estimate: float, null: float, se: float, df: float) -> HypothesisTest:
-    """Two-sided t test of `estimate` against `null`: (estimate - null) / se with df degrees of freedom.
+    """Compute the two-sided t test of `estimate` against `null`: (estimate - null) / se with df degrees of freedom.
 
-    Parameters
-    ----------
-    name : str
-        Name of the test that is stored.
-    estimate, null, se, df : float
-        Estimate, null hypothesis, standard error, and degrees of freedom.
+    `name` is the name of the test that is stored.
 
-    Returns
-    -------
-    HypothesisTest
-        The test.
-
-    Examples
-    --------
     >>> round(t_test("one_sample_t", 0.6, 0.5, 0.05, 10).pvalue, 4)
     0.0734
     """
@@ -127,20 +100,8 @@ def wald_estimate(estimate: float, se: float, *, null: float | None, level: floa
 
 
 def two_sided_normal_quantile(level: float) -> float:
-    """Two-sided quantile of the standard normal distribution.
+    """Return the two-sided quantile z of the standard normal distribution: -z..z has the probability `level`.
 
-    Parameters
-    ----------
-    level : float
-        Probability of the interval -z..z.
-
-    Returns
-    -------
-    float
-        The quantile z.
-
-    Examples
-    --------
     >>> round(two_sided_normal_quantile(0.95), 6)
     1.959964
     """
@@ -156,24 +117,10 @@ def degenerate_mean_estimate(
 ) -> Estimate | None:
     """Return the estimate of a mean in an edge case: no value, one value, or no variance.
 
-    Parameters
-    ----------
-    values : ndarray of float, shape (n,)
-        Values, without missing ones.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    bounds : tuple[float, float], optional
-        Ends of the scale. If the values are constant, the interval is a betting interval.
-    **common : Any
-        Other fields of the `Estimate`.
+    `values` has none missing, and `common` has the other fields of the `Estimate`. The status says which case it is,
+    and the result is None if the values are no edge case. If the values are constant and `bounds`, the ends of the
+    scale, are given, the estimate has a betting interval.
 
-    Returns
-    -------
-    Estimate or None
-        The estimate with its status, or None if the values are no edge case.
-
-    Examples
-    --------
     >>> degenerate_mean_estimate(np.array([0.7, 0.7]), analysis="a", estimand="mean", unit="annotator", bounds=(0, 1)).status
     'zero_variance'
     >>> degenerate_mean_estimate(np.array([0.6, 0.7]), analysis="a", estimand="mean", unit="annotator") is None

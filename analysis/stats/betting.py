@@ -337,36 +337,20 @@ SMALLEST_VARIANCE = 1e-9
 
 
 def final_log_wealth_of_ratio(means: FloatArray, shares: FloatArray, nulls: FloatArray, level: float) -> FloatArray:
-    """Logarithm of the wealth after all of n units against "the ratio of sums is m", for units of any size.
+    """Compute the log wealth after all of n units against "the ratio of sums is m", for units of any size.
 
-    Parameters
-    ----------
-    means, shares : ndarray of float, shape (n,)
-        Mean of each unit's answers in 0..1, in the order in which units enter, and its size divided by the largest.
-    nulls : ndarray of float, shape (k,)
-        Ratios under the null hypothesis, in 0..1.
-    level : float
-        Level for which the stakes are tuned, between 0 and 1.
+    `means` (n,) are the means of each unit's answers in 0..1, in the order in which units enter. `shares` (n,) are the
+    units' sizes divided by the largest. `nulls` (k,) are the ratios m under the null hypothesis, in 0..1, and the
+    result has their shape. `level` is that for which the stakes are tuned. Unit i moves the bet by z[i] = share[i]
+    (mean[i] - m), at least -m and at most 1 - m. The stake of unit t is sqrt(2 log(2 / (1 - level)) / (n v[t])) with
+    v[t] = (m (1 - m) + z[1]^2 + ... + z[t-1]^2) / t, cut at FULL_STAKE / m upwards and FULL_STAKE / (1 - m) downwards.
+    The wealth is the mean of two products, of 1 + stake z and of 1 - stake z. It is an e-value: no factor is negative,
+    and units are independent draws of a size and a mean with E[size (mean - m)] = 0, so m is the ratio. A stake depends
+    only on earlier units, so each factor has the expectation 1 given these, and so has the product. This takes the
+    largest size as known: no unit could be larger than the largest of the sample, or sizes say nothing about answers,
+    and then the proof holds given all sizes. The stake must not depend on the size of its own unit: E[stake(size) size
+    (mean - m)] = 0 needs equal means of large and small units.
 
-    Returns
-    -------
-    ndarray of float, shape (k,)
-        The logarithm.
-
-    Notes
-    -----
-    Unit i moves the bet by z[i] = share[i] (mean[i] - m), at least -m and at most 1 - m. The stake of unit t is
-    sqrt(2 log(2 / (1 - level)) / (n v[t])) with v[t] = (m (1 - m) + z[1]^2 + ... + z[t-1]^2) / t, cut at FULL_STAKE / m
-    upwards and FULL_STAKE / (1 - m) downwards. The wealth is the mean of two products, of 1 + stake z and of 1 - stake z.
-
-    The wealth is an e-value. No factor is negative. Units are independent draws of a size and a mean with
-    E[size (mean - m)] = 0, so m is the ratio. A stake depends only on earlier units, so each factor has the expectation 1
-    given these, and so has the product. This takes the largest size as known: no unit could be larger than the
-    largest of the sample, or sizes say nothing about answers, and then the proof holds given all sizes. The stake must not
-    depend on the size of its own unit: E[stake(size) size (mean - m)] = 0 needs equal means of large and small units.
-
-    Examples
-    --------
     >>> wealth = final_log_wealth_of_ratio(np.ones(4), np.array([1.0, 0.5, 0.5, 1.0]), np.array([0.5, 1.0]), 0.95)
     >>> np.round(wealth, 3).tolist()
     [1.42, 0.0]

@@ -75,26 +75,12 @@ def neutral_share_probe(
     *,
     alpha: float = ALPHA,
 ) -> Probe:
-    """Whether too many answers are ties or neutral: fires if the interval of their share lies above one half.
+    """Probe whether too many answers are ties or neutral: fires if the interval of their share lies above one half.
 
-    Parameters
-    ----------
-    is_neutral : array_like, shape (n_rows,)
-        1 for a tie or a neutral answer, 0 for another; NaN is missing.
-    annotators : array_like, shape (n_rows,)
-        Label of each row's annotator.
-    items : array_like, shape (n_rows,), optional
-        Label of each row's item.
-    alpha : float, default .05
-        The interval has the level 1 - 2 alpha, so that a share at the limit fires in at most alpha of boards.
+    `is_neutral` has 1 for a tie or a neutral answer, 0 for another, and NaN for missing. `annotators` and `items` have
+    the labels of each row. The estimate is the share of neutral answers. Its interval has the level 1 - 2 alpha, so
+    that a share at the limit fires in at most `alpha` of boards.
 
-    Returns
-    -------
-    Probe
-        The share of neutral answers.
-
-    Examples
-    --------
     >>> probe = neutral_share_probe(np.arange(200) % 10 < 8, np.arange(200) // 10)
     >>> probe.estimate.estimate, probe.fires
     (0.8, True)
@@ -116,21 +102,11 @@ def neutral_share_probe(
 
 
 def separation_probe(sets: ranks.RankSets) -> Probe:
-    """Whether a board hardly separates its systems: fires if more than half of them can be first.
+    """Probe whether a board hardly separates its systems: fires if more than half of them can be first.
 
-    Parameters
-    ----------
-    sets : RankSets
-        The rank sets of the board.
+    The estimate is the share of systems whose rank set holds 1. `detail["pairs_separated"]` is the share of pairs of
+    which one is shown to be better.
 
-    Returns
-    -------
-    Probe
-        The share of systems whose rank set holds 1. `detail["pairs_separated"]` is the share of pairs of which one is
-        shown to be better.
-
-    Examples
-    --------
     >>> people, values = np.repeat(np.arange(8), 3), np.tile([0.8, 0.5, 0.49], 8) + np.tile([0.02, -0.02, 0, 0, 0.02], 5)[:24]
     >>> probe = separation_probe(ranks.rank_confidence_sets_from_rows(values, people, np.tile([0, 1, 2], 8)))
     >>> round(probe.estimate.estimate, 2), probe.fires, round(probe.estimate.detail["pairs_separated"], 2)
@@ -170,28 +146,14 @@ def heavy_voter_probe(
     *,
     weights: npt.ArrayLike | None = None,
 ) -> Probe:
-    """Whether one person gave too many answers, or decides the lead: fires on the share or on the influence.
+    """Probe whether one person gave too many answers, or decides the lead: fires on the share or on the influence.
 
-    Parameters
-    ----------
-    values, systems, annotators : array_like, shape (n_rows,)
-        Answers (NaN is missing), and labels of each row's system and annotator.
-    weights : array_like, shape (n_rows,), optional
-        Weights of the rows within a system, as the board's scores have them; 1 if None.
+    All arrays have one entry per row, and NaN is a missing answer. `weights` are those of the rows within a system, as
+    the board's scores have them; 1 if None. The estimate is the largest share of the answers, and `detail` has the
+    largest shares, the largest influence and whose it is. The limit of one person's share of the answers is a tenth.
+    With ten people or fewer equal shares are no fault, so the limit is then twice an equal share. The limit of the
+    change of the lead when one person is left out is one standard error of the lead.
 
-    Returns
-    -------
-    Probe
-        The largest share of the answers. `detail` has the largest shares, the largest influence and whose it is.
-
-    Notes
-    -----
-    The limit of one person's share of the answers is a tenth. With ten people or fewer equal shares are no fault, so the
-    limit is then twice an equal share. The limit of the change of the lead when one person is left out is one standard
-    error of the lead.
-
-    Examples
-    --------
     >>> people = np.r_[np.zeros(60), np.arange(1, 141)].astype(int)
     >>> probe = heavy_voter_probe(np.arange(200) % 3 / 2, np.arange(200) % 2, people)
     >>> round(probe.estimate.estimate, 2), probe.fires, probe.estimate.detail["annotator"]

@@ -25,20 +25,8 @@ BLOCK = 512
 def multinomial_weights(n_units: int, resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
     """Yield how often each unit is drawn in each bootstrap sample.
 
-    Parameters
-    ----------
-    n_units, resamples : int
-        Number of units, and of samples.
-    rng : numpy.random.Generator
-        Source of the random draws.
+    Each array has a block of samples, of shape (up to 512, n_units); all blocks together have `resamples` rows.
 
-    Yields
-    ------
-    ndarray of float, shape (up to 512, n_units)
-        A block of samples.
-
-    Examples
-    --------
     >>> sum(block.shape[0] for block in multinomial_weights(5, 1000, np.random.default_rng(0)))
     1000
     """
@@ -63,27 +51,12 @@ def unnormalised_dirichlet_weights(n_units: int, resamples: int, rng: np.random.
 
 
 def ratio_draws(sums: npt.ArrayLike, counts: npt.ArrayLike, weights: Iterator[FloatArray]) -> FloatArray:
-    """Resampled ratios of several columns: (weights @ sums) / (weights @ counts).
+    """Compute resampled ratios of several columns: (weights @ sums) / (weights @ counts).
 
-    Parameters
-    ----------
-    sums, counts : array_like, shape (n_units, n_columns)
-        Each unit's part of the numerator and the denominator; 0 and 0 if it has none.
-    weights : iterator of ndarray, shape (block, n_units)
-        Weights, for example from `multinomial_weights`.
+    `sums` and `counts`, of one shape (n_units, n_columns), are each unit's part of the numerator and the denominator, 0
+    and 0 if it has none. `weights` yields arrays (block, n_units), for example those of `multinomial_weights`. The
+    ratios have the shape (resamples, n_columns), with NaN if nothing was drawn. Different shapes raise ValueError.
 
-    Returns
-    -------
-    ndarray of float, shape (resamples, n_columns)
-        The ratios; NaN if nothing was drawn.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ.
-
-    Examples
-    --------
     >>> weights = iter([np.array([[2.0, 0.0], [1.0, 1.0]])])
     >>> ratio_draws([[1.0], [3.0]], [[1.0], [2.0]], weights).ravel().round(4).tolist()
     [1.0, 1.3333]
@@ -103,22 +76,8 @@ def ratio_draws(sums: npt.ArrayLike, counts: npt.ArrayLike, weights: Iterator[Fl
 
 
 def monte_carlo_error(share: float, resamples: int) -> float:
-    """Standard error of a share of resamples, sqrt(p (1 - p) / B).
+    """Return the standard error of a share p of B resamples, sqrt(p (1 - p) / B).
 
-    Parameters
-    ----------
-    share : float
-        The share p.
-    resamples : int
-        Number of resamples B.
-
-    Returns
-    -------
-    float
-        The standard error.
-
-    Examples
-    --------
     >>> round(monte_carlo_error(0.05, 9999), 5)
     0.00218
     """
@@ -129,26 +88,11 @@ def monte_carlo_error(share: float, resamples: int) -> float:
 
 
 def percentile_interval(draws: FloatArray, level: float = 0.95) -> Interval | None:
-    """Percentile bootstrap interval: numpy's linear quantiles of the draws.
+    """Compute the percentile bootstrap interval: numpy's linear quantiles of the draws.
 
-    Parameters
-    ----------
-    draws : ndarray of float, shape (resamples,)
-        Resampled estimates.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
+    `draws` are the resampled estimates. The result is None if a draw is undefined (NaN) or there are none. Genie
+    (Khashabi et al. 2021), section 4, uses this interval for a leaderboard's means.
 
-    Returns
-    -------
-    Interval or None
-        The interval; None if a draw is undefined or there are none.
-
-    References
-    ----------
-    Genie (Khashabi et al. 2021), section 4, for a leaderboard's means.
-
-    Examples
-    --------
     >>> interval = percentile_interval(np.arange(101.0))
     >>> round(interval.low, 6), interval.high
     (2.5, 97.5)
@@ -163,23 +107,10 @@ def percentile_interval(draws: FloatArray, level: float = 0.95) -> Interval | No
 def estimate_with_percentile_interval(draws: FloatArray, *, level: float, **estimate_fields: Any) -> Estimate:
     """Build an estimate with the percentile interval of its resamples.
 
-    Parameters
-    ----------
-    draws : ndarray of float, shape (resamples,)
-        Resampled estimates; NaN is undefined.
-    level : float
-        Confidence level of the interval, between 0 and 1.
-    **estimate_fields : Any
-        The other fields of the estimate.
+    `draws` are the resampled estimates, with NaN for undefined, and `estimate_fields` are the other fields of the
+    estimate. Undefined resamples are left out with the warning `undefined_resamples`, because leaving out many narrows
+    the interval. If half are undefined, there is no interval. If all are equal, the status is `zero_variance`.
 
-    Returns
-    -------
-    Estimate
-        The estimate. Undefined resamples are left out with the warning `undefined_resamples`, because leaving out many
-        narrows the interval. If half are undefined, there is no interval. If all are equal: `zero_variance`.
-
-    Examples
-    --------
     >>> common = {"analysis": "a", "estimand": "share", "unit": "comment", "n": 9, "estimate": 0.5}
     >>> estimate_with_percentile_interval(np.array([0.5, 0.5, np.nan]), level=0.95, **common).status
     'zero_variance'

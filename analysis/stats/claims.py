@@ -175,20 +175,11 @@ def claim_of_estimate(estimate: Estimate) -> Claim:
 
 
 def agreeing_interval(estimate: Estimate) -> Interval | None:
-    """Return the interval that agrees with the adjusted p-value, or None if the method of adjustment has no such interval.
+    """Return the interval that agrees with the adjusted p-value, or None if the method of adjustment has none.
 
-    Parameters
-    ----------
-    estimate : Estimate
-        An estimate, adjusted or not. If it was not tested, its interval only describes, and is that of it alone.
+    The result is the simultaneous interval of the family, or that of a single test. The estimate may be adjusted or
+    not. If it was not tested, its interval only describes, and is that of it alone.
 
-    Returns
-    -------
-    Interval or None
-        The simultaneous interval of the family, or that of a single test.
-
-    Examples
-    --------
     >>> from analysis.stats.basic import one_sample_t_test
     >>> round(agreeing_interval(one_sample_t_test([0.6, 0.7, 0.65, 0.62], null=0.5)).low, 3)
     0.573
@@ -204,22 +195,11 @@ def agreeing_interval(estimate: Estimate) -> Interval | None:
 
 
 def barred_by(estimate: Estimate, level: float) -> str:
-    """Return why the interval of an estimate decides nothing beyond its test, or ''.
+    """Return why the interval of an adjusted estimate decides nothing beyond its test, or ''.
 
-    Parameters
-    ----------
-    estimate : Estimate
-        An adjusted estimate.
-    level : float
-        Significance level of its test.
+    `level` is the significance level of the test. The result is `not tested`, `no claim`, `gate`, `family before` or
+    '': see `Claim.withheld`.
 
-    Returns
-    -------
-    str
-        `not tested`, `no claim`, `gate`, `family before` or '': see `Claim.withheld`.
-
-    Examples
-    --------
     >>> from analysis.stats.basic import one_sample_t_test
     >>> barred_by(one_sample_t_test([0.6, 0.7, 0.65], null=0.5), 0.05)
     ''

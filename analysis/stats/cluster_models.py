@@ -73,19 +73,9 @@ class ModelJackknife:
     def from_derivatives(cls, information: FloatArray, own: FloatArray, scores: FloatArray) -> "ModelJackknife":
         """Compute the moves.
 
-        Parameters
-        ----------
-        information : ndarray of float, shape (k, k)
-            Information of all rows, made invertible by a constant if the rows leave a direction open.
-        own : ndarray of float, shape (G, k, k)
-            Information of each cluster's rows.
-        scores : ndarray of float, shape (G, k)
-            Sums of the first derivatives of the log-likelihood in each cluster.
-
-        Returns
-        -------
-        ModelJackknife
-            The spread.
+        `information` (k, k) is that of all rows, made invertible by a constant if the rows leave a direction open.
+        `own` (G, k, k) is the information of each cluster's rows. `scores` (G, k) are the sums of the first derivatives
+        of the log-likelihood in each cluster.
         """
         roots, directions = np.linalg.eigh(information - own)
         is_lost = roots <= MIN_CURVATURE * float(np.trace(information)) / len(information)
@@ -194,19 +184,8 @@ class ModelSpread:
     ) -> "ModelSpread":
         """Compute the spread.
 
-        Parameters
-        ----------
-        rows : FittedRows
-            The rows of the fitted model.
-        annotators, prompts : ndarray of int, shape (n_rows,)
-            Codes of each row's annotator and prompt, from 0. Fewer than five prompts count as fixed.
-        unit, second : str
-            Names of an annotator and of a prompt.
-
-        Returns
-        -------
-        ModelSpread
-            The spread.
+        `annotators` and `prompts` are the codes of each row's annotator and prompt, from 0; fewer than five prompts
+        count as fixed. `unit` and `second` are the names of an annotator and of a prompt.
         """
         by_annotator = rows.jackknife(annotators)
         if prompts is None or int(prompts.max()) + 1 < TOO_FEW_ITEMS:
@@ -234,30 +213,11 @@ class ModelSpread:
     ) -> Estimate:
         """Return the estimate of a contrast of the parameters, with its t interval and its test.
 
-        Parameters
-        ----------
-        value : float
-            The sum of parameters times `contrast`.
-        contrast : ndarray of float, shape (k,)
-            Weights of the parameters.
-        level : float
-            Confidence level of the interval, between 0 and 1.
-        null : float, optional
-            Value of the null hypothesis. There is no test if None.
-        bounds : tuple[float, float], optional
-            Ends of the scale. The interval is clipped to them.
-        **common : Any
-            Other fields of the `Estimate`.
-
-        Returns
-        -------
-        Estimate
-            The estimate. `n_lt_2` with one annotator, `not_identified` if one annotator (or prompt) alone connects what
-            is compared. Only clusters that inform the contrast count; with fewer than six annotators there is no test.
-
-        Notes
-        -----
-        V = V_a over annotators; with prompts the largest of V_a, V_p and V_a + V_p - V_ap, where V_ap is the variance of
+        `value` is the sum of parameters times `contrast` (k,), and `common` has the other fields of the `Estimate`.
+        There is no test if `null` is None, and the interval is clipped to `bounds`, the ends of the scale. The status
+        is `n_lt_2` with one annotator, and `not_identified` if one annotator (or prompt) alone connects what is
+        compared. Only clusters that inform the contrast count; with fewer than six annotators there is no test. V = V_a
+        over annotators; with prompts it is the largest of V_a, V_p and V_a + V_p - V_ap, where V_ap is the variance of
         independent pairs of annotator and prompt. Each way has the degrees of freedom of `ModelJackknife`. If the sum
         is the largest, they are combined by Satterthwaite's rule; otherwise those of the larger variance are used.
         """

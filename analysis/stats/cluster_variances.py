@@ -104,20 +104,8 @@ class TwoWayVariance(Record):
 
 
 def cv3_variance(sums: FloatArray, sizes: FloatArray) -> float:
-    """Leave-one-cluster-out (CV3) variance of the ratio sum(sums) / sum(sizes).
+    """Compute the leave-one-cluster-out (CV3) variance of the ratio sum(sums) / sum(sizes); shapes (G,).
 
-    Parameters
-    ----------
-    sums, sizes : ndarray of float, shape (G,)
-        Sum and size of each cluster.
-
-    Returns
-    -------
-    float
-        The variance.
-
-    Examples
-    --------
     >>> round(cv3_variance(np.array([1.0, 2.0, 3.0]), np.ones(3)), 4)
     0.3333
     """
@@ -128,27 +116,13 @@ def cv3_variance(sums: FloatArray, sizes: FloatArray) -> float:
 
 
 def pair_variance(influences: FloatArray, annotator_codes: IntArray, item_codes: IntArray) -> float:
-    """Variance of an estimate if pairs of annotator and item were independent.
+    """Compute the variance of an estimate if pairs of annotator and item were independent.
 
-    Parameters
-    ----------
-    influences : ndarray of float, shape (n_rows,)
-        What each row moves the estimate by: for a weighted mean, weight (value - mean) / sum of weights.
-    annotator_codes, item_codes : ndarray of int, shape (n_rows,)
-        Integer codes from 0; gaps are allowed.
+    `influences` is what each row moves the estimate by: for a weighted mean, weight (value - mean) / sum of weights.
+    The codes are integers from 0, and gaps are allowed. V = P / (P - 1) sum_p (sum of influences in pair p)^2, and 0
+    for a single pair. Over annotators alone or items alone this formula (CR1) is too small if they have unequal
+    weights, so only the term of the pairs, which is subtracted, uses it.
 
-    Returns
-    -------
-    float
-        The variance; 0 for a single pair.
-
-    Notes
-    -----
-    V = P / (P - 1) sum_p (sum of influences in pair p)^2. Over annotators alone or items alone this formula (CR1) is too
-    small if they have unequal weights, so only the term of the pairs, which is subtracted, uses it.
-
-    Examples
-    --------
     >>> round(pair_variance(np.array([-1.0, 0.0, 1.0]) / 3, np.array([0, 1, 2]), np.array([0, 0, 0])), 4)
     0.3333
     """
@@ -203,23 +177,11 @@ def combine_two_way_variances(
 ) -> tuple[TwoWayVariance, float]:
     """Combine the variances over annotators and over items, and their degrees of freedom.
 
-    Parameters
-    ----------
-    parts : tuple[float, float]
-        The variances over annotators and over items.
-    by_pair : float
-        The variance of independent pairs of annotator and item.
-    dfs : tuple[float, float]
-        The degrees of freedom of the two ways.
+    `parts` are the variances over annotators and over items, `dfs` their degrees of freedom, and `by_pair` is the
+    variance of independent pairs of annotator and item. The result has the variances over each and combined, and the
+    degrees of freedom: those of Satterthwaite's rule if V_a + V_i - V_ai is the largest, otherwise those of the larger
+    variance; at least 1.
 
-    Returns
-    -------
-    tuple[TwoWayVariance, float]
-        The variances over each and combined, and the degrees of freedom: those of Satterthwaite's rule if V_a + V_i -
-        V_ai is the largest, otherwise those of the larger variance; at least 1.
-
-    Examples
-    --------
     >>> spread, df = combine_two_way_variances((2.0, 1.0), 0.5, (9.0, 4.0))
     >>> spread.variance, round(df, 2)
     (2.5, 9.0)
@@ -298,28 +260,14 @@ Moment = float | FloatArray
 
 
 def degrees_of_freedom(sums: FloatArray, sizes: FloatArray) -> FloatArray:
-    """Degrees of freedom of a variance over clusters: how many clusters it depends on, minus 1, and at least 1.
+    """Compute the degrees of freedom of a variance over clusters: how many clusters it depends on, minus 1.
 
-    Parameters
-    ----------
-    sums : ndarray of float, shape (..., G)
-        Sum of each cluster's residuals.
-    sizes : ndarray of float, shape (G,)
-        Size of each cluster.
+    `sums` (..., G) are those of each cluster's residuals, `sizes` (G,) those of the clusters, and the result has the
+    shape (...). The degrees of freedom are the smaller of two effective numbers of clusters, minus 1, and at least 1.
+    The first, G*, is that of the sizes. The second is 3 (sum s^2)^2 / sum s^4: about G for normal sums s, and about 3
+    if one cluster has nearly all the variance. By Satterthwaite, 2 / df is the squared coefficient of variation of the
+    variance, which grows with the kurtosis of the sums.
 
-    Returns
-    -------
-    ndarray of float, shape (...)
-        The degrees of freedom.
-
-    Notes
-    -----
-    The smaller of two effective numbers of clusters, minus 1. The first, G*, is that of the sizes. The second is 3
-    (sum s^2)^2 / sum s^4: about G for normal sums s, and about 3 if one cluster has nearly all the variance. By Satterthwaite, 2 /
-    df is the squared coefficient of variation of the variance, which grows with the kurtosis of the sums.
-
-    Examples
-    --------
     >>> float(degrees_of_freedom(np.array([-1.0, 1.0, -1.0, 1.0]), np.ones(4)))
     3.0
     >>> float(degrees_of_freedom(np.array([-9.0] + 9 * [1.0]), np.ones(10))) < 3
@@ -336,21 +284,13 @@ def degrees_of_freedom(sums: FloatArray, sizes: FloatArray) -> FloatArray:
 def combined_skewness(
     annotators: tuple[Moment, Moment], items: tuple[Moment, Moment], pairs: tuple[Moment, Moment]
 ) -> FloatArray:
-    """Skewness of a mean over annotators and items, from sums of residuals over each and over their pairs.
+    """Compute the skewness of a mean over annotators and items, from sums of residuals over each and over their pairs.
 
-    Parameters
-    ----------
-    annotators, items, pairs : tuple of float or ndarray
-        Sum of the squares and sum of the cubes of the clusters' sums of residuals.
+    Each argument has the sum of the squares and the sum of the cubes of the clusters' sums of residuals, floats or
+    arrays. The skewness is the third cumulant divided by the variance to the power 1.5, and 0 without spread. The third
+    cumulant has the terms of the variance: those of both ways minus that of the pairs, or those of the way with the
+    larger variance.
 
-    Returns
-    -------
-    ndarray of float
-        The third cumulant divided by the variance to the power 1.5; 0 without spread. The third cumulant has the terms of the variance:
-        those of both ways minus that of the pairs, or those of the way with the larger variance.
-
-    Examples
-    --------
     >>> one, none = (12.0, 24.0), (0.0, 0.0)
     >>> round(float(combined_skewness(one, none, none)), 3)
     0.577
@@ -368,27 +308,13 @@ def combined_skewness(
 def unexplained_skewness(
     skewness: Moment, se: Moment, estimate: Moment, bounds: tuple[float, float] | None
 ) -> FloatArray:
-    """Absolute skewness of a mean that the ends of the scale do not explain.
+    """Compute the absolute skewness of a mean that the ends of the scale do not explain.
 
-    Parameters
-    ----------
-    skewness, se, estimate : float or ndarray
-        Skewness of the mean, its standard error and the mean.
-    bounds : tuple[float, float] or None
-        Ends of the scale; without them they explain nothing.
+    `se` is the standard error of the mean, and `estimate` the mean. The ends of the scale, `bounds`, explain the
+    skewness of a mean with the same standard error whose variance is in proportion to (m - low) (high - m); it is
+    subtracted, because `confidence.ScoreCurve` allows for it. If `bounds` is None, they explain nothing. Where a
+    variance V depends on the mean m, the third cumulant is V dV/dm: it is a natural exponential family's (Morris 1982).
 
-    Returns
-    -------
-    ndarray of float
-        The skewness minus that of a mean with the same standard error whose variance is in proportion to (m - low) (high - m). `score_curve.ScoreCurve`
-        allows for that one.
-
-    Notes
-    -----
-    Where a variance V depends on the mean m, the third cumulant is V dV/dm: it is a natural exponential family's (Morris 1982).
-
-    Examples
-    --------
     >>> of_ninety_of_a_hundred = -0.8 / (100 * 0.09) ** 0.5
     >>> round(float(unexplained_skewness(of_ninety_of_a_hundred, 0.03, 0.9, (0, 1))), 9)
     0.0
@@ -437,22 +363,11 @@ def effective_n_clusters(sizes: npt.ArrayLike) -> float:
 
 
 def abs_skewness_of_clustered_mean(residuals: FloatArray, codes: IntArray) -> float:
-    """Skewness of the clusters' sums of residuals, divided by the square root of their number.
+    """Compute the absolute skewness of the clusters' sums of residuals, divided by the square root of their number.
 
-    Parameters
-    ----------
-    residuals : ndarray of float, shape (n_rows,)
-        Weighted values minus their mean.
-    codes : ndarray of int, shape (n_rows,)
-        Integer codes of the clusters, from 0.
+    `residuals` are the weighted values minus their mean, and `codes` are those of the clusters, from 0. The result is 0
+    without spread. The error of a t interval grows with it (Edgeworth's expansion).
 
-    Returns
-    -------
-    float
-        The absolute value; 0 without spread. The error of a t interval grows with it (Edgeworth's expansion).
-
-    Examples
-    --------
     >>> round(abs_skewness_of_clustered_mean(np.array([-1.0, -1.0, -1.0, 3.0]), np.arange(4)), 3)
     0.577
     """
@@ -468,23 +383,10 @@ def cluster_warnings(
 ) -> tuple[ResultWarning, ...]:
     """Return the warnings about few or unequal clusters.
 
-    Parameters
-    ----------
-    sizes : array_like, shape (G,)
-        Rows in each cluster.
-    name : str, default 'annotator'
-        Name of a cluster in the warnings.
-    fewest : int, default TOO_FEW_CLUSTERS
-        With fewer clusters there is no test.
+    `sizes` (G,) are the rows in each cluster, and `name` is the name of a cluster in the warnings. The warning is
+    `few_clusters` if G* is below 20; its severity is block with fewer than `fewest` clusters, which allow no test. It
+    is `dominant_annotator` if one of more than ten clusters gave more than a tenth of the answers.
 
-    Returns
-    -------
-    tuple[ResultWarning, ...]
-        `few_clusters` if G* is below 20 (severity block with fewer than `fewest` clusters); `dominant_annotator` if one cluster gave more than
-        a tenth of the answers.
-
-    Examples
-    --------
     >>> [warning.code for warning in cluster_warnings([5] * 30)]
     []
     >>> [(warning.code, warning.severity) for warning in cluster_warnings([5] * 4 + [1])]
@@ -510,20 +412,8 @@ def two_way_warnings(
 ) -> tuple[ResultWarning, ...]:
     """Return the warnings of `cluster_warnings` for annotators, and for items if they are few.
 
-    Parameters
-    ----------
-    annotator_codes, item_codes : ndarray of int, shape (n_rows,)
-        Integer codes.
-    unit : str, default 'annotator'
-        Name of an annotator in the warnings.
+    The codes are integers from 0, one per row, and `unit` is the name of an annotator in the warnings.
 
-    Returns
-    -------
-    tuple[ResultWarning, ...]
-        The warnings.
-
-    Examples
-    --------
     >>> [warning.detail["cluster"] for warning in two_way_warnings(np.arange(60) // 2, np.arange(60) % 3)]
     ['item']
     """
@@ -547,35 +437,17 @@ def betting_warning(
     bounds: tuple[float, float],
     ways: Sequence[tuple[str, FloatArray, FloatArray]],
 ) -> ResultWarning:
-    """Warning that bets replace the t test, with the number of clusters that would narrow their interval.
+    """Build the warning that bets replace the t test, with the number of clusters that would narrow their interval.
 
-    Parameters
-    ----------
-    why : {"no spread", "skewed", "few clusters"}
-        Why no t interval is valid.
-    skewness : float
-        Skewness that the ends of the scale do not explain.
-    interval : Interval
-        The interval by bets.
-    bounds : tuple[float, float]
-        Ends of the scale.
-    ways : sequence of tuple[str, ndarray, ndarray]
-        Name of a cluster of each kind, and the sums of values and the sizes of the clusters.
+    `why` is "no spread", "skewed" or "few clusters", the reason why no t interval is valid. `skewness` is that which
+    the ends of the scale, `bounds`, do not explain, and `interval` is that by bets. `ways` has the name of a cluster of
+    each kind, and the sums of values and the sizes of the clusters. The warning is `betting_instead_of_t`. Its detail
+    has `width`, the part of the scale that the interval covers; `needed`, the number of clusters of each kind of which
+    more would be needed; and `width_with_needed`, the part that the interval would then cover. `is_narrower` is False
+    if it would hardly be narrower with four times as many. Bets count units that share no cluster, so there are as many
+    as the rarer kind has clusters. Bets on these clusters, each of them two or four times, say by how much more of them
+    narrow the interval. More of the other kind alone add no unit.
 
-    Returns
-    -------
-    ResultWarning
-        `betting_instead_of_t`. Its detail has `width`, the part of the scale that the interval covers; `needed`, the number of
-        clusters of each kind of which more would be needed; and `width_with_needed`, the part that the interval would then
-        cover. `is_narrower` is False if it would hardly be narrower with four times as many.
-
-    Notes
-    -----
-    Bets count units that share no cluster, so there are as many as the rarer kind has clusters. Bets on these clusters, each
-    of them two or four times, say by how much more of them narrow the interval. More of the other kind alone add no unit.
-
-    Examples
-    --------
     >>> always = Interval(0.95, 0.7, 1.0, "betting")
     >>> ways = [("annotator", np.full(30, 5.0), np.full(30, 5.0)), ("item", np.full(12, 12.5), np.full(12, 12.5))]
     >>> found = betting_warning("no spread", 0.0, always, (0.0, 1.0), ways)

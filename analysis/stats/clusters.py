@@ -68,36 +68,12 @@ def t_estimate(
 ) -> Estimate:
     """Build an estimate from a clustered standard error: the t interval and the t test of `null`.
 
-    Parameters
-    ----------
-    estimate, se, df : float
-        Estimate, its standard error, and the degrees of freedom.
-    fewest_clusters : int or None
-        Smallest number of clusters (annotators or items). With fewer than six there is no test. None means
-        independent units, which are always tested.
-    level : float
-        Confidence level of the interval, between 0 and 1.
-    method : str
-        Name of the interval method that is stored.
-    null : float, optional
-        Value of the null hypothesis. There is no test if None.
-    test_name : str, default 'clustered_t'
-        Name of the test that is stored.
-    bounds : tuple[float, float], optional
-        Ends of the scale. The interval is clipped to them.
-    reason : str, default 'the standard error is 0'
-        Reason that is stored if the standard error is 0.
-    **common : Any
-        Other fields of the `Estimate`.
+    `fewest_clusters` is the smallest number of clusters (annotators or items): with fewer than six there is no test,
+    and None means independent units, which are always tested. There is also no test if `null` is None. The interval is
+    clipped to `bounds`, the ends of the scale. `method` and `test_name` are the names of the interval and of the test
+    that are stored, and `common` has the other fields of the `Estimate`; `se` and `df` are added to its `detail`. A
+    standard error of 0 gives the status `zero_variance` with this `reason`, without interval and test.
 
-    Returns
-    -------
-    Estimate
-        The interval and the test; `se` and `df` are added to its `detail`. A standard error of 0 gives the status
-        `zero_variance` without interval and test.
-
-    Examples
-    --------
     >>> result = t_estimate(0.6, 0.05, 9, fewest_clusters=10, level=0.95, method="cv3_t", null=0.5, analysis="a",
     ...                    estimand="mean", unit="annotator", n=10)
     >>> round(result.interval.low, 4), round(result.pvalue, 4), result.detail["df"]
@@ -250,22 +226,8 @@ def clustered_mean(
 
 
 def confidence_curve_test(curve: ConfidenceCurve, null: float) -> HypothesisTest:
-    """Return the two-sided test of `null` by a confidence curve.
+    """Return the two-sided test of `null` by the confidence curve of an estimate.
 
-    Parameters
-    ----------
-    curve : ConfidenceCurve
-        The curve of the estimate.
-    null : float
-        Value of the null hypothesis.
-
-    Returns
-    -------
-    HypothesisTest
-        The test.
-
-    Examples
-    --------
     >>> round(confidence_curve_test(TCurve(0.6, 0.05, 9.0), 0.5).pvalue, 4)
     0.0766
     """
@@ -538,24 +500,12 @@ def annotator_prompt_clustered_mean(
 def mean_of_population(
     values: npt.ArrayLike, annotators: npt.ArrayLike, prompts: npt.ArrayLike, *, population: str, **options: Any
 ) -> Estimate:
-    """Mean over rows of one system, without a test, for a table about this population.
+    """Estimate the mean over rows of one system, without a test, for a table about this population.
 
-    Parameters
-    ----------
-    values, annotators, prompts : array_like, shape (n_rows,)
-        As in `annotator_prompt_clustered_mean`.
-    population : {"", "people_and_prompts", "people"}
-        What the table is about. "people_and_prompts" is strict: with fewer than five prompts there is no interval.
-    **options : Any
-        Other arguments of `annotator_prompt_clustered_mean`.
+    The arrays and `options` are arguments of `annotator_prompt_clustered_mean`. `population` is what the table is
+    about: "", "people" or "people_and_prompts". The last is strict: with fewer than five prompts there is no interval,
+    and the status is `not_identified` with the reason.
 
-    Returns
-    -------
-    Estimate
-        The mean with its interval, or `not_identified` with the reason.
-
-    Examples
-    --------
     >>> people, prompts = np.repeat(np.arange(12), 3), np.tile(np.arange(3), 12)
     >>> found = mean_of_population((people * prompts) % 5, people, prompts, population="people_and_prompts", analysis="demo")
     >>> found.interval, found.status, found.settings["population"]

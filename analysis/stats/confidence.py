@@ -246,42 +246,19 @@ def betting_curve(
     *,
     bounds: tuple[float, float],
 ) -> BettingCurve:
-    """Confidence curve of a weighted mean of bounded values, by bets on units that share no annotator and no item.
+    """Return the confidence curve of a weighted mean of bounded values, by bets on units sharing no annotator or item.
 
-    It needs no variance, no symmetry and no large n, so it is valid at ceilings and for skewed answers of few people.
+    The curve needs no variance, no symmetry and no large n, so it is valid at ceilings and for skewed answers of few
+    people. `values` are within `bounds`, the ends of the scale, `weights` are positive, and the codes are from 0, each
+    with one entry per row. Without items the units are the annotators. With items, each of the rarer kind (an item, if
+    items are fewer) begins a unit. Each of the other kind (an annotator) joins one unit: a random one of those that it
+    has answers in. A unit has the answers of its annotators to its items, so units are independent over people and over
+    items. An answer counts as often as its annotator had units to join, so that all answers count equally on average,
+    however the answers are distributed. The bets (Waudby-Smith and Ramdas 2024), and what they assume about units of
+    unequal size, are those of `betting.final_log_wealth_of_ratio`. The evidence is the mean of the e-values of up to
+    `PARTITIONS` random partitions, with a fixed seed. A mean of e-values is an e-value, however much they depend on
+    each other (Vovk and Wang 2021, E-values: calibration, combination and applications).
 
-    Parameters
-    ----------
-    values, weights : ndarray of float, shape (n_rows,)
-        Values within the bounds, and their positive weights.
-    annotators : ndarray of int, shape (n_rows,)
-        Codes of the annotators, from 0.
-    items : ndarray of int, shape (n_rows,), optional
-        Codes of the items, from 0. Without items the units are the annotators.
-    bounds : tuple[float, float]
-        Ends of the scale.
-
-    Returns
-    -------
-    BettingCurve
-        The curve. Its evidence is the mean of the e-values of `PARTITIONS` random partitions, with a fixed seed. A mean
-        of e-values is an e-value, however much they depend on each other.
-
-    Notes
-    -----
-    With items, each of the rarer kind (an item, if items are fewer) begins a unit. Each of the other kind (an annotator)
-    joins one unit: a random one of those that it has answers in. A unit has the answers of its annotators to its items, so
-    units are independent over people and over items. An answer counts as often as its annotator had units to join, so
-    that all answers count equally on average, however the answers are distributed. The bets, and what they assume about units of
-    unequal size, are those of `unit_bets.final_log_wealth_of_ratio`.
-
-    References
-    ----------
-    Waudby-Smith and Ramdas 2024 (the bets); Vovk and Wang 2021, E-values: calibration, combination and applications
-    (their mean).
-
-    Examples
-    --------
     >>> people, prompts = np.repeat(np.arange(20), 10), np.tile(np.arange(10), 20)
     >>> always = betting_curve(np.ones(200), np.ones(200), people, prompts, bounds=(0.0, 1.0))
     >>> round(always.pvalue(0.5), 4)
@@ -442,24 +419,11 @@ def score_se(
     df: float | FloatArray,
     bounds: tuple[float, float] | None,
 ) -> float | FloatArray:
-    """Standard error that tests the mean `null`: `se`, or `scaled_se` brought to that mean if this is larger.
+    """Return the standard error that tests the mean `null`: `se`, or `scaled_se` brought to that mean if larger.
 
-    Parameters
-    ----------
-    null : float
-        The tested mean.
-    estimate, se, scaled_se, df : float or ndarray
-        The estimate within the bounds, its standard error, the one that changes with the mean, and the degrees of freedom.
-    bounds : tuple[float, float] or None
-        Ends of the scale; `se` without them.
+    `scaled_se` is the standard error that changes with the mean, and `estimate` is within `bounds`, the ends of the
+    scale. Without bounds the result is `se`.
 
-    Returns
-    -------
-    float or ndarray
-        The standard error.
-
-    Examples
-    --------
     >>> round(float(score_se(0.5, 0.9, 0.03, 0.03, 9, (0.0, 1.0))), 3), score_se(0.5, 0.9, 0.03, 0.03, 9, None)
     (0.05, 0.03)
     """
