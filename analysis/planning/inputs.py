@@ -310,7 +310,7 @@ def _target_of_contrasts(study: Study, size: StudySize, tests: int) -> Target:
 
 
 def _pace(study: Study, section: Section | None, size: StudySize, prices: Prices, median: BatchWorkload | None) -> Pace:
-    """Return the pace at which `plan_budget.minutes_each` gives the minutes of the median batch, as the page Design shows them."""
+    """Return the pace at which `sizes.minutes_each` gives the minutes of the median batch, as the page Design shows them."""
     usual = replace(Pace(), words_per_minute=float(study.words_per_minute))
     if section is None or median is None or section.pk not in median.sections:
         return usual

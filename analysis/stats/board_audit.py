@@ -223,8 +223,8 @@ def audit_scores(
 
     Each row is an answer in 0..1; NaN is missing and .5 is neutral. Without `positions`, the place of each output on
     the page, there is no probe of the place; without `rounds`, the round or the part of the time of each row, there is
-    no probe of drift. Drift needs systems with answers in several rounds (`leaderboard.equated_scores`) and compares
-    rounds on one sample of items; `samples` says which one each row counts in (`leaderboard.rows_of_samples`).
+    no probe of drift. Drift needs systems with answers in several rounds (`board_rounds.equated_scores`) and compares
+    rounds on one sample of items; `samples` says which one each row counts in (`board_rounds.rows_of_samples`).
     `items_sampled` says whether the claims go beyond the items of the study, and `item_groups` are what is sampled in
     place of items, such as the document of each row's item. `resamples` counts the normal draws for the quantile of the
     largest deviation.

@@ -496,7 +496,7 @@ def precision_for_cost(
     `values` are answers of one system in 0..1, with NaN for missing, and `n_labels` is the horizontal axis of the
     figure. The worst case is sqrt(m (100 - m) / n) at the pilot's mean m, and at 50 without answers, for independent
     labels. The measured standard error is sd sqrt(D / n), D = D_a + D_i - 1, with the design effects of annotators and
-    of items (`clusters.variance_components`) at the pilot's labels per annotator and per item. More labels of the same
+    of items (`cluster_variances.variance_components`) at the pilot's labels per annotator and per item. More labels of the same
     annotators are less precise than that.
 
     >>> found = precision_for_cost([1, 1, 0.5, 0, 0.5, 1], [1, 2, 3, 1, 2, 3], [1, 1, 1, 2, 2, 2], n_labels=[100, 400],

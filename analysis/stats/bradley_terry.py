@@ -84,7 +84,7 @@ def fractional_bradley_terry(
     Returns
     -------
     BradleyTerry
-        The fit. Intervals are those of `clusters.ModelSpread` over annotators (CV3) and batches; no tests with fewer than six
+        The fit. Intervals are those of `cluster_models.ModelSpread` over annotators (CV3) and batches; no tests with fewer than six
         annotators who inform a strength. `not_identified`: no chain of comparisons connects all systems (one strength:
         one annotator alone connects it). `separation`: one always got 0 or 1.
 

@@ -234,7 +234,7 @@ def cell_contrast(
 
     Notes
     -----
-    The jackknife over annotators (CV3) and, with five items or more, over both: see `clusters.ModelSpread`, with the
+    The jackknife over annotators (CV3) and, with five items or more, over both: see `cluster_models.ModelSpread`, with the
     gradient w_c g'(mean of cell c). `settings["population"]` says which. Only clusters with a row in these cells count;
     with fewer than six annotators there is no test.
 

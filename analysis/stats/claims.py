@@ -118,7 +118,7 @@ class Claim(Record):
 def claim_of_estimate(estimate: Estimate) -> Claim:
     """Return what may be claimed from an estimate that was adjusted in its family and has its verdict.
 
-    The estimate comes from `equivalence.adjust_and_add_verdicts` or from a stopping rule. `settings["contrast"]` is its
+    The estimate comes from `margins.adjust_and_add_verdicts` or from a stopping rule. `settings["contrast"]` is its
     comparison, `settings["claim"]` its claim by a margin (see `margins.margin_test`), if any, and `detail["is_gate"]`
     says that another family waits for its own. The verdict decides what is claimed. The interval decides how far a
     claim by a margin goes: if it is wholly beyond the limit, "worse" means worse by more than the margin. In a family

@@ -140,7 +140,7 @@ def clustered_mean(
     Notes
     -----
     CV3: V = (G - 1) / G sum_g (mean without g - mean)^2, df = max(1, G* - 1). If the scale has bounds, the variance is that
-    under the tested mean (`score_curve.ScoreCurve`), with the `degrees_of_freedom` of the clusters' sums.
+    under the tested mean (`confidence.ScoreCurve`), with the `degrees_of_freedom` of the clusters' sums.
 
     The mean of the cluster means is a different estimand if the number of answers is related to the answers.
 
@@ -309,7 +309,7 @@ def two_way_clustered_mean(
     Notes
     -----
     The t distribution with the variance and the degrees of freedom of `two_way_jackknife`. If the scale has bounds, the variance
-    is that under the tested mean (`score_curve.ScoreCurve`), at least in proportion to that of independent answers, and each
+    is that under the tested mean (`confidence.ScoreCurve`), at least in proportion to that of independent answers, and each
     way has its `degrees_of_freedom`.
     Rates are measured in each cell of the grid in `tests/calibration/claims.py`: 6 to 60 people, 5 to 100 prompts, uneven
     activity, large effects of prompts, ceilings.

@@ -379,7 +379,7 @@ class ScoreCurve(TCurve):
     A variance under the mean m is in proportion to (m - low) (high - m), as that of independent shares and that of
     answers with a constant design effect are. With se, 0/1 answers and many clusters this is Wilson's score interval of the
     effective number of answers, with t for the normal quantile, joined with the t interval. With few clusters, it is wider
-    near the ends of the scale, by `quick_score.few_clusters_factor`.
+    near the ends of the scale, by `scalar_forms.few_clusters_factor`.
 
     References
     ----------
@@ -438,7 +438,7 @@ def score_se(
 def score_limits_of_runs(
     estimate: FloatArray, reach: FloatArray, df: FloatArray, bounds: tuple[float, float]
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the lower and the upper ends of `quick_score.score_limits` for each of many studies.
+    """Return the lower and the upper ends of `scalar_forms.score_limits` for each of many studies.
 
     `estimate`, `reach` and `df` are as there, one for each study.
 

@@ -414,7 +414,7 @@ def fit_davidson(
     Returns
     -------
     PairedComparison
-        The fit. Intervals and tests are those of `clusters.ModelSpread`; `settings["population"]` says what they are
+        The fit. Intervals and tests are those of `cluster_models.ModelSpread`; `settings["population"]` says what they are
         about. No tests with fewer than six annotators who inform a difference. `not_identified`: no chain of comparisons
         connects all systems. `separation`: the likelihood has no maximum (a system always won); estimates under a normal
         prior of precision .5 give an order only. Without ties nu is 0.

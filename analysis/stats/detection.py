@@ -363,7 +363,7 @@ def marginal_d_prime(
     -----
     This is the marginal d', pooled over annotators. Annotators who all have d' = 1 with criteria spread by .8 pool to
     .78, so training that only makes criteria similar raises it. Interval and test are those of the probit contrast of
-    both cells (`groups.cell_contrast`), with the log-linear correction. Do not compute d' for single annotators: with
+    both cells (`cell_contrasts.cell_contrast`), with the log-linear correction. Do not compute d' for single annotators: with
     five texts the correction determines it.
 
     Examples

@@ -260,7 +260,7 @@ def prediction_powered_mean(
     An item counts as much as any other: a label has the weight 1 / labels of the item. With
     z = y - l'(f - mean of f over all items), the estimate is the weighted mean of z. The weights l are least squares of the prompts'
     contributions, without the prompt of the label (cross-fitting), so the estimate is unbiased up to order 1 / n_items. With fewer
-    than ten labelled prompts for each judge, the mean of the standardised judges has one weight. The variance is the two-way one of the headlines (`clusters.two_way_jackknife`): a prompt contributes through its labels and through its share
+    than ten labelled prompts for each judge, the mean of the standardised judges has one weight. The variance is the two-way one of the headlines (`cluster_variances.two_way_jackknife`): a prompt contributes through its labels and through its share
     of the judges' mean, an annotator through labels. Its degrees of freedom are those of people alone.
 
     References

@@ -283,10 +283,11 @@ def adjust_and_add_verdicts(
     Behind a gate that is closed, the verdict is `not_tested`; `detail["gate"]` is the gate, if the family has one. The
     detectable difference is that of the family's first step (see `multiplicity.adjust_detectable_difference`).
 
-    >>> from analysis.stats.spa import pair_preferences_recommended
-    >>> xy, yx = [[50], [52], [48], [51]] * 9, [[50], [49], [51], [50]] * 9
-    >>> pairs = pair_preferences_recommended(xy, yx, pair_names=["a > b"], margin=0.05, rng=np.random.default_rng(0))
-    >>> adjust_and_add_verdicts(pairs, Family("spa.primary", ("a > b",)))["a > b"].detail["verdict"]
+    >>> from analysis.stats.basic import one_sample_t_test
+    >>> values = [0.5, 0.515, 0.485, 0.505] * 9
+    >>> tost = equivalence_test(values, null=0.5, margin=0.05).labelled(analysis="pair.equivalence")
+    >>> estimates = {"a > b": replace(one_sample_t_test(values, null=0.5), sensitivity=(tost,))}
+    >>> adjust_and_add_verdicts(estimates, Family("pairs", ("a > b",)))["a > b"].detail["verdict"]
     'equivalent'
     """
     found = [(key, other) for key, estimate in estimates.items() for other in estimate.sensitivity]

@@ -231,7 +231,7 @@ def noise_corrected_correlation(
     y = divide_by_max_abs(scores[is_complete])
     n = len(x)
     common: dict[str, Any] = {
-        "analysis": "metrics.noise_corrected_correlation",
+        "analysis": "metric_comparison.noise_corrected_correlation",
         "estimand": "Pearson's correlation of systems' mean scores over all items like these",
         "unit": "prompt",
         "n": n,

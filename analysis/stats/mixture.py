@@ -20,9 +20,6 @@ from scipy import optimize, special, stats
 from analysis.stats.arrays import BoolArray, FloatArray, IntArray, validate_level
 from analysis.stats.results import MODES, Record, ResultWarning, json_safe
 
-# Priors on accuracy, and the posterior probability that an annotator is noisy.
-
-
 RATE_THRESHOLD = 0.9
 CUTOFF = 0.99
 # A posterior that equals the cut-off except for rounding (the uniform prior at 0 of 1) counts as equal.

@@ -518,7 +518,7 @@ def cumulative_logit(
 
     NaN is a missing rating, and rows of other systems are left out. The model is logit P(rating > k) = b [row is of
     system] - c_k for every threshold k (McCullagh 1980, Regression models for ordinal data). The interval and the test
-    are those of `clusters.ModelSpread`: the jackknife over annotators, and with prompts over both. Without prompts, or
+    are those of `cluster_models.ModelSpread`: the jackknife over annotators, and with prompts over both. Without prompts, or
     with fewer than five, the estimate is for exactly these prompts. `detail["by_threshold"]` has the log odds ratio at
     each threshold (None if a cell is empty). If these differ much, the proportional-odds assumption fails: do not
     report the single number. The status is `separation` if all ratings of one system are at or above the other's,
@@ -692,7 +692,7 @@ def rating_change_per_position(
     -------
     Estimate
         The slope of the least-squares regression of rating on place, with the interval and the test of
-        `clusters.ModelSpread`.
+        `cluster_models.ModelSpread`.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """What plans promise, beside what simulated studies then find.
 
-Each of 30 designs is planned (`planning.simulate_part`). Then studies are simulated by other code, person by person, and
+Each of 30 designs is planned (`study_plans.simulate_part`). Then studies are simulated by other code, person by person, and
 each is analysed by the function that its protocol's report calls. With ``--imported N``, N studies of each design are
 also imported from a file of answers, and what counts is the verdict of the report.
 

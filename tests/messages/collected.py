@@ -46,7 +46,7 @@ AREAS = {
         "analysis/report/build.py", "heval_site/middleware/errors.py",
     ),
     "metrics": ("analysis/metrics/*.py", "analysis/metrics/pages/*.py", "analysis/metrics/judge_check/*.py"),
-    "boards": ("analysis/metrics/scoring/*.py", "boards/api/**/*.py", "boards/services/boards.py", "boards/services/preferences.py", "boards/services/images.py", "boards/services/boards.py", "boards/services/metric_tables.py", "boards/services/submissions.py"),
+    "boards": ("analysis/metrics/scoring/*.py", "boards/api/**/*.py", "boards/services/boards.py", "boards/services/preferences.py", "boards/services/images.py", "boards/services/metric_tables.py", "boards/services/submissions.py"),
     "commands": (
         "heval_site/management/**/*.py", "heval_site/runtime/**/*.py", "heval_site/settings.py", "heval_site/rehearsal/runner.py", "studies/services/study_lookup.py",
         "annotators/participation/simulate.py", "analysis/data/exports.py", "analysis/data/snapshot.py",

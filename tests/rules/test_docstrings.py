@@ -14,7 +14,6 @@ WITH_EXAMPLES = [
 ]
 
 
-
 @pytest.mark.parametrize("path", WITH_EXAMPLES, ids=name)
 def test_examples_run(path):
     result = doctest.testmod(importlib.import_module(module_name(path)))

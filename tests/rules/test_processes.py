@@ -37,7 +37,7 @@ def test_a_web_process_never_loads_the_heavy_libraries(migrated_sqlite):
 REPORT_MODULES = """
 import django, sys
 django.setup()
-import analysis.report.views, analysis.report.urls, analysis.tasks, analysis.report.latex, annotators.participation.simulate, analysis.report.build
+import analysis.report.views, analysis.report.urls, analysis.tasks, analysis.report.plots, annotators.participation.simulate, analysis.report.build
 bad = {"numpy", "scipy", "pandas", "matplotlib", "statsmodels"} & set(sys.modules)
 sys.exit(f"loaded: {bad}" if bad else 0)
 """

@@ -235,7 +235,7 @@ def spread_draws(size: StudySize, draws: Sequence[Variation], most: int) -> tupl
 # Power, interval width and smallest finding of a comparison in closed form, before the first answer.
 #
 # The formulas are approximate and take a few milliseconds without numpy, so a page can show them while somebody moves
-# a slider. `planning.simulate_part` simulates the same design with the analysis of the report; only its numbers go on
+# a slider. `study_plans.simulate_part` simulates the same design with the analysis of the report; only its numbers go on
 # record. The model is that of `plan_inputs`.
 
 
@@ -338,9 +338,9 @@ def quick_plan(size: StudySize, target: Target, variation: Variation) -> QuickPl
     Notes
     -----
     The mean has the variance v_people / people + v_prompts / prompts + v_rest / answers, and the degrees of freedom of
-    Satterthwaite's rule for the two jackknife variances (`clusters.two_way_jackknife`). For exactly these prompts the
+    Satterthwaite's rule for the two jackknife variances (`cluster_variances.two_way_jackknife`). For exactly these prompts the
     variance of prompts is left out, with people - 1 degrees of freedom. A value is tested with the variance under it if that is larger, as by
-    `score_curve.ScoreCurve`. The noncentral t distribution is that of
+    `confidence.ScoreCurve`. The noncentral t distribution is that of
     Abramowitz and Stegun 1964, 26.7.10.
 
     Examples
@@ -455,7 +455,7 @@ def _power(mean: float, se: float, df: float, size: StudySize, target: Target, t
 
 
 def _wider_at(value: float, mean: float, df: float, size: StudySize) -> float:
-    """Return the standard error that tests `value` as a multiple of the one at the mean; see `score_curve.score_se`."""
+    """Return the standard error that tests `value` as a multiple of the one at the mean; see `confidence.score_se`."""
     if size.bounds is None or size.is_between_conditions:
         return 1.0
     low, high = size.bounds
@@ -464,7 +464,7 @@ def _wider_at(value: float, mean: float, df: float, size: StudySize) -> float:
 
 
 def _half_width(mean: float, reach: float, df: float, size: StudySize) -> float:
-    """Return half the width of the interval with this reach at the mean, as `score_curve.ScoreCurve` has it."""
+    """Return half the width of the interval with this reach at the mean, as `confidence.ScoreCurve` has it."""
     if size.bounds is None or size.is_between_conditions or not size.bounds[0] < mean < size.bounds[1]:
         return reach
     low, high = score_limits(mean, reach, df, size.bounds)
@@ -474,7 +474,7 @@ def _half_width(mean: float, reach: float, df: float, size: StudySize) -> float:
 def quick_assurance(size: StudySize, target: Target, draws: Sequence[Variation]) -> Assurance:
     """Return the approximate power, averaged over what a pilot leaves open.
 
-    `draws` are what the variation may be, see `planning.estimate_pilot`; the result is the mean power, and the range of
+    `draws` are what the variation may be, see `pilot_estimates.estimate_pilot`; the result is the mean power, and the range of
     it over the middle 80 % of the draws. Assurance is the power averaged over the uncertainty of what it depends on
     (O'Hagan, Stevens and Campbell 2005). The difference of the target is not averaged: it is the smallest one that
     matters, whatever a pilot observed.
@@ -578,7 +578,7 @@ def variances_of_difference(parts: "Components", size: StudySize) -> tuple[float
 
     `parts` are from `components_of_difference`; the second value is the expected value of the reported variance, to
     which the degrees of freedom belong. Both conditions show the same prompts, so the differences between prompts
-    cancel, except for prompts that one condition shows once more than others. The report (`groups.cell_contrast`) takes
+    cancel, except for prompts that one condition shows once more than others. The report (`cell_contrasts.cell_contrast`) takes
     the largest of the variances over people, over prompts, and of both combined; that over people still has the
     differences between the prompts that each person saw.
 

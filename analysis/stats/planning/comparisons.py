@@ -243,7 +243,7 @@ def components_of_variances(
 ) -> Components | None:
     """Return the variances of one answer over people, over prompts, and the rest, from the variances of a reported mean.
 
-    `over_people`, `over_prompts` and `combined` are the jackknife variances of the mean (`clusters.TwoWayVariance`).
+    `over_people`, `over_prompts` and `combined` are the jackknife variances of the mean (`cluster_variances.TwoWayVariance`).
     With a people, b prompts and n answers in a balanced layout, their expected values are V_a = v_people / a + (v_rest
     + v_prompts (1 - n / (a b))) / n, likewise V_b, and that of independent answers is V_a + V_b - combined = (v_people
     (1 - 1 / a) + v_prompts (1 - 1 / b) + v_rest) / n. The three equations are solved, and a variance with a negative

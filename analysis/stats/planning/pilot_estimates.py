@@ -425,14 +425,14 @@ def estimate_pilot(
     Notes
     -----
     `crossed_components` on the scale of the headline; then the latent variation is the one at which
-    `quick_power.components` has the same standardised mean and the same shares of the variance. The same for each draw
+    `closed_forms.components` has the same standardised mean and the same shares of the variance. The same for each draw
     of the components. In ratings, the standard deviations of quality stay at the defaults of `Variation`. Stated chances
     have `stated_components` and `latent_of_stated` instead: the answers of one person are about all prompts together.
 
     Examples
     --------
     >>> from analysis.stats.planning.inputs import Target
-    >>> from analysis.stats.planning import assign_prompts, simulate_answers
+    >>> from analysis.stats.planning.simulated_studies import assign_prompts, simulate_answers
     >>> size, rng = StudySize(protocol="two_choice", people=40, prompts=60, prompts_each=30), np.random.default_rng(2)
     >>> people, prompts = assign_prompts(size, rng)
     >>> values = simulate_answers(size, Target(), Variation(), people, prompts, runs=1, rng=rng)[0]
@@ -506,7 +506,7 @@ def _inside(drawn: tuple[FloatArray, ...], size: StudySize) -> tuple[FloatArray,
 def _latent(
     size: StudySize, means: FloatArray, people: FloatArray, prompts: FloatArray, rest: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the differences and the standard deviations over people and prompts at which `quick_power.components` fits.
+    """Return the differences and the standard deviations over people and prompts at which `closed_forms.components` fits.
 
     It has the same standardised mean, and the same variances over people and prompts relative to the rest. Solved by
     multiplying each variance by what is missing, which is exact where an answer is linear in what is perceived.
@@ -536,7 +536,7 @@ def _latent(
 
 
 def _components_of_many(size: StudySize) -> Callable[[FloatArray, FloatArray, FloatArray], tuple[FloatArray, ...]]:
-    """Return `quick_power.components` for arrays of differences (as normal quantiles) and squared standard deviations."""
+    """Return `closed_forms.components` for arrays of differences (as normal quantiles) and squared standard deviations."""
     nodes, weights = np.array(NODES), np.array(WEIGHTS)
     grid = np.arange(-_END, _END + _STEP / 2, _STEP)
     first, second = (

@@ -65,7 +65,7 @@ class Prior(PlainRecord):
     key, label : str
         The name in settings, and what a page shows.
     source, conversion : str
-        Where the numbers are from, and how they were brought to the scale of `plan_inputs.Variation`.
+        Where the numbers are from, and how they were brought to the scale of `inputs.Variation`.
     what : str
         What people did.
     answers, people, prompts : int

@@ -199,7 +199,7 @@ def headlines(
     computed for all runs at once. Runs with hardly any spread, or with more skewed answers than the ends of the scale
     explain, are analysed one by one by `clusters.annotator_prompt_clustered_mean`, which then bets.
 
-    >>> from analysis.stats.planning import assign_prompts, simulate_answers
+    >>> from analysis.stats.planning.simulated_studies import assign_prompts, simulate_answers
     >>> from analysis.stats.planning.inputs import Variation
     >>> size, target, rng = StudySize(protocol="two_choice", people=20, prompts=30, prompts_each=15), Target(), np.random.default_rng(0)
     >>> who, what = assign_prompts(size, rng)
@@ -277,7 +277,7 @@ def headlines_by_t(
     target: Target,
     scaled_se: FloatArray | None = None,
 ) -> Headlines:
-    """Return what `score_curve.ScoreCurve` says in each run, or without `scaled_se` `confidence.TCurve`; only plain runs are of use."""
+    """Return what `confidence.ScoreCurve` says in each run, or without `scaled_se` `confidence.TCurve`; only plain runs are of use."""
     bounds = None if scaled_se is None else size.bounds
 
     def statistic(value: float) -> FloatArray:
@@ -366,7 +366,7 @@ def sums_of_groups(residuals: FloatArray, codes: IntArray, count: int) -> FloatA
 def _jackknife(
     residuals: FloatArray, codes: IntArray, count: int, is_bounded: bool
 ) -> tuple[FloatArray, FloatArray, tuple[FloatArray, FloatArray]]:
-    """Return `clusters.cv3_variance`, its degrees of freedom, and the squares and cubes of the clusters' sums in each run."""
+    """Return `cluster_variances.cv3_variance`, its degrees of freedom, and the squares and cubes of the clusters' sums in each run."""
     sums, sizes = sums_of_groups(residuals, codes, count), np.bincount(codes, minlength=count).astype(np.float64)
     variance = (count - 1) / count * ((sums / (residuals.shape[1] - sizes)) ** 2).sum(axis=1)
     # Sums of 0 leave the degrees of freedom of the sizes.
@@ -468,7 +468,7 @@ def judge_studies(
     `values` are the answers from `simulate_answers`, shape (runs, answers), or (runs, people) in SPA. `people` and
     `prompts`, shape (answers,), say who answers about what, from `assign_prompts`. `target` has the goal of the plan.
 
-    >>> from analysis.stats.planning import assign_prompts, simulate_answers
+    >>> from analysis.stats.planning.simulated_studies import assign_prompts, simulate_answers
     >>> from analysis.stats.planning.inputs import Variation
     >>> size, rng = StudySize(protocol="spa", people=90, prompts=90, prompts_each=4), np.random.default_rng(0)
     >>> who, what = assign_prompts(size, rng)
@@ -504,16 +504,16 @@ def is_of_machine(prompts: IntArray) -> BoolArray:
 def headlines_between_conditions(
     correct: FloatArray, people: IntArray, prompts: IntArray, size: StudySize, target: Target
 ) -> Headlines:
-    """Compare two conditions in many runs, as `groups.cell_contrast` does in one.
+    """Compare two conditions in many runs, as `cell_contrasts.cell_contrast` does in one.
 
     `correct`, of shape (runs, answers), is 1 for a right answer and 0 for a wrong one; `people` and `prompts` are the
     annotator and the text of each answer, the same in every run, and the first `people_each` people are in condition x.
     The result has the differences x - y, their intervals and claims. The spread is the jackknife (CV3) over annotators
-    and, with five texts or more, over texts: `clusters.ModelSpread` for the means of the cells, computed for all runs
+    and, with five texts or more, over texts: `cluster_models.ModelSpread` for the means of the cells, computed for all runs
     at once.
 
-    >>> from analysis.stats import groups
-    >>> from analysis.stats.planning import assign_prompts, simulate_answers
+    >>> from analysis.stats import cell_contrasts
+    >>> from analysis.stats.planning.simulated_studies import assign_prompts, simulate_answers
     >>> from analysis.stats.planning.inputs import Variation
     >>> size = StudySize(protocol="accuracy_between_conditions", people=40, prompts=12, prompts_each=5, conditions=2)
     >>> rng = np.random.default_rng(0)
@@ -521,7 +521,7 @@ def headlines_between_conditions(
     >>> correct = simulate_answers(size, Target(), Variation(), who, what, runs=3, rng=rng)
     >>> ours = headlines_between_conditions(correct, who, what, size, Target())
     >>> arms = np.where(who < 20, "x", "y")
-    >>> one = groups.cell_contrast(correct[2], arms, {"x": 1, "y": -1}, who, what, bounds=(0, 1))
+    >>> one = cell_contrasts.cell_contrast(correct[2], arms, {"x": 1, "y": -1}, who, what, bounds=(0, 1))
     >>> bool(abs(ours.pvalue[2] - one.pvalue) < 1e-12), bool(abs(ours.low[2] - one.interval.low) < 1e-12)
     (True, True)
     """

@@ -35,7 +35,7 @@ def compute_group_sequential_power(
 
     `difference` is that of the mean from its null, `sd` is the standard deviation of a unit, and `looks` are the
     numbers of units at the looks, ascending from at least 2. `shape` is as in
-    `group_sequential.group_sequential_design`. With `is_one_sided` only a mean above the null is a claim, as for goals
+    `stopping_boundaries.group_sequential_design`. With `is_one_sided` only a mean above the null is a claim, as for goals
     by a margin, and each look has half the level. The boundaries are those of a large sample, and each look is a t
     test. With few units the power is clearly below that of a z test, so it is simulated, for normal values and with a
     fixed seed, from the means and variances of the units between two looks. `detail["simulation_error"]` is the
@@ -176,7 +176,7 @@ def plan_labelling_strategies(
     annotators for x is (1 + capability difficulty) / 2. `n_requests` is the largest number of requests, for which
     `rule` is made, and studies without a decision pay for all. `progress` is called with (done, total) after each
     strategy and may raise to cancel. `agent_options` are `spread`, `spread_kind`, `capability` and `reading` of
-    `choice_simulation.simulate_effort_of_new_agents`, which draws annotators and requests again in every study. The
+    `choice.simulate_effort_of_new_agents`, which draws annotators and requests again in every study. The
     source is Thorleiksdóttir et al., Dynamic Human Evaluation for Relative Model Comparisons, Table 3 and Figure 1; the
     paper holds one draw of requests and annotators fixed, so its intervals are too narrow for another study.
 

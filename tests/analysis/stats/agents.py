@@ -1,6 +1,6 @@
 """The simulation of Thorleiksdottir et al. 2021 as published: one pool of annotators and one draw of requests for all runs.
 
-heval's planner draws both anew in every run (`choice_simulation.simulate_effort_of_new_agents`), so only reproductions
+heval's planner draws both anew in every run (`choice.simulate_effort_of_new_agents`), so only reproductions
 of the paper's Tables 3 and 8 need this.
 """
 

@@ -11,7 +11,7 @@ from analysis.stats.confidence import TCurve
 
 
 def score_t(values, null, bounds):
-    """Return p, t and the 95 % interval of the mean of independent values, as by `score_curve.ScoreCurve`; the ends by a search.
+    """Return p, t and the 95 % interval of the mean of independent values, as by `confidence.ScoreCurve`; the ends by a search.
 
     A mean m is tested with the classical standard error times sqrt(h(m) / h(mean)) (1 + 4 (1 - h(m) / h(middle)) / df) if that is larger,
     where h(m) = (m - low) (high - m).

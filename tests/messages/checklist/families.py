@@ -3,7 +3,7 @@
 from studies.models import ComparisonFamily
 from tests.messages.checklist.drafts import on, spa
 
-CHECKS = "analysis/protocols/family_checks"
+CHECKS = "analysis/protocols/families"
 
 
 def families(*rows):

@@ -1,8 +1,17 @@
 """The lines of the parameters of addresses, exports and analyses."""
 
+from unittest import mock
+
 from tests.messages.rest.scenarios import API, DATA, launched, posts, reads
 
 VALUE = "Correct its value"
+
+
+def without_pyarrow():
+    with mock.patch("analysis.data.exports.find_spec", return_value=None):
+        return posts("exports/", {"format": "parquet", "origins": ["robot"]}, make=launched)()
+
+
 LINES = {
     f"{API}:read": [
         ("page_size: This parameter must be an integer from 1 to 1000", VALUE, reads("prompts/?page_size=x")),
@@ -23,6 +32,7 @@ LINES = {
     ],
     f"{DATA}:request_export": [
         ("origins: 'mars' is not an origin", "Use live, ", posts("exports/", {"origins": ["mars"]})),
+        ("Parquet needs an optional package", "pip install 'pyarrow", without_pyarrow),
     ],
     f"{DATA}:validate_origins": [
         ("origins: 'mars' is not an origin", "Use live, ", posts("analyses/", {"origins": ["mars"]}, make=launched)),

@@ -78,7 +78,7 @@ def identities() -> list[Row]:
                 f"{group}, {domain}",
                 printed,
                 ours,
-                "detection.measures_from_counts",
+                "signal_detection.measures_from_counts",
                 bool(fits),
                 NOTE_ROW if fits else NOTE_NEWS,
                 (len(fits), *((min(shares), max(shares)) if fits else ())),
