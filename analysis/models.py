@@ -8,6 +8,7 @@ from django.db import models
 from django.db.models import CheckConstraint, F, Q, UniqueConstraint
 from django.db.models.functions import Now
 
+from analysis.coding.models import Coding, CodingItem, CodingSample, CodingSeat
 from annotators.models import Assignment
 from studies.models import Output, Question, Study
 from studies.models.fields import (
@@ -17,6 +18,26 @@ from studies.models.fields import (
     protected_foreign_key,
 )
 from studies.models.guards import AppendOnlyModel
+
+__all__ = [
+    "LARGEST_SCORE",
+    "AnalysisRun",
+    "AnnotatorScreening",
+    "ApiToken",
+    "CalibratedResult",
+    "Coding",
+    "CodingItem",
+    "CodingSample",
+    "CodingSeat",
+    "Figure",
+    "JudgeCheck",
+    "JudgeCheckOutput",
+    "JudgeCheckResult",
+    "Metric",
+    "MetricScore",
+    "MetricsComparison",
+    "PairScore",
+]
 
 # Tokens of the REST API.
 
