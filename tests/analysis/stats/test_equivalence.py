@@ -46,11 +46,15 @@ def test_the_four_verdicts():
     assert margins.difference_and_equivalence_verdict(None, None) == "inconclusive"
 
 
+def pair_with_equivalence_test(answers, rng):
+    pair = one_pair(answers, 100 - answers, rng=rng, sensitivity_resamples=99)
+    tost = margins.equivalence_test_of_estimate(pair, null=0.5, margin=0.05)
+    return replace(pair, sensitivity=(*pair.sensitivity, tost))
+
+
 def test_no_difference_found_is_not_equivalence():
     values = np.random.default_rng(1).normal(0.5, 0.3, 30)
-    pair = one_pair(
-        np.clip(100 * values, 0, 100), 100 - np.clip(100 * values, 0, 100), margin=0.05, rng=np.random.default_rng(0)
-    )
+    pair = pair_with_equivalence_test(np.clip(100 * values, 0, 100), np.random.default_rng(0))
     judged = margins.adjust_and_add_verdicts({"a > b": pair}, Family("primary", ("a > b",)))["a > b"]
     assert judged.pvalue > 0.05
     assert judged.detail["verdict"] == "inconclusive"
@@ -59,7 +63,7 @@ def test_no_difference_found_is_not_equivalence():
 def test_the_verdict_rests_on_pvalues_adjusted_within_each_family():
     rng = np.random.default_rng(2)
     answers = np.clip(rng.normal(55, 12, 40), 0, 100)
-    pair = one_pair(answers, 100 - answers, margin=0.05, rng=rng, sensitivity_resamples=99)
+    pair = pair_with_equivalence_test(answers, rng)
     assert 0.001 < pair.pvalue < 0.05
     alone = margins.adjust_and_add_verdicts({"a": pair}, Family("primary", ("a",)))["a"]
     crowded = margins.adjust_and_add_verdicts({"a": pair}, Family("primary", tuple("abcdefghijklmnopqrst")))["a"]

@@ -1,5 +1,7 @@
 """Items of one group are no sample of items: agreements of metrics with people draw groups again."""
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -75,7 +77,10 @@ def numbers(estimates):
 
 
 def test_each_function_with_items_has_a_case():
-    own = {name for name in metrics.__all__ if "item_groups" in getattr(metrics, name).__doc__}
+    functions = {
+        one for module in (metrics, metric_comparison) for one in inspect.getmembers(module, inspect.isfunction)
+    }
+    own = {name for name, one in functions if "item_groups" in (inspect.getdoc(one) or "")}
     assert own == {
         "compare_metrics", "metric_table", "noise_corrected_correlation", "pairwise_accuracy", "segment_level_kendall_tau",
         "soft_pairwise_accuracy", "system_level_correlations", "tie_calibrated_accuracy",
