@@ -254,9 +254,20 @@ class AssignmentRow:
 
 
 _SEAT = (
-    "pk", "code", "annotator__code", "ordinal", "recruitment__channel", "batch__number", "batch__arm__name", "batch__arm__condition",
-    "origin", "trust", "design__version", "is_late", "released_reason",
-)  # fmt: skip
+    "pk",
+    "code",
+    "annotator__code",
+    "ordinal",
+    "recruitment__channel",
+    "batch__number",
+    "batch__arm__name",
+    "batch__arm__condition",
+    "origin",
+    "trust",
+    "design__version",
+    "is_late",
+    "released_reason",
+)
 _SEAT_TIMES = ("claimed_at", "consented_at", "started_at", "submitted_at", "released_at", "withdrawn_at")
 
 
@@ -486,9 +497,16 @@ ITEM_COLUMNS = (
     Column("retired_in", "integer", "The version of the design that retired the item. Empty if the item is in use."),
 )
 _PATHS = (
-    "item__section__position", "item__number", "item__kind", "item__prompt__key", "item__prompt__domain", "output__system__name",
-    "output__system__is_human", "output__sample", "item__retired_in__version",
-)  # fmt: skip
+    "item__section__position",
+    "item__number",
+    "item__kind",
+    "item__prompt__key",
+    "item__prompt__domain",
+    "output__system__name",
+    "output__system__is_human",
+    "output__sample",
+    "item__retired_in__version",
+)
 
 
 def exposures_of_all_items(selection: Selection) -> QuerySet[Exposure]:

@@ -117,9 +117,19 @@ def _live_item_counts(study: Study) -> dict[int, tuple[tuple[int, int], ...]]:
 
 
 COLUMNS = (
-    "assignment", "annotator", "section", "item", "question", "type", "is_positive", "is_right", "is_pilot", "is_counted",
-    "is_submitted", "received_at",
-)  # fmt: skip
+    "assignment",
+    "annotator",
+    "section",
+    "item",
+    "question",
+    "type",
+    "is_positive",
+    "is_right",
+    "is_pilot",
+    "is_counted",
+    "is_submitted",
+    "received_at",
+)
 # Share of a pilot that must agree with the known answer of a damaged or given test question.
 PILOT_AGREEMENT = 0.9
 _PILOTED_TYPES = (Item.TestType.DAMAGED, Item.TestType.GIVEN)

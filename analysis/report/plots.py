@@ -13,10 +13,27 @@ from analysis.protocols.blocks.layouts import Table, format_cell, interval_ends_
 from analysis.protocols.blocks.warning_sentences import SEVERITY_LABELS
 
 SPECIAL = {
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", "−": "$-$", "–": "--",
-    "Δ": r"$\Delta$", "δ": r"$\delta$", "±": r"$\pm$", "≥": r"$\geq$", "≤": r"$\leq$", "\u00a0": "~",
-}  # fmt: skip
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "−": "$-$",
+    "–": "--",
+    "Δ": r"$\Delta$",
+    "δ": r"$\delta$",
+    "±": r"$\pm$",
+    "≥": r"$\geq$",
+    "≤": r"$\leq$",
+    "\u00a0": "~",
+}
 _SPECIAL = re.compile("|".join(map(re.escape, SPECIAL)))
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 

@@ -35,7 +35,7 @@ Systems read the opening of a fable and write its ending. All is a demonstration
 
 - The **systems** are small programs. They learn from 23 other fables of this demo, and run in a second.
 - The **annotators** are robots. They do not read, but know how good each system is meant to be.
-- The five rounds stand for **five weeks**. They ran one after the other, when the demo was started.
+- Each of the five rounds represents **a week**. They ran one after the other, when the demo was started.
 
 In one week all robots were too lenient, and in two weeks a robot answered at random. The anchors and the test questions
 are there to find this.

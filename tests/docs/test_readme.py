@@ -39,14 +39,14 @@ def test_the_readme_has_two_commands_and_shows_pictures_that_are_there():
 def test_what_is_optional_is_installed_by_its_own_name():
     """heval is on no index: “pip install heval[parquet]” found nothing, or what somebody else puts there under that name."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    told = {"parquet": ["analysis/data/exports.py", "templates/docs/reference/rest.md"]}
-    for extra, paths in told.items():
+    documented = {"parquet": ["analysis/data/exports.py", "templates/docs/reference/rest.md"]}
+    for extra, paths in documented.items():
         (package,) = extras[extra]
         assert not [
             path for path in paths if f"pip install '{package}'" not in (ROOT / path).read_text(encoding="utf-8")
         ]
     everywhere = [page.text for page in PAGES.values()] + [
-        (ROOT / path).read_text(encoding="utf-8") for paths in told.values() for path in paths
+        (ROOT / path).read_text(encoding="utf-8") for paths in documented.values() for path in paths
     ]
     assert not [text for text in everywhere if "heval[" in text]
 

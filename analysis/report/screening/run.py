@@ -53,8 +53,21 @@ if TYPE_CHECKING:
 
 
 SORT_KEYS = (
-    "annotator", "positive", "negative", "uncounted", "probability", "flagged", "failed", "barred", "agreement", "errors", "competence", "severity", "minutes", "labels",
-)  # fmt: skip
+    "annotator",
+    "positive",
+    "negative",
+    "uncounted",
+    "probability",
+    "flagged",
+    "failed",
+    "barred",
+    "agreement",
+    "errors",
+    "competence",
+    "severity",
+    "minutes",
+    "labels",
+)
 
 
 @dataclass(frozen=True, slots=True)
