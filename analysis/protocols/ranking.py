@@ -499,6 +499,7 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
         ).labelled(analysis="ranking.position_effect", estimand="change of the rank per place on the page")
     )
     textbook = reliability.kendall_w(rankings.paper_wide.groupby("annotator").mean().to_numpy(float))
+    textbook = textbook.labelled(analysis="ranking.friedman", mode="paper")
     return [
         Block(
             "ranking.means",

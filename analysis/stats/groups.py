@@ -116,7 +116,7 @@ def one_way_anova(values: npt.ArrayLike, groups: npt.ArrayLike, *, level: float 
     """
     validate_level(level)
     sample = GroupSample.from_arrays(values, groups)
-    common = sample.common("humanlike.anova", "paper", level)
+    common = sample.common("one_way_anova", "paper", level)
     problem = sample.undefined_status_and_reason(min_group_size=1)
     if problem is not None:
         return Estimate(status=problem[0], reason=problem[1], detail=sample.detail(), **common)
@@ -156,7 +156,7 @@ def welch_anova(values: npt.ArrayLike, groups: npt.ArrayLike, *, level: float = 
     """
     validate_level(level)
     sample = GroupSample.from_arrays(values, groups)
-    common = sample.common("humanlike.welch_anova", "recommended", level)
+    common = sample.common("welch_anova", "recommended", level)
     problem = sample.undefined_status_and_reason(min_group_size=2)
     if problem is not None:
         return Estimate(status=problem[0], reason=problem[1], detail=sample.detail(), **common)
@@ -410,9 +410,9 @@ def share_difference(
         if not 0 <= successes <= n:
             raise ValueError(f"{name}: {successes} is not in 0..{n}")
     common: dict[str, Any] = {
-        "analysis": "attrition.difference",
+        "analysis": "share_difference",
         "estimand": "difference of shares x - y",
-        "unit": "assignment",
+        "unit": "annotator",
         "n": n_x + n_y,
         "n_rows": n_x + n_y,
         "settings": {"null": 0.0, "level": level},
@@ -458,9 +458,9 @@ def independence_test(
         raise ValueError("table: only whole, non-negative numbers count units")
     rows, columns, n = counts.sum(axis=1), counts.sum(axis=0), int(counts.sum())
     common: dict[str, Any] = {
-        "analysis": "attrition.independence",
+        "analysis": "independence",
         "estimand": "Cramer's V",
-        "unit": "assignment",
+        "unit": "annotator",
         "n": n,
         "n_rows": n,
         "settings": {"resamples": resamples},
@@ -546,6 +546,7 @@ def differential_attrition(
         shares.append(replace(share, settings={**share.settings, "condition": name}))
         if name != names[0]:
             other = share_difference(gone, n, lost[0], started[0], level=level)
+            other = other.labelled(analysis="attrition.difference", unit="assignment")
             differences[name] = replace(other, settings={**other.settings, "condition": name, "reference": names[0]})
     family = multiplicity.Family("attrition.difference", tuple(differences))
     table = np.array([lost, np.subtract(started, lost)], dtype=np.float64).T.reshape(len(names), 2)
@@ -554,7 +555,9 @@ def differential_attrition(
         differences=tuple(
             multiplicity.adjust_pvalues_and_intervals_of_family(differences, family, star_scheme=None).values()
         ),
-        test=independence_test(table, resamples=resamples, rng=rng),
+        test=independence_test(table, resamples=resamples, rng=rng).labelled(
+            analysis="attrition.independence", unit="assignment"
+        ),
     )
 
 

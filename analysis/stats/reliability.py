@@ -157,10 +157,9 @@ def kendall_w(scores: npt.ArrayLike) -> Estimate:
     n, k = ranks.shape
     detail: dict[str, Any] = {"n_incomplete": int((~is_complete).sum()), "n_systems": k}
     common: dict[str, Any] = {
-        "analysis": "ranking.friedman",
+        "analysis": "kendall_w",
         "estimand": "Kendall's W",
         "unit": "annotator",
-        "mode": "paper",
         "n": n,
         "n_rows": n * k,
         "detail": detail,

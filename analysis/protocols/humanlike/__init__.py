@@ -284,6 +284,7 @@ def _paper_groups_block(judgements, context, title_suffix, family_suffix) -> Blo
         untrained = scores[scores["condition"] == judgements.reference_condition(model)]
         if len({cell.domain for cell in judgements.cells if cell.model == model}) > 1:
             anova = groups.one_way_anova(*column_arrays(untrained, "accuracy", "domain"), level=level)
+            anova = anova.labelled(analysis="humanlike.anova")
             estimates.append(tag_with_cell(anova, Cell(model, judgements.reference_condition(model))))
         if len(judgements.conditions(model)) > 1:
             pairs = groups.pairwise_comparisons(
@@ -316,6 +317,7 @@ def _recommended_groups_block(judgements, context, title_suffix, family_suffix) 
         untrained = scores[scores["condition"] == judgements.reference_condition(model)]
         if len({cell.domain for cell in judgements.cells if cell.model == model}) > 1:
             anova = groups.welch_anova(*column_arrays(untrained, "accuracy", "domain"), level=level)
+            anova = anova.labelled(analysis="humanlike.welch_anova")
             estimates.append(tag_with_cell(anova, Cell(model, judgements.reference_condition(model))))
         if len(judgements.conditions(model)) > 1:
             pairs = groups.pairwise_comparisons(
