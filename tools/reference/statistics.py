@@ -103,7 +103,7 @@ def statistics_page() -> str:
         "parameters, shapes, formulas and sources. Other names of `analysis.stats` may change without a note.",
         "Parameters of these names mean the same everywhere: `level` is the confidence level of the interval, between "
         "0 and 1; `null` the value of the null hypothesis; `bounds` the ends of the scale, to which intervals are "
-        "clipped; `rng` the generator of random numbers, without which no number is drawn; `resamples` the number of "
-        "bootstrap resamples; `annotators`, `items` and `prompts` label the clusters of each row.",
+        "clipped; `rng` the generator of random numbers; `resamples` the number of bootstrap resamples; `annotators`, "
+        "`items` and `prompts` label the clusters of each row.",
         *parts,
     )
