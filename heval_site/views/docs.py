@@ -1,4 +1,6 @@
-"""The documentation at /docs/: every Markdown file of ``templates/docs`` is a public page.
+"""The documentation at /docs/: the index and each Markdown file in a folder of ``PARTS`` are public pages.
+
+``templates/docs/decisions`` is for developers, is not served, and is not part of a wheel.
 
 The files link to one another by file name (``../how-to/amend-a-study.md``), so that a checkout is readable too. Here
 such links become page addresses. A page is looked up in the list of existing files; no requested address is joined to a
@@ -61,6 +63,8 @@ def read_pages(folder: Path = DOCS_FOLDER) -> dict[str, Page]:
     pages = {}
     for path in sorted(folder.rglob("*.md")):
         name = path.relative_to(folder).with_suffix("").as_posix()
+        if name != INDEX and name.partition("/")[0] not in PARTS:
+            continue
         text = path.read_text(encoding="utf-8")
         pages[name] = Page(name, _title(name, text), text)
     order = linked_page_names(pages[INDEX]) if INDEX in pages else []

@@ -8,7 +8,7 @@ from django.core.management import CommandError, get_commands, load_command_clas
 
 from heval_site.management import cli
 from tests import ROOT
-from tests.docs.pages import FENCE, PAGES
+from tests.docs.pages import DECISIONS, FENCE, PAGES
 from tools.reference import commands
 
 
@@ -55,7 +55,7 @@ def wrong_command(is_line: bool, words: list[str]) -> str:
 
 
 def test_every_command_line_is_one_that_heval_takes():
-    texts = {name: page.text for name, page in PAGES.items()}
+    texts = {name: page.text for name, page in (PAGES | DECISIONS).items()}
     texts |= {
         name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")
     }

@@ -39,7 +39,7 @@ def documents() -> Iterator[tuple[Path, str]]:
     """Yield each page of the documentation without its code."""
     pages = sorted((ROOT / "templates/docs").rglob("*.md")) + sorted(ROOT.glob("*.md"))
     for path in pages:
-        if path == GLOSSARY or path.name.startswith("decisions") or path.name == "CHANGELOG.md":
+        if path == GLOSSARY:
             continue
         text = blank_out(r"^```.*?^```$", path.read_text(encoding="utf-8"))
         yield path, blank_out(r"`[^`\n]*`", text)

@@ -6,11 +6,11 @@ import tomllib
 import pytest
 
 from tests import ROOT
-from tests.docs.pages import PAGES
+from tests.docs.pages import DECISIONS, PAGES
 
 TEXTS = {
     name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")
-} | {name: page.text for name, page in PAGES.items()}
+} | {name: page.text for name, page in (PAGES | DECISIONS).items()}
 MISSING = re.compile(r"^#+ .*(?:not built|cannot do|not there yet).*$|^Not built yet", re.MULTILINE | re.IGNORECASE)
 # Beside what the package declares: a tool of its developers, the interpreter's own installer, and what a shell puts in.
 OTHER_PACKAGES = {"pre-commit"}

@@ -7,7 +7,7 @@ from analysis.report.build import version_and_source_hash
 from heval_site.management import cli
 from studies.services.version import version
 from tests import ROOT
-from tests.docs.pages import PAGES
+from tests.docs.pages import DECISIONS, PAGES
 
 
 def targets() -> set[str]:
@@ -16,7 +16,7 @@ def targets() -> set[str]:
 
 def test_make_targets_that_are_named_exist():
     texts = {"README.md": (ROOT / "README.md").read_text(encoding="utf-8")} | {
-        name: page.text for name, page in PAGES.items()
+        name: page.text for name, page in (PAGES | DECISIONS).items()
     }
     for name, text in texts.items():
         named = set(re.findall(r"`make ([\w-]+)", text)) | set(re.findall(r"^make ([\w-]+)", text, re.MULTILINE))
