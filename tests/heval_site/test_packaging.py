@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from pathlib import Path
 
 import pytest
 import yaml
@@ -107,16 +108,34 @@ print(settings.DATA)
 """
 
 
+TOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
+WHEEL = TOOLS["hatch"]["build"]["targets"]["wheel"]
+
+
 @pytest.fixture
 def installed(tmp_path):
     """The folder that the wheel makes of a checkout, as pyproject.toml says."""
-    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
     site = tmp_path / "site"
-    for package in wheel["packages"]:
-        shutil.copytree(ROOT / package, site / package, ignore=shutil.ignore_patterns("__pycache__"))
-    for here, there in wheel["force-include"].items():
-        (shutil.copytree if (ROOT / here).is_dir() else shutil.copy)(ROOT / here, site / there)
+    excluded = {ROOT / path for path in WHEEL["exclude"]}
+
+    def names_to_leave_out(folder, names):
+        return {name for name in names if name == "__pycache__" or Path(folder, name) in excluded}
+
+    for here in WHEEL["only-include"]:
+        there = site / WHEEL["sources"].get(here, here)
+        shutil.copytree(ROOT / here, there, ignore=names_to_leave_out)
+    for here, there in WHEEL["force-include"].items():
+        shutil.copy(ROOT / here, site / there)
     return site
+
+
+def test_the_wheel_has_the_packages_and_the_manual_but_no_decisions(installed):
+    assert set(WHEEL["only-include"]) == {*TOOLS["importlinter"]["root_packages"], "templates", "static"}
+    data = installed / "heval_site" / "_data"
+    assert {path.name for path in (ROOT / "templates/docs").iterdir()} - {"decisions"} == {
+        path.name for path in (data / "templates/docs").iterdir()
+    }
+    assert (data / "static" / "heval.css").exists() and (data / "manage.py").exists()
 
 
 @pytest.mark.slow  # a release is checked in the same way: tools/release.py
