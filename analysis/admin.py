@@ -9,8 +9,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 
 from studies.access import filter_allowed, filter_own_unless_admin, is_owner_or_admin, is_researcher
-from studies.admin.forms.cleaning import CleanTextMixin
-from studies.admin.forms.fields import RowChoiceField, optional_utc_datetime_field
+from studies.admin.forms import CleanTextMixin, RowChoiceField, optional_utc_datetime_field
 from studies.admin.permissions import ReadOnlyAdmin, RestrictedLookupAdmin, StudyFilter
 from studies.models import Study
 

@@ -17,11 +17,11 @@ from .metrics import comparison, computed
 from .metrics.calibrated import run as calibrated
 from .metrics.calibrated.options import CalibrationOptions
 from .metrics.judge_check import measuring
-from .planning import pilot_studies, strategies
+from .planning import advice, pilots
 from .planning import run as planning
 from .planning.inputs import InvalidPlanInputs, PlanInputs
-from .planning.pieces import Piece, compute_piece
 from .planning.pilots import draws_of
+from .planning.results import Piece, compute_piece
 from .report import stopping
 from .report.build import BadParameters
 from .report.runs import run_analysis
@@ -84,21 +84,21 @@ def plan_size_job(job: Job, progress: jobs.ProgressReporter) -> dict:
 
 
 @jobs.register(
-    pilot_studies.KIND,
+    pilots.KIND,
     is_one_per_study=True,
     user_facing_errors=(ActionRefused, InvalidPlanInputs, PermissionDenied),
 )
 def estimate_pilot_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     """Estimate how much people and prompts vary from the answers of a study, and store it for plans."""
     progress(0, 1, "Reading the answers of the pilot")
-    return pilot_studies.estimate_for_job(job)
+    return pilots.estimate_for_job(job)
 
 
-@jobs.register(strategies.KIND, is_one_per_study=True, user_facing_errors=(ActionRefused,))
+@jobs.register(advice.KIND, is_one_per_study=True, user_facing_errors=(ActionRefused,))
 def plan_strategies_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     """Simulate labelling strategies with a stopping rule."""
     # The job's own number is the seed, so a repetition gives the same numbers.
-    result = strategies.compute_strategies(job.arguments["options"], job.pk, progress)
+    result = advice.compute_strategies(job.arguments["options"], job.pk, progress)
     return result | {"url": reverse("admin:studies_plan_strategies", args=[job.study_id])}
 
 

@@ -6,21 +6,20 @@ class AnnotatorsConfig(AppConfig):
 
     def ready(self):
         from studies import signals as studies_signals
-        from studies.imports.tables import import_job
+        from studies.imports.tables import run
 
         from . import imports
-        from .pay import promises, receivers
-        from .pay.verdicts import bulk_approval
-        from .places import draft_test_runs, monitor
+        from .pay import decisions, promises, receivers
+        from .places import batch_plan, monitor
         from .recruitment import channels
         from .recruitment import signals as recruitment_signals
         from .recruitment.panels import sync as panel_work
 
         channels.load_channels()
-        panel_work.register_optional_sync_step("approves", bulk_approval.approve_matched_submissions)
+        panel_work.register_optional_sync_step("approves", decisions.approve_matched_submissions)
         for signal, receiver in (
-            (studies_signals.deleting_test_runs, draft_test_runs.erase_test_run_data),
-            (studies_signals.deleting_draft, draft_test_runs.delete_draft_recruitments),
+            (studies_signals.deleting_test_runs, batch_plan.erase_test_run_data),
+            (studies_signals.deleting_draft, batch_plan.delete_draft_recruitments),
             (studies_signals.checking_draft, promises.find_pay_problems),
             (studies_signals.counting_progress, monitor.progress_by_study),
             (recruitment_signals.collect_obstacles, receivers.collect_pay_obstacles),
@@ -28,10 +27,10 @@ class AnnotatorsConfig(AppConfig):
             (recruitment_signals.submissions_imported, receivers.update_ledger_after_import),
         ):
             signal.connect(receiver, dispatch_uid=f"{receiver.__module__}.{receiver.__qualname__}")
-        answers = import_job.Importer(
+        answers = run.Importer(
             imports.import_answers_and_close_draft,
             imports.reason_answers_not_importable,
             "import_answers",
             "Write the answers",
         )
-        import_job.register_importer("answers", answers)
+        run.register_importer("answers", answers)

@@ -2,7 +2,7 @@
 
 Every query of reports, metrics, boards, plans and exports that selects assignments or answers by these facts begins here, and a
 test finds any other. Two facts need the answers themselves, so ``analysis`` adds them: exclusion rules
-(``analysis.exclusions.applied_rules``), and what a stopping rule has passed (``analysis.data.planned_labels``). Practice and test
+(``analysis.exclusions.screening``), and what a stopping rule has passed (``analysis.data.planned_labels``). Practice and test
 questions are a part of the design: ``Section.purpose`` and ``Item.kind``.
 """
 

@@ -7,33 +7,31 @@ from studies.services import jobs, lifecycle
 from studies.services.lifecycle import ActionRefused
 
 from .models import Assignment, PanelEvent, PanelIdentity, PanelSubmission, Recruitment
-from .pay import id_retention
-from .pay.verdicts import appeals
-from .places import assign, monitor, top_ups
-from .places.open_places import can_places_become_free_or_be_added
-from .recruitment.panels import incremental_sync, reconcile
-from .recruitment.panels import sync as panel_work
+from .pay import decisions, ledger
+from .places import assign, monitor
+from .places.places import can_places_become_free_or_be_added
+from .recruitment.panels import reconcile, sync
 
 logger = logging.getLogger("heval.annotators")
 
-jobs.register(panel_work.KIND, user_facing_errors=(ActionRefused,), is_one_per_study=True)(
-    panel_work.run_requested_steps_and_sync_panel
+jobs.register(sync.KIND, user_facing_errors=(ActionRefused,), is_one_per_study=True)(
+    sync.run_requested_steps_and_sync_panel
 )
-jobs.register(incremental_sync.KIND, user_facing_errors=(ActionRefused,), is_one_per_study=True)(
-    incremental_sync.run_incremental_sync_job
+jobs.register(sync.NOTIFICATIONS_KIND, user_facing_errors=(ActionRefused,), is_one_per_study=True)(
+    sync.run_incremental_sync_job
 )
 
 
-@jobs.register_periodic(panel_work.OPEN_EVERY)
+@jobs.register_periodic(sync.OPEN_EVERY)
 def schedule_panel_syncs() -> int:
     """Start jobs that read the state of panels and send orders to them."""
-    return panel_work.schedule_all_syncs()
+    return sync.schedule_all_syncs()
 
 
-@jobs.register_periodic(incremental_sync.EVERY_SECONDS)
+@jobs.register_periodic(sync.EVERY_SECONDS)
 def schedule_pending_panel_syncs() -> int:
     """Start jobs for the panels' notifications, also if an earlier job stopped before its end."""
-    return incremental_sync.schedule_pending_syncs()
+    return sync.schedule_pending_syncs()
 
 
 @jobs.register_periodic(60)
@@ -45,7 +43,7 @@ def release_expired_places() -> int:
 @jobs.register_periodic(60)
 def settle_or_top_up_disputed_items() -> int:
     """Give items with disagreeing labels to one more annotator, if the labelling strategy says so."""
-    return top_ups.settle_or_top_up_items()
+    return monitor.settle_or_top_up_items()
 
 
 @jobs.register_periodic(60)
@@ -63,7 +61,7 @@ def end_due_grace_periods_and_release_places() -> int:
 @jobs.register_periodic(3600)
 def erase_due_person_and_panel_ids() -> int:
     """Erase the raw ids of people who are owed nothing, the declared number of days after all their studies closed."""
-    due, owed = id_retention.study_ids_past_erasure_time(), id_retention.unpaid_payments()
+    due, owed = ledger.study_ids_past_erasure_time(), ledger.unpaid_payments()
     owed_work, owed_people = owed.values("assignment"), owed.values("assignment__annotator")
     ids = Assignment.objects.filter(study__in=due).exclude(external_ids={}).exclude(pk__in=owed_work)
     ids.update(external_ids={})
@@ -83,13 +81,13 @@ def erase_due_person_and_panel_ids() -> int:
 @jobs.register_periodic(3600)
 def erase_closed_appeals_of_withdrawn() -> int:
     """Erase the objections of people who left, if a lifted barring or the panel has closed them."""
-    return appeals.erase_closed_appeals_of_withdrawn()
+    return decisions.erase_closed_appeals_of_withdrawn()
 
 
 @jobs.register_periodic(3600)
 def delete_old_panel_notifications() -> int:
     """Delete panels' notifications that are too old to be repeated."""
-    return incremental_sync.delete_old_notifications()
+    return sync.delete_old_notifications()
 
 
 @jobs.register_periodic(3600)

@@ -29,8 +29,7 @@ from django.db.migrations.loader import MigrationLoader
 
 from analysis.data.snapshot import database_snapshot
 from annotators.models import Assignment
-from annotators.participation.erasures import digest_of_code
-from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
+from annotators.participation.withdrawal import digest_of_code, withdraw_annotator_and_erase_texts
 from heval_site.runtime import environment as env
 from studies.services.version import version
 

@@ -92,7 +92,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "heval_site.middleware.Security",
     "heval_site.middleware.StaticFiles",
-    "heval_site.middleware.errors.DatabaseUnavailable",
+    "heval_site.middleware.DatabaseUnavailable",
     "heval_site.middleware.Sessions",
     "heval_site.middleware.Common",
     "heval_site.middleware.Csrf",

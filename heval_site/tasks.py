@@ -1,6 +1,6 @@
 """Jobs that belong to no app: housekeeping, and the rehearsal, which needs all apps."""
 
-from annotators.recruitment.panels.rehearsal_jobs import KIND
+from annotators.recruitment.panels.stand_in import KIND
 from studies.services import jobs
 
 
@@ -17,7 +17,7 @@ def run_rehearsal_job(job, progress) -> dict:
     """Run a rehearsal and return the report. Everything else that it created is deleted."""
     from annotators.models import Recruitment
 
-    from .rehearsal.runner import run_rehearsal
+    from .rehearsal.rehearsal import run_rehearsal
 
     recruitment = Recruitment.objects.select_related("study").get(pk=job.arguments["recruitment"])
     return run_rehearsal(recruitment, job.arguments["people"], job.arguments.get("seed", 0), progress)

@@ -1,13 +1,13 @@
 from django.contrib import admin
 from django.urls import include, path
 
-from .middleware import errors
-from .views import front, health
+from . import middleware
+from .views import health
 
 urlpatterns = [
     # The most frequent addresses come first.
     path("", include("annotators.views.urls")),
-    path("", front.front_page, name="front"),
+    path("", health.front_page, name="front"),
     path("healthz", health.liveness_check, name="healthz"),
     path("readyz", health.readiness_check, name="readyz"),
     path("admin/", admin.site.urls),
@@ -26,7 +26,7 @@ urlpatterns = [
     path("", include("analysis.metrics.calibrated.urls")),
 ]
 
-handler400 = errors.bad_request
-handler403 = errors.permission_denied
-handler404 = errors.not_found
-handler500 = errors.server_error
+handler400 = middleware.bad_request
+handler403 = middleware.permission_denied
+handler404 = middleware.not_found
+handler500 = middleware.server_error

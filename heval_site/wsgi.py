@@ -5,8 +5,7 @@ from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
 from django.db import connection
 from django.urls import get_resolver
 
-from .runtime.request_body import CompleteBodyStream
-from .runtime.request_lock import RequestLockMiddleware
+from .runtime.requests import CompleteBodyStream, RequestLockMiddleware
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "heval_site.settings")
 django.setup(set_prefix=False)

@@ -1,7 +1,7 @@
 """The background jobs of the app studies."""
 
 from .imports import image_storage
-from .imports.tables import import_job  # noqa: F401 - it registers the import
+from .imports.tables import run  # noqa: F401 - it registers the import
 from .models import Job
 from .services import jobs, lifecycle
 

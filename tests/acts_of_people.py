@@ -7,17 +7,16 @@ from django.utils import timezone
 
 from analysis.api.tokens import create_token
 from analysis.coding.codebook import EXPLANATIONS_CODEBOOK
-from analysis.coding.sampling import draw_coding_sample
+from analysis.coding.samples import draw_coding_sample
 from analysis.metrics.files import ScoresFileSettings
 from analysis.metrics.store import MetricDescription, discard, upload_scores
 from analysis.report.runs import run_analysis
 from annotators.models import Appeal, Inquiry, PanelOrder, PanelTask, Payment, Recruitment, Verdict
-from annotators.participation import inquiries, link_actions
-from annotators.pay import compensation, ledger
-from annotators.pay.verdicts import appeals, decisions
+from annotators.participation import link_actions, withdrawal
+from annotators.pay import costs, decisions, ledger
 from annotators.places import barrings, exclusions
 from annotators.recruitment import sample
-from annotators.recruitment.panels import orders, publishing, reconcile, rehearsal_jobs, rounds, secrets, sync
+from annotators.recruitment.panels import http_client, orders, reconcile, stand_in, sync
 from studies.access import Action
 from studies.models import StudyMember
 from studies.services import lifecycle
@@ -240,11 +239,11 @@ ACTS = {
         barred,
         lambda w, by: barrings.lift_barring(w.barring, "A mistake.", by),
     ),
-    "annotators/participation/inquiries:mark_inquiry_handled": Act(
+    "annotators/participation/withdrawal:mark_inquiry_handled": Act(
         Action.MANAGE_ASSIGNMENTS,
         "handle inquiry",
         collected,
-        lambda w, by: inquiries.mark_inquiry_handled(w.inquiry, by),
+        lambda w, by: withdrawal.mark_inquiry_handled(w.inquiry, by),
         may_repeat=True,
     ),
     "annotators/pay/ledger:update_ledger": Act(
@@ -271,18 +270,18 @@ ACTS = {
     "annotators/recruitment/panels/orders:resolve_order": Act(
         Action.PANEL, "decide order", unclear, lambda w, by: orders.resolve_order(w.order, True, by), may_repeat=True
     ),
-    "annotators/recruitment/panels/rounds:save_round_plan": Act(
+    "annotators/recruitment/panels/orders:save_round_plan": Act(
         Action.PANEL,
         "plan rounds",
         collected,
-        lambda w, by: rounds.save_round_plan(w.door, by=by, people=3, round_places=1, lost_percent=10),
+        lambda w, by: orders.save_round_plan(w.door, by=by, people=3, round_places=1, lost_percent=10),
         may_repeat=True,
     ),
-    "annotators/recruitment/panels/secrets:store_or_delete_secrets": Act(
+    "annotators/recruitment/panels/http_client:store_or_delete_secrets": Act(
         Action.PANEL,
         "keep secret",
         collected,
-        lambda w, by: secrets.store_or_delete_secrets(w.door, {"token": "t"}, by=by),
+        lambda w, by: http_client.store_or_delete_secrets(w.door, {"token": "t"}, by=by),
         may_repeat=True,
     ),
     "annotators/recruitment/panels/reconcile:import_panel_file_and_release_places": Act(
@@ -306,23 +305,23 @@ ACTS = {
         lambda w, by: sample.import_sample_demographics(w.door, "who,Age\ndone,30\n", "who", by=by),
         may_repeat=True,
     ),
-    "annotators/pay/verdicts/decisions:approve_work": Act(
+    "annotators/pay/decisions:approve_work": Act(
         Action.REJECT, "approve", collected, lambda w, by: decisions.approve_work(work_of(w), by), may_repeat=True
     ),
-    "annotators/pay/verdicts/decisions:create_rejection_reversal": Act(
+    "annotators/pay/decisions:create_rejection_reversal": Act(
         Action.REJECT,
         "reverse rejection",
         rejected,
         lambda w, by: decisions.create_rejection_reversal(w.verdict, by),
         may_repeat=True,
     ),
-    "annotators/pay/verdicts/appeals:answer_appeal": Act(
+    "annotators/pay/decisions:answer_appeal": Act(
         Action.REJECT,
         "answer appeal",
         rejected,
-        lambda w, by: appeals.answer_appeal(w.appeal, "We looked again.", False, by),
+        lambda w, by: decisions.answer_appeal(w.appeal, "We looked again.", False, by),
     ),
-    "analysis/coding/sampling:draw_coding_sample": Act(
+    "analysis/coding/samples:draw_coding_sample": Act(
         Action.SAMPLE, "draw coding sample", with_coders, draw, lambda w, by: draw(w, by, 1)
     ),
     "analysis/report/runs:run_analysis": Act(
@@ -356,21 +355,21 @@ ASKED = {
     "compensate": (
         Action.PAY,
         settled,
-        lambda w, by: compensation.add_manual_payments_for_unsent_rewards(w.door, [], by),
+        lambda w, by: costs.add_manual_payments_for_unsent_rewards(w.door, [], by),
     ),
     "order payments": (
         Action.PAY,
         settled,
         lambda w, by: ledger.order_due_payments_at_panel(w.door, (), Decimal(0), by),
     ),
-    "publish": (Action.PANEL, collected, lambda w, by: publishing.order_blocklist_and_publication(w.door, by=by)),
+    "publish": (Action.PANEL, collected, lambda w, by: orders.order_blocklist_and_publication(w.door, by=by)),
     "stop a task": (
         Action.PANEL,
         collected,
-        lambda w, by: publishing.order_task_stop(PanelTask(recruitment=w.door), by=by),
+        lambda w, by: orders.order_task_stop(PanelTask(recruitment=w.door), by=by),
     ),
-    "order a round again": (Action.PANEL, collected, lambda w, by: rounds.retry_refused_round(w.door, by)),
+    "order a round again": (Action.PANEL, collected, lambda w, by: orders.retry_refused_round(w.door, by)),
     "ask the panel": (Action.PANEL, collected, lambda w, by: sync.schedule_sync(w.door, by=by)),
     "let the panel tell": (Action.PANEL, collected, lambda w, by: sync.subscribe_to_webhooks(w.door, by=by)),
-    "rehearse": (Action.PANEL, collected, lambda w, by: rehearsal_jobs.get_or_create_rehearsal_job(w.door, by=by)),
+    "rehearse": (Action.PANEL, collected, lambda w, by: stand_in.get_or_create_rehearsal_job(w.door, by=by)),
 }

@@ -8,17 +8,17 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
-from analysis.api import bulk
+from analysis.api import stimuli
 from analysis.data.exports import request_export
 from analysis.report.runs import request_analysis
-from annotators.places.draft_test_runs import delete_test_runs, start_test_run
+from annotators.places.batch_plan import delete_test_runs, start_test_run
 from studies import access
 from studies.access import Action
-from studies.imports.bundle import bundle_text, create_draft_from_bundle
+from studies.imports.bundle_files import bundle_text, create_draft_from_bundle
 from studies.imports.preparation import prepare_stimuli_and_delete_dropped_prompts
 from studies.imports.tables import Options, import_stimuli_file
 from studies.models import Output, Study
-from studies.services import copying, drafts, jobs, lifecycle, practice, questions
+from studies.services import copying, drafts, jobs, known_answers, lifecycle, questions
 from tests import builders
 
 World = SimpleNamespace
@@ -119,7 +119,7 @@ def trained(owner) -> World:
 
 
 def make_practice(w, by):
-    return practice.create_practice_item_and_delete_test_runs(w.section, w.outputs, "Look at the names.", by=by)
+    return known_answers.create_practice_item_and_delete_test_runs(w.section, w.outputs, "Look at the names.", by=by)
 
 
 def practised(owner) -> World:
@@ -129,7 +129,7 @@ def practised(owner) -> World:
 
 
 def delete_practice(w, by):
-    return practice.delete_practice_item_and_test_runs(w.item, by)
+    return known_answers.delete_practice_item_and_test_runs(w.item, by)
 
 
 def share(w, by):
@@ -163,7 +163,7 @@ ACTS = {
         Action.EDIT, "edit", practised, delete_practice, may_repeat=True
     ),
     "studies/access:replace_member_roles": Act(Action.SHARE, "change roles", launched, share, may_repeat=True),
-    "studies/imports/bundle/reading:create_draft_from_bundle": Act(
+    "studies/imports/bundle_files:create_draft_from_bundle": Act(
         Action.CREATE,
         "import bundle",
         draft,
@@ -218,14 +218,14 @@ ACTS = {
         lambda w, by: import_stimuli_file(w.study, w.path, options=Options(), by=by),
         spoil=launch_it,
     ),
-    "studies/services/jobs/queue:request_cancel": Act(
+    "studies/services/jobs:request_cancel": Act(
         Action.CANCEL, "cancel job", asked, lambda w, by: jobs.request_cancel(w.job, by), may_repeat=True
     ),
-    "analysis/api/bulk:create_missing_rows": Act(
+    "analysis/api/stimuli:create_missing_rows": Act(
         Action.EDIT,
         "add systems",
         draft,
-        lambda w, by: bulk.create_missing_rows(w.study, bulk.SYSTEMS, [{"name": "delta"}], by),
+        lambda w, by: stimuli.create_missing_rows(w.study, stimuli.SYSTEMS, [{"name": "delta"}], by),
         may_repeat=True,
     ),
 }

@@ -5,6 +5,7 @@ from itertools import pairwise
 from django.contrib.auth import get_user_model
 
 from annotators.models import OutcomePay, Recruitment
+from studies.design import checklist
 from studies.models import (
     Arm,
     Contrast,
@@ -20,8 +21,7 @@ from studies.models import (
 )  # fmt: skip
 from studies.protocols import REGISTRY
 from studies.protocols.spa import DEFAULT_EXPLANATION
-from studies.services import lifecycle
-from studies.services.practice import create_practice_item_and_delete_test_runs
+from studies.services.known_answers import create_practice_item_and_delete_test_runs
 from studies.services.questions import add_missing_questions, default_question_text, select_system_pairs
 from tests.launching import launched
 
@@ -247,7 +247,7 @@ def spa_draft(*, m=4, both=True, with_rating=True, with_surveys=True, rules=(), 
 
 
 def warnings_of(study: Study) -> list[str]:
-    return [problem.key for problem in lifecycle.find_design_problems(study) if not problem.is_blocking]
+    return [problem.key for problem in checklist.find_design_problems(study) if not problem.is_blocking]
 
 
 def spa_study(by=None, **options) -> Study:

@@ -160,7 +160,7 @@ def main(criteria: tuple[str, ...]) -> None:
     home = at_home("hanna")
     from analysis.metrics.calibrated.options import CalibrationOptions
     from analysis.metrics.calibrated.run import calibrate
-    from analysis.metrics.calibrated.sentences import bias_sentences, main_sentences, plan_sentences, verdict
+    from analysis.metrics.calibrated.views import bias_sentences, main_sentences, plan_sentences, verdict
     from analysis.metrics.comparison import compare_with_people
     from tests.builders import user
 

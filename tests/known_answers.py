@@ -6,8 +6,8 @@ from django.db.models import Q
 
 from annotators.participation.simulate import CrowdSettings, record_simulated_answers
 from studies.models import ExclusionRule, Output, System
-from studies.services.test_questions import TestQuestionRequest as Request
-from studies.services.test_questions import make_test_questions_and_delete_test_runs
+from studies.services.known_answers import KnownAnswerRequest as Request
+from studies.services.known_answers import make_test_questions_and_delete_test_runs
 from tests import builders
 
 

@@ -2,6 +2,7 @@
 
 from unittest.mock import patch
 
+from studies.design import checklist
 from studies.design.serialization import canonical_json, serialize_design
 from studies.models import Study
 from studies.services import lifecycle
@@ -27,7 +28,7 @@ _problems: dict[str, list] = {}
 def _problems_of(study: Study, design: str) -> list:
     """What the checklist finds. Links, batches and made items are no part of the design's text, so a study with one is always checked."""
     if study.recruitments.exists() or study.batches.exists() or study.items.exists():
-        return lifecycle.find_design_problems(study)
+        return checklist.find_design_problems(study)
     if design not in _problems:
-        _problems[design] = lifecycle.find_design_problems(study)
+        _problems[design] = checklist.find_design_problems(study)
     return _problems[design]

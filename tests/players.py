@@ -10,10 +10,9 @@ from annotators.pages.record import full_page_state, record_page_answers, restor
 from annotators.pages.sequence import page_snapshot
 from annotators.participation.simulate import robot_refusal_message
 from annotators.places import assign
-from annotators.places.addresses import assignment_code
+from annotators.places.places import assignment_code
 from studies.models import Exposure, Item
-from studies.protocols.base.fields import TIE
-from studies.protocols.base.robots import Robot
+from studies.protocols.base.fields import TIE, Robot
 
 
 class Perceiving(Robot):

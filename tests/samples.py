@@ -1,15 +1,15 @@
 """A small study of any protocol, built of what the protocol says of itself; a new protocol has one without a change here."""
 
+from studies.design import checklist
 from studies.models import Contrast, Output, Section, Study
 from studies.protocols import REGISTRY
-from studies.services import lifecycle
 
 from .bench.study import text_of
 from .builders import add_section, draft_study
 
 
 def blocking(study: Study) -> list[str]:
-    return [problem.text for problem in lifecycle.find_design_problems(study) if problem.is_blocking]
+    return [problem.text for problem in checklist.find_design_problems(study) if problem.is_blocking]
 
 
 def checked(study: Study, slug: str) -> Study:

@@ -21,13 +21,13 @@ ACTS = acts_of_studies.ACTS | acts_of_people.ACTS
 ASKED = acts_of_studies.ASKED | acts_of_people.ASKED
 ELSEWHERE = {
     "annotators/participation/withdrawal:withdraw_annotator_and_erase_texts": "an annotator acts",
-    "annotators/pay/verdicts/appeals:_store_appeal": "an annotator acts",
+    "annotators/pay/decisions:_store_appeal": "an annotator acts",
     "annotators/places/barrings:bar_flagged_annotators": "the declared rule acts",
-    "annotators/places/top_ups:_top_up": "the site itself acts",
+    "annotators/places/monitor:_top_up": "the site itself acts",
     "analysis/metrics/store:store_computed_scores": "the job of computed:request_metrics, which checks who asks",
-    "annotators/pay/verdicts/decisions:record_panel_rejection": "the panel acted",
+    "annotators/pay/decisions:record_panel_rejection": "the panel acted",
     "analysis/report/stopping:apply_stopping_rules": "the stopping rule acts",
-    "annotators/pay/verdicts/decisions:reject_work": "its evidence is long to make: tests/annotators/pay/verdicts/test_decide.py; who may is tested here",
+    "annotators/pay/decisions:reject_work": "its evidence is long to make: tests/annotators/pay/verdicts/test_decide.py; who may is tested here",
     "annotators/recruitment/panels/orders:get_or_create_order": "the order of an act that has a line of its own, or none but this",
     "annotators/recruitment/panels/orders:create_orders": "the same of many",
     "annotators/imports/run:import_answers_and_close_draft": "freezes the draft too: tests/annotators/imports/test_import_answers.py",

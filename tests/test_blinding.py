@@ -256,17 +256,17 @@ def test_a_leaking_template_is_caught(settings, tmp_path, monkeypatch):
 
 @every_protocol
 def test_twins_that_differ_in_every_secret_give_the_same_bytes(settings, tmp_path, monkeypatch, slug):
-    from annotators.pages import sequence as annotators_pages
+    from studies.design import draw
 
     settings.MEDIA_ROOT = tmp_path
-    draw = annotators_pages.seeded_random
+    original = draw.seeded_random
     if (
         REGISTRY[slug].labels == "item"
     ):  # drawn by the item's number in the database, which is another for the second twin
         monkeypatch.setattr(
-            annotators_pages,
+            draw,
             "seeded_random",
-            lambda seed, what, *more: draw(seed, what, *(() if what == "item" else more)),
+            lambda seed, what, *more: original(seed, what, *(() if what == "item" else more)),
         )
     pages = []
     for salt in ("one", "two"):

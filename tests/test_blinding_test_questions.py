@@ -9,8 +9,8 @@ from annotators.models import Assignment
 from annotators.pages.record import full_page_state
 from annotators.places import assign
 from studies.models import Exposure, Item, Placement, System
-from studies.services.test_questions import TestQuestionRequest as Request
-from studies.services.test_questions import make_test_questions_and_delete_test_runs
+from studies.services.known_answers import KnownAnswerRequest as Request
+from studies.services.known_answers import make_test_questions_and_delete_test_runs
 from tests import builders
 from tests.known_answers import draft
 from tests.leaks import all_bytes, leaks

@@ -7,7 +7,7 @@ import pytest
 from analysis.report.build import build_report
 from analysis.report.stopping import submit_stopping_checks
 from annotators.models import Assignment, Response
-from annotators.places.top_ups import settle_or_top_up_items
+from annotators.places.monitor import settle_or_top_up_items
 from studies.models import AuditEvent, Study
 from studies.services import jobs, lifecycle
 from tests.builders import choice_study, panel

@@ -16,8 +16,7 @@ from annotators.models import Assignment
 from boards.models import Board, BoardRound
 from boards.services import rounds, snapshots
 from studies import access
-from studies.design.draw import draw_batches, item_key
-from studies.design.seeds import seeded_random
+from studies.design.draw import draw_batches, item_key, seeded_random
 from studies.models import Placement, Study, StudyMember, audit, new_seed
 from studies.services.drafts import update_draft
 from tests.addresses import addresses, everything, filled
@@ -62,7 +61,7 @@ def texts_of(response) -> tuple[list[str], int]:
 def collecting(db, monkeypatch):
     """A site with a launched study, a draft, a check of a judge and a round of a public board; the same people have roles in all."""
     monkeypatch.setattr("analysis.api.permissions.requests_per_minute", lambda scope: 100_000)
-    monkeypatch.setattr("boards.api.callers.requests_per_minute", lambda scope: 100_000)
+    monkeypatch.setattr("boards.api.base.requests_per_minute", lambda scope: 100_000)
     for module in ("tests.builders", "tests.boards.builders", "tests.analysis.metrics.judge_check.builders"):
         monkeypatch.setattr(f"{module}.draft_study", lambda **options: draft_study(**{"seed": new_seed()} | options))
     w = everything()

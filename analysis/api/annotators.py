@@ -6,6 +6,7 @@ from django.http import Http404
 from rest_framework import serializers
 from rest_framework.response import Response
 
+from analysis.api.permissions import get_api_token
 from analysis.report.build import default_origins
 from analysis.report.screening.run import AnnotatorRow, add_other_studies, get_annotator_or_404, read_screened_study
 from annotators.models import Annotator, Barring
@@ -14,7 +15,6 @@ from studies.access import Action
 
 from . import serializers as shapes
 from .base import StudyView, document_operation, page_serializer, require_json_object
-from .permissions import get_api_token
 from .query import Parameter, choice_parser, page_parameters, page_response
 
 ORIGINS = ("live", "imported", "robot")

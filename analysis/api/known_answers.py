@@ -8,26 +8,48 @@ from django.http import QueryDict
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from studies.design.test_question_draw import has_test_question_settings
-from studies.design.test_question_texts import DAMAGES
-from studies.imports.test_question_file import LIMITS, read_test_question_file
+from studies.design.draw import has_test_question_settings
+from studies.design.known_answer_texts import DAMAGES
+from studies.imports.check_files import (
+    CHECK_LIMITS,
+    QUESTION_LIMITS,
+    ChecksFileRefused,
+    attention_sections,
+    read_test_question_file,
+    store_attention_checks_and_delete_test_runs,
+)
 from studies.models import FIRST_TEST_NUMBER, Item, Output, Section, Study
 from studies.protocols import REGISTRY
-from studies.services.practice import create_practice_item_and_delete_test_runs
-from studies.services.test_questions import (
+from studies.services.known_answers import (
     GivenQuestionsRefused,
-    TestQuestionRequest,
+    KnownAnswerRequest,
+    create_practice_item_and_delete_test_runs,
     make_test_questions_and_delete_test_runs,
     store_given_test_questions_and_delete_test_runs,
 )
 from studies.stimuli.rows import TableProblems
 
-from .base import StudyView, document_operation, page_serializer, require_json_object
-from .fields import CleanTextField, ListedField, ListField, NameField, ObjectField, StrictIntegerField, StrictMixin
-from .parsers import StrictMultiPartParser
+from .base import (
+    StrictMultiPartParser,
+    StudyView,
+    document_operation,
+    page_serializer,
+    read_upload,
+    require_json_object,
+    row_errors,
+)
 from .query import page_parameters, page_response
 from .renderers import RowErrors, StrictJSONParser, row_error
-from .uploads import read_upload, row_errors
+from .serializers import (
+    CleanTextField,
+    ListedField,
+    ListField,
+    NameField,
+    ObjectField,
+    StrictBooleanField,
+    StrictIntegerField,
+    StrictMixin,
+)
 
 TAG = "stimuli"
 MAX_OF_TYPE = 500
@@ -182,13 +204,13 @@ class KnownItemsView(StudyView):
         return page_response(request, self.values, [(item.pk, item_json(item)) for item in page])
 
 
-class TestQuestionsView(KnownItemsView):
+class KnownAnswersView(KnownItemsView):
     """The test questions of a study. POST makes some from the texts of a draft, or stores a file of them, all or none."""
 
     kind = Item.Kind.TEST
     parser_classes = (StrictJSONParser, StrictMultiPartParser)
     # A form has a few short fields beside its file.
-    max_form_bytes = LIMITS.bytes + 2**20
+    max_form_bytes = QUESTION_LIMITS.bytes + 2**20
     parameters = page_parameters()
 
     @document_operation(
@@ -209,7 +231,7 @@ class TestQuestionsView(KnownItemsView):
     )
     def post(self, request, code):
         is_file = isinstance(request.data, QueryDict) or "questions" in require_json_object(request)
-        upload = read_upload(request, "questions", "test question", LIMITS.bytes) if is_file else None
+        upload = read_upload(request, "questions", "test question", QUESTION_LIMITS.bytes) if is_file else None
         serializer = TestQuestionsRequestSerializer(data=upload[0] if upload else request.data)
         serializer.is_valid(raise_exception=True)
         sent = serializer.validated_data
@@ -221,7 +243,7 @@ class TestQuestionsView(KnownItemsView):
             systems = self.study.systems.judged().order_by("name")
             reference = _find(systems, "name", sent["reference"], "reference") if sent["reference"] else None
             counts = {name: sent[name] for name in ("positive", "negative", "damaged")}
-            wanted = TestQuestionRequest(question, counts, reference, tuple(sent["damages"]) or DAMAGES)
+            wanted = KnownAnswerRequest(question, counts, reference, tuple(sent["damages"]) or DAMAGES)
             made = dict(make_test_questions_and_delete_test_runs(section, wanted, by=request.user))
         return Response({"section": section.position, "made": made}, status=201 if any(made.values()) else 200)
 
@@ -283,3 +305,98 @@ class PracticeItemsView(KnownItemsView):
         if errors:
             raise RowErrors(errors)
         return [by_name[name] for name in systems]
+
+
+# API view of the attention checks of a study.
+
+
+class AttentionCheckSerializer(serializers.Serializer):
+    section = serializers.IntegerField(help_text="Position of the section that holds it.")
+    key = serializers.CharField()
+    text = serializers.CharField()
+    help = serializers.CharField(allow_blank=True)
+    scale = serializers.DictField(help_text="The answers as options. Exactly one has is_right.")
+
+
+class AttentionChecksSerializer(serializers.Serializer):
+    checks = AttentionCheckSerializer(many=True)
+
+
+class ChecksFieldsSerializer(StrictMixin, serializers.Serializer):
+    """What a request says about its checks."""
+
+    section = serializers.IntegerField(
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="Position of the section. Default: the only one that holds attention checks, or a new one.",
+    )
+    replaces = StrictBooleanField(
+        default=False, help_text="true: a check may replace the one with the same key. false: this is refused."
+    )
+
+
+class ChecksRequestSerializer(ChecksFieldsSerializer):
+    """Attention checks as JSON."""
+
+    checks = ListField(
+        child=ObjectField(),
+        help_text="Each has key, text, answers (a list of texts), right (one of the answers), and optionally help.",
+    )
+
+
+class ChecksFormSerializer(serializers.Serializer):
+    """Attention checks as a form with a file."""
+
+    file = serializers.FileField(help_text="CSV or JSON lines. In a CSV, bars separate the answers.")
+    settings = serializers.CharField(required=False, help_text="The other fields of the request, as one JSON object.")
+
+
+class StoredChecksSerializer(serializers.Serializer):
+    section = serializers.IntegerField()
+    added = serializers.ListField(child=serializers.CharField(), help_text="Keys of new checks.")
+    replaced = serializers.ListField(child=serializers.CharField(), help_text="Keys of checks with other words now.")
+    unchanged = serializers.ListField(child=serializers.CharField(), help_text="Keys that were stored already.")
+
+
+class AttentionChecksView(StudyView):
+    """The attention checks of a study. POST stores some in a draft, all or none."""
+
+    parser_classes = (StrictJSONParser, StrictMultiPartParser)
+    # A form has a few short fields beside its file.
+    max_form_bytes = CHECK_LIMITS.bytes + 2**20
+
+    @document_operation("Attention checks", AttentionChecksSerializer, tag=TAG)
+    def get(self, request, code):
+        checks: list[dict[str, Any]] = [
+            {
+                "section": section.position,
+                "key": question.key,
+                "text": question.text,
+                "help": question.help,
+                "scale": question.scale,
+            }
+            for section in attention_sections(self.study)
+            for question in section.questions.all()
+        ]
+        return Response({"checks": checks})
+
+    @document_operation(
+        "Store attention checks in a draft, all or none",
+        StoredChecksSerializer,
+        request={"application/json": ChecksRequestSerializer, "multipart/form-data": ChecksFormSerializer},
+        status=201,
+        tag=TAG,
+    )
+    def post(self, request, code):
+        body, filename, data = read_upload(request, "checks", "question", CHECK_LIMITS.bytes)
+        serializer = ChecksFieldsSerializer(data=body)
+        serializer.is_valid(raise_exception=True)
+        sent = serializer.validated_data
+        try:
+            stored = store_attention_checks_and_delete_test_runs(
+                self.study, filename, data, by=request.user, position=sent["section"], replaces=sent["replaces"]
+            )
+        except ChecksFileRefused as refused:
+            raise RowErrors(row_errors(refused.problems)) from None
+        return Response(StoredChecksSerializer(stored).data, status=201 if stored.added or stored.replaced else 200)

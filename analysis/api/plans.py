@@ -6,21 +6,21 @@ from django.http import Http404
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from analysis.planning import pilot_studies
-from analysis.planning.changes import HELP, TEXTS, WHOLE, changed_inputs, starting_inputs
+from analysis.planning import pilots
+from analysis.planning.checklist import HELP, TEXTS, WHOLE, changed_inputs, starting_inputs
 from analysis.planning.inputs import InvalidPlanInputs, PlanInputs
-from analysis.planning.numbers import quick_numbers
 from analysis.planning.pilots import draws_of
+from analysis.planning.results import quick_numbers
 from analysis.planning.run import KIND, choose_plan, request_plan
 from analysis.report.planned import preregistration_sentences
 from studies.models import SizePlan, Study
 
 from . import serializers as shapes
-from .analyses import accepted_job_response, idempotency_token
 from .base import StudyView, document_operation, page_serializer, require_json_object
-from .fields import CleanTextField, FiniteField, StrictBooleanField, StrictIntegerField, StrictMixin
+from .exports import accepted_job_response, idempotency_token
 from .query import Parameter, integer_parser, number_parser, page_parameters, parse_single_line
 from .renderers import RowErrors, row_error
+from .serializers import CleanTextField, FiniteField, StrictBooleanField, StrictIntegerField, StrictMixin
 
 TAG = "plans"
 
@@ -187,11 +187,9 @@ class PlanPilotsView(StudyView):
     def post(self, request, code):
         sent = PilotRequestSerializer(data=require_json_object(request))
         sent.is_valid(raise_exception=True)
-        token = idempotency_token(request, self.study, pilot_studies.KIND)
+        token = idempotency_token(request, self.study, pilots.KIND)
         try:
-            job = pilot_studies.request_estimate(
-                self.study, request.user, sent.validated_data["pilot"], request_token=token
-            )
+            job = pilots.request_estimate(self.study, request.user, sent.validated_data["pilot"], request_token=token)
         except InvalidPlanInputs as refused:
             raise RowErrors([row_error(None, "pilot", refused.errors["prior"])]) from None
         return accepted_job_response(job)

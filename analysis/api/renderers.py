@@ -17,9 +17,9 @@ from rest_framework.response import Response
 from analysis.data.exports import TooManyExports
 from analysis.data.snapshot import TooManySnapshots
 from studies.models.guards import AppendOnlyViolation, StudyFrozen
-from studies.services.database_errors import is_database_unavailable_error
+from studies.services.databases import is_database_unavailable_error
 from studies.services.lifecycle import ActionRefused, NotReady
-from studies.stimuli import strict_json
+from studies.stimuli import texts
 
 PROBLEM_MEDIA_TYPE = "application/problem+json"
 MAX_ERRORS = 100
@@ -83,8 +83,8 @@ class StrictJSONParser(BaseParser):
         if body.startswith(b"\xef\xbb\xbf"):
             raise exceptions.ParseError("The body begins with a byte order mark. Send UTF-8 without it.")
         try:
-            return strict_json.loads(body)
-        except strict_json.BadJson as error:
+            return texts.loads(body)
+        except texts.BadJson as error:
             raise exceptions.ParseError(f"The body {error} Correct it, then send the request again.") from None
 
 

@@ -2,29 +2,13 @@
 
 from django.urls import path, re_path
 
-from . import (
-    analyses,
-    annotators,
-    answers,
-    attention_checks,
-    calibrated,
-    exports,
-    imports,
-    judge_check,
-    known_answers,
-    metrics,
-    pay,
-    plans,
-    schema,
-    stimuli,
-    studies,
-)
+from . import annotators, answers, base, exports, known_answers, metrics, pay, plans, stimuli, studies
 
 study = "studies/<uuid:code>/"
 
 urlpatterns = [
-    path("schema/", schema.SchemaView.as_view(), name="api-schema"),
-    path("docs/", schema.DocsView.as_view(), name="api-docs"),
+    path("schema/", base.SchemaView.as_view(), name="api-schema"),
+    path("docs/", base.DocsView.as_view(), name="api-docs"),
     path("studies/", studies.StudiesView.as_view(), name="api-studies"),
     path(study, studies.StudyDetailView.as_view(), name="api-study"),
     path(f"{study}design/", studies.StudyDesignView.as_view(), name="api-design"),
@@ -33,10 +17,10 @@ urlpatterns = [
     path(f"{study}systems/", stimuli.SystemsView.as_view(), name="api-systems"),
     path(f"{study}prompts/", stimuli.PromptsView.as_view(), name="api-prompts"),
     path(f"{study}outputs/", stimuli.OutputsView.as_view(), name="api-outputs"),
-    path(f"{study}imports/", imports.ImportsView.as_view(), name="api-imports"),
-    path(f"{study}imports/<slug:token>/", imports.ImportDetailView.as_view(), name="api-import"),
-    path(f"{study}attention-checks/", attention_checks.AttentionChecksView.as_view(), name="api-attention-checks"),
-    path(f"{study}test-questions/", known_answers.TestQuestionsView.as_view(), name="api-test-questions"),
+    path(f"{study}imports/", answers.ImportsView.as_view(), name="api-imports"),
+    path(f"{study}imports/<slug:token>/", answers.ImportDetailView.as_view(), name="api-import"),
+    path(f"{study}attention-checks/", known_answers.AttentionChecksView.as_view(), name="api-attention-checks"),
+    path(f"{study}test-questions/", known_answers.KnownAnswersView.as_view(), name="api-test-questions"),
     path(f"{study}practice-items/", known_answers.PracticeItemsView.as_view(), name="api-practice-items"),
     path(f"{study}batches/", stimuli.BatchesView.as_view(), name="api-batches"),
     path(f"{study}annotators/", annotators.AnnotatorsView.as_view(), name="api-annotators"),
@@ -61,14 +45,14 @@ urlpatterns = [
     path(f"{study}pay/", pay.PayReportView.as_view(), name="api-pay"),
     path(f"{study}payments/", pay.PaymentsView.as_view(), name="api-payments"),
     path(f"{study}payments.csv", pay.PaymentsCsvView.as_view(), name="api-payments-file"),
-    path(f"{study}analyses/", analyses.AnalysesView.as_view(), name="api-analyses"),
-    path(f"{study}analyses/<int:number>/", analyses.AnalysisDetailView.as_view(), name="api-analysis"),
-    path(f"{study}judge/", judge_check.JudgeCheckView.as_view(), name="api-judge-check"),
-    path(f"{study}judge/sample/", judge_check.JudgeSampleView.as_view(), name="api-judge-sample"),
-    path(f"{study}calibrated/", calibrated.CalibratedView.as_view(), name="api-calibrated"),
-    path(f"{study}jobs/", analyses.JobsView.as_view(), name="api-jobs"),
-    path(f"{study}jobs/<uuid:job>/", analyses.JobDetailView.as_view(), name="api-job"),
-    path(f"{study}jobs/<uuid:job>/file/", analyses.JobFileView.as_view(), name="api-job-file"),
+    path(f"{study}analyses/", exports.AnalysesView.as_view(), name="api-analyses"),
+    path(f"{study}analyses/<int:number>/", exports.AnalysisDetailView.as_view(), name="api-analysis"),
+    path(f"{study}judge/", metrics.JudgeCheckView.as_view(), name="api-judge-check"),
+    path(f"{study}judge/sample/", metrics.JudgeSampleView.as_view(), name="api-judge-sample"),
+    path(f"{study}calibrated/", metrics.CalibratedView.as_view(), name="api-calibrated"),
+    path(f"{study}jobs/", exports.JobsView.as_view(), name="api-jobs"),
+    path(f"{study}jobs/<uuid:job>/", exports.JobDetailView.as_view(), name="api-job"),
+    path(f"{study}jobs/<uuid:job>/file/", exports.JobFileView.as_view(), name="api-job-file"),
     path(f"{study}exports/", exports.ExportsView.as_view(), name="api-exports"),
     *(
         path(f"{study}exports/{name}", view.as_view(), name=f"api-export-{name}")
@@ -77,5 +61,5 @@ urlpatterns = [
     path(f"{study}exports/codebook.json", exports.CodebookView.as_view(), name="api-codebook"),
     path(f"{study}exports/codebook.md", exports.CodebookMarkdownView.as_view(), name="api-codebook-page"),
     path(f"{study}archive/", exports.ArchiveView.as_view(), name="api-archive"),
-    re_path(r"", schema.NotFoundView.as_view()),
+    re_path(r"", base.NotFoundView.as_view()),
 ]

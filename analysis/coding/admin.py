@@ -13,17 +13,15 @@ from django.utils.html import format_html
 from annotators.models import Assignment
 from studies.access import Action, allowed_active_member_users, filter_allowed, get_study, is_researcher
 from studies.admin import study_page
-from studies.admin.forms.cleaning import CleanTextMixin
-from studies.admin.forms.fields import LinesField, RowChoiceField
+from studies.admin.forms import CleanTextMixin, LinesField, RowChoiceField
 from studies.admin.permissions import RestrictedLookupAdmin, parse_row_id
 from studies.models import Study
 from studies.services.lifecycle import ActionRefused
 
 from . import samples
 from .codebook import EXPLANATIONS_CODEBOOK, REJECTIONS_CODEBOOK, Codebook, CodebookRefused, parse_codebook
-from .coder_display import explanations_shown_to_coder
 from .models import CodingSample, CodingSeat
-from .sampling import draw_coding_sample
+from .samples import draw_coding_sample, explanations_shown_to_coder
 
 STARTING_CODEBOOKS = {
     CodingSample.Kind.EXPLANATIONS.value: EXPLANATIONS_CODEBOOK,

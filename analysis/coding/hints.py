@@ -7,12 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..exclusions.rules.copied_text import (
-    COPIED_SHARE,
-    COPIED_TOKENS,
-    longest_qualifying_copied_run,
-    tokenize_casefolded,
-)
+from ..exclusions.rules.answers import COPIED_SHARE, COPIED_TOKENS, longest_qualifying_copied_run, tokenize_casefolded
 
 COPIED, SHORT, DUPLICATE, NEAR = "copied", "short", "duplicate", "near_duplicate"
 HINT_LABELS = {

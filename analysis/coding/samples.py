@@ -4,15 +4,187 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from django.db import IntegrityError, transaction
+from django.db.models import Max, QuerySet
 
-from studies.access import Action, allowed_active_member_users, allowed_member_ids
-from studies.models import Arm, Study
+from annotators.counting import Use, select
+from annotators.models import Response
+from studies.access import Action, allowed_active_member_users, allowed_member_ids, check_permission_or_404
+from studies.design.draw import seeded_random
+from studies.models import Arm, Exposure, Study, audit
+from studies.protocols.base.fields import parse_scale
 from studies.services.lifecycle import ActionRefused
 
 from .codebook import Codebook
-from .coder_display import study_reviewer_hints_by_assignment
-from .models import Coding, CodingItem, CodingSample
-from .sampling import items_without_withdrawn_or_erased
+from .hints import HINT_LABELS, reviewer_hints_by_row
+from .models import Coding, CodingItem, CodingSample, CodingSeat
+
+# Draw coding samples: random annotators of each arm, with one explanation or all explanations of each.
+
+
+def codable_explanation_responses(study: Study, origin: str) -> QuerySet[Response]:
+    """Return the explanations in live sections of annotators who submitted and did not withdraw."""
+    explanations = Response.objects.filter(
+        assignment__study=study, question__section__purpose="live", item__isnull=False, erased_at=None
+    )
+    return select(Use.RESULTS, explanations, [origin]).exclude(text="")
+
+
+@transaction.atomic
+def draw_coding_sample(
+    study: Study,
+    *,
+    kind: str,
+    rule: str,
+    codebook: Codebook,
+    per_arm: int,
+    coders: Sequence,
+    by,
+    origin: str = "live",
+) -> CodingSample:
+    """Draw a sample, with the items of all arms in random order. Raises ActionRefused, which says what is missing."""
+    check_permission_or_404(by, Action.SAMPLE, study)
+    study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
+    if study.state == Study.State.DRAFT:
+        raise ActionRefused("A draft has no answers to code. Launch the study first.")
+    n_coders = 3 if rule == CodingSample.Rule.THIRD else 2
+    if len(coders) != n_coders or len({coder.pk for coder in coders}) != n_coders:
+        raise ActionRefused(
+            f"This rule needs {'three' if n_coders == 3 else 'two'} different coders. Choose another person in each field."
+        )
+    members = set(allowed_active_member_users(Action.CODE, study).values_list("pk", flat=True))
+    if strangers := [coder for coder in coders if coder.pk not in members]:
+        raise ActionRefused(f"{strangers[0]} is not a coder, editor or owner of this study. Choose another coder.")
+    explanations_by_arm: dict[str, dict[tuple[str, int], list[int]]] = {}
+    rows = codable_explanation_responses(study, origin).values_list(
+        "assignment__batch__arm__name", "assignment__code", "assignment_id", "pk"
+    )
+    for arm, code, assignment, response in rows:
+        explanations_by_arm.setdefault(arm, {}).setdefault((code, assignment), []).append(response)
+    if not explanations_by_arm:
+        raise ActionRefused(
+            "No submitted assignment of this origin has an explanation to code. Choose another origin under “answers of”."
+        )
+    number = (study.coding_samples.aggregate(last=Max("number"))["last"] or 0) + 1
+    rng = seeded_random(study.seed, "coding", number)
+    chosen: list[tuple[int, int | None]] = []
+    for arm in sorted(explanations_by_arm):
+        people = sorted(explanations_by_arm[arm])
+        for person in rng.sample(people, min(per_arm, len(people))):
+            sampled = (
+                rng.choice(sorted(explanations_by_arm[arm][person])) if kind == CodingSample.Kind.EXPLANATIONS else None
+            )
+            chosen.append((person[1], sampled))
+    rng.shuffle(chosen)
+    sample = CodingSample.objects.create(
+        study=study,
+        number=number,
+        kind=kind,
+        rule=rule,
+        codebook=codebook.as_json(),
+        per_arm=per_arm,
+        origin=origin,
+        by=by,
+    )
+    CodingSeat.objects.bulk_create(CodingSeat(sample=sample, number=n, user=user) for n, user in enumerate(coders, 1))
+    CodingItem.objects.bulk_create(
+        CodingItem(sample=sample, number=n, assignment_id=assignment, response_id=response)
+        for n, (assignment, response) in enumerate(chosen, 1)
+    )
+    audit.record("draw coding sample", study=study, by=by, number=number, kind=kind, rule=rule, items=len(chosen))
+    return sample
+
+
+def items_without_withdrawn_or_erased(sample: CodingSample) -> QuerySet[CodingItem]:
+    """Return the items without withdrawn annotators and erased texts."""
+    items = select(Use.ROWS, sample.items.all(), path="assignment")
+    return items.exclude(response__erased_at__isnull=False)
+
+
+# The texts that coders see: plain records without a link to a system, an arm or a person.
+#
+# A coder of explanations sees only the explanation and the codebook. A reviewer of work also sees the judged text and
+# the answers, to decide whether the explanation fits them. The author of the text and the condition stay hidden.
+
+
+@dataclass(frozen=True, slots=True)
+class ShownExplanation:
+    """One explanation, with the judged text and the annotator's answers about it."""
+
+    asked: str
+    said: str
+    text: str = ""
+    answers: tuple[str, ...] = ()
+    hints: tuple[str, ...] = ()
+
+
+def explanations_shown_to_coder(sample: CodingSample, item: CodingItem) -> tuple[ShownExplanation, ...]:
+    """Return the explanations of one item."""
+    if sample.kind == CodingSample.Kind.EXPLANATIONS:
+        return (ShownExplanation("", item.response.text),)
+    answers = list(
+        Response.objects.filter(assignment=item.assignment, question__section__purpose="live", item__isnull=False)
+        .select_related("question", "exposure__output")
+        .order_by("item__number", "question__position", "pk")
+    )
+    written = [answer for answer in answers if answer.text and answer.erased_at is None]
+    flags = reviewer_hints_by_response(sample, [answer.pk for answer in written])
+    return tuple(
+        ShownExplanation(
+            answer.question.text,
+            answer.text,
+            answer.exposure.output.text if answer.exposure else "",
+            tuple(
+                _answer(other)
+                for other in answers
+                if other.value is not None and other.exposure_id == answer.exposure_id
+            ),
+            tuple(HINT_LABELS[flag] for flag in flags[answer.pk]),
+        )
+        for answer in written
+    )
+
+
+def _answer(response: Response) -> str:
+    if response.value is None:
+        return ""
+    try:
+        scale = parse_scale(response.question.scale)
+    except (ValueError, TypeError, KeyError):
+        return f"{response.value:f}"
+    labels = {point.key: point.label for point in scale.points} if scale.kind == "likert" else {}
+    value = f"{response.value.normalize():f}"
+    return labels.get(value) or value
+
+
+def reviewer_hints_by_response(sample: CodingSample, response_ids: list[int]) -> dict[int, tuple[str, ...]]:
+    """Return the hints of these explanations (ids), compared with all explanations of the study."""
+    hints = _all_hints(sample, set(response_ids))
+    return {pk: flags for pk, _, flags in hints if pk in set(response_ids)}
+
+
+def study_reviewer_hints_by_assignment(sample: CodingSample) -> dict[int, frozenset[str]]:
+    """Return the hints of each assignment's explanations."""
+    by_assignment: dict[int, set[str]] = {}
+    for _, assignment, flags in _all_hints(sample):
+        by_assignment.setdefault(assignment, set()).update(flags)
+    return {assignment: frozenset(flags) for assignment, flags in by_assignment.items()}
+
+
+def _all_hints(sample: CodingSample, explanation_ids: set[int] | None = None) -> list[tuple[int, int, tuple[str, ...]]]:
+    """Return (explanation, assignment, hints). Copied words are checked for the wanted explanations, or for all if None."""
+    rows = list(
+        codable_explanation_responses(sample.study, sample.origin)
+        .order_by("pk")
+        .values_list("pk", "assignment_id", "assignment__annotator", "exposure", "text")
+    )
+    ids = {exposure for pk, *_, exposure, _ in rows if exposure and (explanation_ids is None or pk in explanation_ids)}
+    texts_by_exposure = {
+        str(pk): [text] for pk, text in Exposure.objects.filter(pk__in=ids).values_list("pk", "output__text")
+    }
+    keyed = [(annotator, str(exposure or ""), text) for _, _, annotator, exposure, text in rows]
+    flags = reviewer_hints_by_row(keyed, texts_by_exposure)
+    return [(pk, assignment, row_flags) for (pk, assignment, *_), row_flags in zip(rows, flags, strict=True)]
+
 
 ADJUDICATOR_SEAT = 3
 

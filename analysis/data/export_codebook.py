@@ -9,7 +9,7 @@ from django.db.models.functions import Cast
 from annotators.models import Assignment
 from studies.models import Arm, Question, Study, System
 from studies.protocols import REGISTRY
-from studies.protocols.base.scales import parse_scale
+from studies.protocols.base.fields import parse_scale
 
 from .codings import describe_coding_samples
 from .exports import TABLES

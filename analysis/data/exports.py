@@ -26,7 +26,7 @@ from studies.access import Action, check_draw_is_readable, check_permission_or_4
 from studies.models import Job, Study
 from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
-from studies.stimuli.spreadsheet import escape_formula
+from studies.stimuli.rows import escape_formula
 
 from .blinding import check_outcomes_visible
 from .codings import CODING_COLUMNS, coding_rows, codings_of

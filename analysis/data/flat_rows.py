@@ -22,9 +22,9 @@ from django.db.models.functions import Cast
 from analysis.data.snapshot import lenient_text_decoding
 from annotators.counting import PEOPLES_ORIGINS, Use, select
 from annotators.models import Assignment, Exclusion, PageVisit, Response
-from annotators.models.crypto import keyed_hash
+from annotators.models.identity import keyed_hash
 from studies.models import Exposure, Item, Section, Study
-from studies.stimuli.spreadsheet import FORMULA_STARTS
+from studies.stimuli.rows import FORMULA_STARTS
 
 # The columns of flat rows, each with its type and its meaning.
 

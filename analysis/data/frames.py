@@ -18,7 +18,7 @@ from annotators.counting import Use, select
 from annotators.models import Assignment, Response
 from annotators.recruitment.channels import REGISTRY as CHANNELS
 from studies.models import Item, Question, Section, Study
-from studies.protocols.base.scales import ScaleSpec, parse_scale
+from studies.protocols.base.fields import ScaleSpec, parse_scale
 
 from .flat_rows import annotator_pseudonym
 

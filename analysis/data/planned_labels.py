@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import BooleanField, ExpressionWrapper, F, Max, TextField
 from django.db.models.functions import Cast, Now
 
-from analysis.exclusions.applied_rules import AppliedRule, excluding_rules, kept_assignment_ids, left_out_answer_ids
+from analysis.exclusions.screening import AppliedRule, excluding_rules, kept_assignment_ids, left_out_answer_ids
 from annotators.counting import REFUSED_REASONS, UNSEEN, Use, arrived_before, select
 from annotators.models import Assignment, Response
 from annotators.places import exclusions

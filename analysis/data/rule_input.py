@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 from analysis.coding.samples import decided_review_assignment_ids, read_coded_samples, refusal_reasons_by_assignment
 from analysis.exclusions import RuleInput
-from analysis.exclusions.applied_rules import AppliedRule, apply_rules
+from analysis.exclusions.screening import AppliedRule, apply_rules
 from annotators.counting import Use, select
 from annotators.models import Assignment, PageVisit, Response
-from annotators.pages.images import is_about_unseen_image
+from annotators.pages.form_data import is_about_unseen_image
 from annotators.places.exclusions import active_exclusions
 from studies.design.workload import estimate_stored_or_trial_batch_workloads
 from studies.models import Batch, Expected, Exposure, Item, Placement, Question, Section, Study
 from studies.protocols import REGISTRY
-from studies.protocols.base.scales import parse_scale
-from studies.protocols.base.test_questions import known_answer
+from studies.protocols.base.fields import parse_scale
+from studies.protocols.base.known_answers import known_answer
 
 from .flat_rows import annotator_pseudonym
 from .frames import assignments_frame, responses_frame

@@ -1,6 +1,6 @@
 """Exclusion rules. A rule marks each submitted assignment as pass, fail or unknown, with evidence. Unknown never excludes.
 
-A rule is one module in ``rules`` that registers a function (``studies.models.rules.register``); there is no list to edit. Rules
+A rule is one module in ``rules`` that registers a function (``studies.models.design.register``); there is no list to edit. Rules
 see all answers as given, not only those that other rules keep, so the kept set does not depend on their order. A rule that uses
 answers to the questions under study is not outcome-blind, and is not applied to the recommended estimates.
 """

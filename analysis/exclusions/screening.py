@@ -4,16 +4,186 @@ Both rules about test questions, the report's tables and the page of annotators 
 a model is fitted, because the rules are imported by every process.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from . import UNKNOWN, AssignmentFlags, RuleInput
+from studies.models import Output, Study
+from studies.models.design import REGISTRY
+
+from . import FAIL, UNKNOWN, AssignmentFlags, RuleInput
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
     from analysis.stats.mixture import Screening
+
+
+# Apply the rules of a study: the result of each rule, and the kept assignments.
+
+
+# Applied to every study, even if not declared: researchers' decisions, and answers that came after the place was released.
+MANDATORY_RULES = ("manual", "late")
+UNSEEN_RULE = "unseen"
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedRule:
+    """A rule with its settings and its result. ``role``: primary, sensitivity, or always."""
+
+    slug: str
+    label: str
+    role: str
+    settings: Mapping[str, Any]
+    is_outcome_blind: bool
+    flags: AssignmentFlags
+    problem: str = ""
+
+    @property
+    def failed_assignment_ids(self) -> set[int]:
+        return {assignment for assignment, state in self.flags.states.items() if state == FAIL}
+
+    @property
+    def left_out_answer_ids(self) -> set[int]:
+        return self.flags.answers
+
+    @property
+    def excludes(self) -> bool:
+        return self.role in ("primary", "always")
+
+
+def apply_rules(study: Study, rule_input: RuleInput) -> list[AppliedRule]:
+    """Apply the mandatory rules, then the rules of the study's design in order. A rule that cannot run excludes no assignment."""
+    declared = [
+        (rule.rule, rule.settings or {}, rule.role) for rule in study.exclusion_rules.order_by("position", "rule")
+    ]
+    names = {slug for slug, _, _ in declared}
+    mandatory = (*MANDATORY_RULES, *([UNSEEN_RULE] if _leaves_unseen_images_out(study) else []))
+    all_rules = [(slug, {}, "always") for slug in mandatory if slug not in names] + declared
+    return [_applied(slug, settings, role, rule_input) for slug, settings, role in all_rules]
+
+
+def _leaves_unseen_images_out(study: Study) -> bool:
+    """Return whether the study shows images, and was launched since answers about unseen images are left out."""
+    if study.counting_version < Study.JUDGED_COUNTING:
+        return False
+    outputs = Output.objects.filter(system__study=study)
+    return any(rows.exclude(media="").exists() for rows in (study.prompts.all(), outputs))
+
+
+def _applied(slug: str, settings: Mapping[str, Any], role: str, material: RuleInput) -> AppliedRule:
+    rule = REGISTRY.get(slug)
+    all_unknown = AssignmentFlags(dict.fromkeys(material.submitted, UNKNOWN))
+    if rule is None:
+        return AppliedRule(slug, slug, role, settings, True, all_unknown, f"The rule {slug!r} is not installed.")
+    make = partial(AppliedRule, slug, rule.label, role)
+    cleaned: dict[str, Any] = {}
+    if (form := rule.bound_form(settings)) is not None:
+        if not form.is_valid():
+            errors = "; ".join(f"{name}: {' '.join(messages)}" for name, messages in form.errors.items())
+            return make(
+                dict(settings), rule.is_outcome_blind, all_unknown, f"The rule's settings are invalid: {errors}"
+            )
+        cleaned = form.cleaned_data
+    return make(cleaned, rule.is_outcome_blind, rule.flag(material, **cleaned))
+
+
+def kept_assignment_ids(
+    applied_rules: list[AppliedRule], submitted_ids: list[int], *, include_outcome_rules: bool = False
+) -> list[int]:
+    """Return the assignments that no excluding rule flags. Without ``include_outcome_rules``, rules that use outcomes are ignored."""
+    rules = excluding_rules(applied_rules, include_outcome_rules=include_outcome_rules)
+    excluded = set().union(*(rule.failed_assignment_ids for rule in rules))
+    return [assignment for assignment in submitted_ids if assignment not in excluded]
+
+
+def left_out_answer_ids(applied_rules: list[AppliedRule], *, include_outcome_rules: bool = False) -> set[int]:
+    """Return the single answers that excluding rules leave out of assignments that count."""
+    rules = excluding_rules(applied_rules, include_outcome_rules=include_outcome_rules)
+    return set().union(*(rule.left_out_answer_ids for rule in rules))
+
+
+def excluding_rules(applied_rules: list[AppliedRule], *, include_outcome_rules: bool = False) -> list[AppliedRule]:
+    """Return the rules that exclude, from the recommended estimates or with ``include_outcome_rules`` from the paper's."""
+    return [rule for rule in applied_rules if rule.excludes and (include_outcome_rules or rule.is_outcome_blind)]
+
+
+# The flow of annotators through the rules, from arrival to the kept answers.
+
+
+def exclusion_flow(applied_rules: list[AppliedRule], assignments: "DataFrame") -> dict[str, Any]:
+    """Return the flow: stages, each rule's marginal and sequential counts (also by arm), overlaps, and excluded assignments.
+
+    Sequential counts follow the order of the rules: n_in - n_excluded = n_out. Each started assignment is either released,
+    unfinished or submitted.
+    """
+    submitted = assignments[assignments["is_submitted"]]
+    arms = dict(zip(submitted["assignment"], submitted["arm"], strict=True))
+    names = dict(zip(submitted["assignment"], submitted["annotator"], strict=True))
+    remaining = list(arms)
+    flagged_by: dict[int, list[str]] = {}
+    steps, excluded_assignments = [], []
+    for rule in applied_rules:
+        for assignment in rule.failed_assignment_ids & arms.keys():
+            if rule.excludes:
+                flagged_by.setdefault(assignment, []).append(rule.slug)
+        excluded = (
+            [assignment for assignment in remaining if assignment in rule.failed_assignment_ids]
+            if rule.excludes
+            else []
+        )
+        before = Counter(arms[assignment] for assignment in remaining)
+        n_excluded_by_arm = Counter(arms[assignment] for assignment in excluded)
+        n_in = len(remaining)
+        remaining = (
+            [assignment for assignment in remaining if assignment not in rule.failed_assignment_ids]
+            if rule.excludes
+            else remaining
+        )
+        steps.append(
+            {
+                "rule": rule.slug,
+                "label": rule.label,
+                "role": rule.role,
+                "is_outcome_blind": rule.is_outcome_blind,
+                "settings": dict(rule.settings),
+                "problem": rule.problem,
+                "n_in": n_in,
+                "n_flagged": len(rule.failed_assignment_ids & arms.keys()),
+                "n_unknown": sum(state == UNKNOWN for state in rule.flags.states.values()),
+                "n_excluded": len(excluded),
+                "n_out": len(remaining),
+                "by_arm": {
+                    arm: {"n_in": n, "n_excluded": n_excluded_by_arm.get(arm, 0)} for arm, n in sorted(before.items())
+                },
+            }
+        )
+        excluded_assignments += [
+            {"annotator": names[assignment], "rule": rule.slug, "evidence": rule.flags.evidence.get(assignment, "")}
+            for assignment in excluded
+        ]
+    overlaps = Counter(tuple(sorted(rules)) for rules in flagged_by.values())
+    # Annotators who submitted after their release count as submitted, not as released.
+    unsubmitted = assignments[~assignments["is_submitted"]]
+    reasons = Counter(reason for reason in unsubmitted["released_reason"] if reason)
+    return {
+        "unit": "assignment",
+        "arrived": len(assignments),
+        "turned_away": reasons.get("full", 0),
+        "started": len(assignments) - reasons.get("full", 0),
+        "released": {reason: n for reason, n in sorted(reasons.items()) if reason != "full"},
+        "unfinished": int((~assignments["is_submitted"] & assignments["released_at"].isna()).sum()),
+        "submitted": len(arms),
+        "rules": steps,
+        "overlaps": [
+            {"rules": list(rules), "n": n} for rules, n in sorted(overlaps.items(), key=lambda o: (-o[1], o[0]))
+        ],
+        "excluded_assignments": sorted(excluded_assignments, key=lambda row: (row["rule"], row["annotator"])),
+        "kept": len(remaining),
+    }
+
 
 DEFAULT_MODEL = "default"
 # The positions of the two types in every pair of counts: positive questions, and all others (negative, damaged, given).

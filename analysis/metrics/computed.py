@@ -18,11 +18,18 @@ from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
 
 from .store import MetricDescription, store_computed_scores
-from .texts.built_in import BUILT_IN, TextMetric
-from .texts.chunks import ScoreFailed, TextsOfPrompt, describe_error
-from .texts.durations import CHARACTERS_PER_WORD, forecast, time_left
-from .texts.processes import ProcessEnded, n_processors, score_chunks
-from .texts.words import is_unspaced
+from .texts.built_in import BUILT_IN, TextMetric, is_unspaced
+from .texts.processes import (
+    CHARACTERS_PER_WORD,
+    ProcessEnded,
+    ScoreFailed,
+    TextsOfPrompt,
+    describe_error,
+    forecast,
+    n_processors,
+    score_chunks,
+    time_left,
+)
 
 KIND = "compute_metrics"
 PLUG_INS = "heval.metrics"

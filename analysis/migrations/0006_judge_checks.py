@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import migrations, models
 
 import analysis.models
-from studies.models.triggers import append_only_operation
+from studies.models.guards import append_only_operation
 
 
 class Migration(migrations.Migration):

@@ -16,15 +16,23 @@ from studies.admin.permissions import ReadOnlyAdmin, is_request_allowed, parse_r
 from studies.models import Job, SizePlan, Study
 from studies.services.lifecycle import ActionRefused
 
-from . import strategies
-from .answer_files import MAX_FILE_BYTES, AnswersRefused
-from .declared import claim_labels
+from . import advice
 from .forms import PROTOCOL_LABELS, PlanForm
-from .inputs import InvalidPlanInputs, PlanInputs, inputs_from_draft
+from .inputs import InvalidPlanInputs, PlanInputs, claim_labels, inputs_from_draft
 from .page import live_context, public_numbers, stored_context
-from .panels import OWN, panel_rows, panel_values, site_costs
-from .pilot_studies import pilot_studies, request_estimate
-from .pilots import FILE, ResolvedPrior, pilot_of, pilot_sentence, pilots_to_choose, store_answers_file
+from .pilots import (
+    FILE,
+    MAX_FILE_BYTES,
+    AnswersRefused,
+    ResolvedPrior,
+    pilot_of,
+    pilot_sentence,
+    pilot_studies,
+    pilots_to_choose,
+    request_estimate,
+    store_answers_file,
+)
+from .results import OWN, panel_rows, panel_values, site_costs
 from .run import FORMAT, KIND, choose_plan, request_plan
 
 # Stored plans that the page lists.
@@ -125,13 +133,13 @@ class SizePlanAdmin(ReadOnlyAdmin):
         """Show the newest plan of labelling strategies, and submit the job of another one."""
         study = get_study(request.user, Action.VIEW, pk=pk)
         may_plan = is_request_allowed(request, Action.EDIT, study.pk)
-        found = strategies.latest_strategies(study)
-        form = strategies.StrategiesForm(initial=found["options"] if found else None)
+        found = advice.latest_strategies(study)
+        form = advice.StrategiesForm(initial=found["options"] if found else None)
         status = 200
         if request.method == "POST" and may_plan:
-            form = strategies.StrategiesForm(request.POST.dict())
+            form = advice.StrategiesForm(request.POST.dict())
             if form.is_valid():
-                job = strategies.request_strategies(study, request.user, form.cleaned_data)
+                job = advice.request_strategies(study, request.user, form.cleaned_data)
                 return HttpResponseRedirect(reverse("admin:studies_job_page", args=[job.code]))
             status = 422
         context = {

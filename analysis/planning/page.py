@@ -4,7 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from analysis.report.planned import CORRECTION_LABELS, preregistration_sentences
+from analysis.report.planned import (
+    CORRECTION_LABELS,
+    counted,
+    money_text,
+    percent,
+    points_text,
+    preregistration_sentences,
+    scale_of,
+    size_sentence,
+)
 from analysis.stats.planning.closed_forms import quick_plan, smallest_difference
 from analysis.stats.planning.comparisons import BY_HAND, quick_claims
 from analysis.stats.planning.inputs import StudySize
@@ -13,23 +22,11 @@ from analysis.stats.planning.sizes import other_protocols, plan_budget
 from studies.design.workload import minutes_text
 from studies.models import SizePlan
 
-from .advice import (
-    advice_sentences,
-    counted,
-    finding_sentence,
-    money_text,
-    percent,
-    points_text,
-    scale_of,
-    size_sentence,
-)
-from .assured import assurance_sentence, live_power
-from .curves import design_curves
-from .declared import claim_labels
+from .advice import advice_sentences, assurance_sentence, finding_sentence, live_power
 from .forms import PROTOCOL_LABELS
-from .inputs import PlanInputs
+from .inputs import PlanInputs, claim_labels
 from .pilots import ResolvedPrior
-from .results import SHAPES
+from .results import SHAPES, design_curves
 
 # A simulated power that differs by more than this from the formulas is said to.
 SURPRISING = 0.05

@@ -12,7 +12,7 @@ from studies.services.drafts import locked_draft, record_edit_and_raise_version,
 from studies.services.lifecycle import ActionRefused
 
 from .inputs import METHOD_VERSION, PlanInputs, items_per_prompt, planned_section
-from .pieces import ComputePieces, compute_here, plan_pieces, simulated_size
+from .results import ComputePieces, compute_here, plan_pieces, simulated_size
 
 KIND = "plan_size"
 FORMAT = "heval.size_plan/1"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from studies.design.families import families_before, order_fault
+from studies.design.comparisons import families_before, order_fault
 from studies.models import ComparisonFamily, Study
 from studies.protocols import Problem
 

@@ -38,10 +38,9 @@ from analysis.protocols.blocks.layouts import (
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups, table_population
 from analysis.protocols.blocks.subjects import in_parentheses, words_of_section
 from studies.protocols import REGISTRY
-from studies.protocols.base.contrasts import system_contrasts_for_section
-from studies.protocols.base.scales import parse_scale
-from studies.protocols.marks import ERRORS, PENALTY, SCORE, Codebook
-from studies.protocols.marks.text_sentences import WHOLE_TEXT, split_sentences
+from studies.protocols.base.fields import parse_scale
+from studies.protocols.base.pairs import system_contrasts_for_section
+from studies.protocols.marks import ERRORS, PENALTY, SCORE, WHOLE_TEXT, Codebook, split_sentences
 from studies.stimuli.texts import word_count
 
 from . import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis, register

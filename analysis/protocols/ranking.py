@@ -29,7 +29,7 @@ from analysis.protocols.blocks.comparisons import (
 from analysis.protocols.blocks.layouts import Figure, Table, build_figure, build_table, figure_row
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups, second_sample_noun, table_population
 from analysis.protocols.blocks.subjects import in_parentheses, words_of_section
-from studies.protocols.base.scales import parse_scale
+from studies.protocols.base.fields import parse_scale
 from studies.protocols.ranking import SHARE
 
 from . import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis, register

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups
+from studies.protocols.base.fields import parse_scale
 from studies.protocols.base.pairs import unordered_pair_key
-from studies.protocols.base.scales import parse_scale
 from studies.protocols.relative import SCORE, relative_scale_fault
 
 from . import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis, register

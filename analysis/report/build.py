@@ -14,8 +14,7 @@ from analysis.data.blinding import are_outcomes_hidden
 from analysis.data.context import AnalysisContext
 from analysis.data.frames import validate_origins
 from analysis.data.snapshot import database_snapshot
-from analysis.exclusions.applied_rules import UNSEEN_RULE, excluding_rules
-from analysis.exclusions.flow import exclusion_flow
+from analysis.exclusions.screening import UNSEEN_RULE, excluding_rules, exclusion_flow
 from analysis.protocols import REGISTRY, StartedAnalysis
 from analysis.protocols.blocks import Block, Overview, add_default_planned_conclusions, cells, sentences
 from analysis.protocols.blocks.comparisons import AdjustedByBlock

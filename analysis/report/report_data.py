@@ -17,8 +17,8 @@ from analysis.data.planned_labels import (
     read_planned_labels_of_claimed_batches,
 )
 from analysis.data.rule_input import build_rule_input
-from analysis.exclusions.applied_rules import AppliedRule, apply_rules, left_out_answer_ids
-from analysis.exclusions.applied_rules import kept_assignment_ids as kept_by
+from analysis.exclusions.screening import AppliedRule, apply_rules, left_out_answer_ids
+from analysis.exclusions.screening import kept_assignment_ids as kept_by
 from analysis.protocols import REGISTRY
 from analysis.protocols.blocks import Block, Conclusion
 from analysis.protocols.blocks.cells import comparison_label, contrast_of, interval_bounds

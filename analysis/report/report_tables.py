@@ -5,8 +5,8 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from analysis.exclusions.applied_rules import AppliedRule
 from analysis.exclusions.screening import (
+    AppliedRule,
     ModelSettings,
     SimpleSettings,
     boundary_rows,

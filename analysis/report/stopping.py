@@ -18,7 +18,7 @@ from analysis.protocols import REGISTRY as ANALYSES
 from analysis.protocols import StoppingStatus
 from annotators.counting import Use, select
 from annotators.models import Assignment
-from annotators.places.open_places import unsettled_items_of_top_up_sections
+from annotators.places.places import unsettled_items_of_top_up_sections
 from studies.models import Batch, Job, Study, audit
 from studies.protocols import REGISTRY
 from studies.services import jobs, lifecycle

@@ -19,11 +19,11 @@ from annotators.places.exclusions import (
     exclude_assignments,
     release_place,
 )
-from annotators.places.receipts import compute_receipt, looks_like_receipt, normalize_receipt
+from annotators.places.places import compute_receipt, looks_like_receipt, normalize_receipt
 from annotators.recruitment.channels import REGISTRY
 from studies.access import Action, filter_allowed, get_row
 from studies.admin import workflow
-from studies.admin.forms.cleaning import CleanTextMixin
+from studies.admin.forms import CleanTextMixin
 from studies.admin.permissions import (
     ReadOnlyAdmin,
     StudyFilter,

@@ -10,14 +10,14 @@ from django.urls import path, reverse
 from django.utils.html import escape
 
 from annotators.pages.sequence import describe_page_key
-from annotators.participation.inquiries import mark_inquiry_handled
-from annotators.pay import hourly_pay
-from annotators.pay.verdicts.appeals import appeals_awaiting_answer
+from annotators.participation.withdrawal import mark_inquiry_handled
+from annotators.pay import statement
+from annotators.pay.decisions import appeals_awaiting_answer
 from annotators.places import monitor
-from annotators.places.draft_test_runs import delete_test_runs, start_test_run
-from annotators.places.qualifications import count_qualification_results
-from annotators.places.stopping_figure import latest_stopping_figures
-from annotators.views.http_responses import content_security_policy
+from annotators.places.assign import count_qualification_results
+from annotators.places.batch_plan import delete_test_runs, start_test_run
+from annotators.places.monitor import latest_stopping_figures
+from annotators.views.lookup import content_security_policy
 from studies.access import Action, get_study
 from studies.admin import acts, study_page, workflow
 from studies.admin.permissions import ReadOnlyAdmin, is_request_allowed
@@ -63,7 +63,7 @@ class InquiryAdmin(ReadOnlyAdmin):
     def collecting_view(self, request, pk):
         study = get_study(request.user, Action.VIEW, pk=pk)
         total, arms = monitor.count_places_by_arm(study)
-        overall_pay, by_arm = hourly_pay.pay_overall_and_by_arm(study)
+        overall_pay, by_arm = statement.pay_overall_and_by_arm(study)
         recruitments = list(study.recruitments.order_by("pk"))
         may_edit = is_request_allowed(request, Action.RECRUIT, study.pk)
         inquiries = list(monitor.inquiries_unhandled_first(study)[:200])
@@ -100,7 +100,7 @@ class InquiryAdmin(ReadOnlyAdmin):
             "closing_words": workflow.closing_status_text(study),
             "per_hour_aim": study.wage_per_hour,
             "everybody": overall_pay,
-            "pay_warning": hourly_pay.low_wage_warning(study, by_arm),
+            "pay_warning": statement.low_wage_warning(study, by_arm),
             "is_capped": study.cap is not None and lifecycle.count_opened_places_towards_cap(study) >= study.cap,
         }
         return study_page.render_study_page(

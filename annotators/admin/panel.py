@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from django import forms
 from django.contrib import messages
 from django.http import Http404, HttpResponseNotAllowed, HttpResponseRedirect
 from django.urls import path, reverse
@@ -14,23 +15,39 @@ from annotators.models.identity import (
     set_display_ids,
     submission_id_at_panel,
 )
-from annotators.pay.verdicts import bulk_approval
-from annotators.pay.verdicts.appeals import appeals_awaiting_answer
+from annotators.pay import decisions
+from annotators.pay.decisions import appeals_awaiting_answer
 from annotators.places.monitor import count_recorded_pages
-from annotators.places.receipts import compute_receipt
+from annotators.places.places import compute_receipt
 from annotators.recruitment.channels import OUTCOMES, REGISTRY
-from annotators.recruitment.panels import BulkText, Order, alerts, blocklists, rehearsal_jobs, rounds, sync
+from annotators.recruitment.panels import BulkText, Order, alerts, stand_in, sync
 from annotators.recruitment.panels.arrival_checks import doubtful_arrivals
-from annotators.recruitment.panels.incremental_sync import event_source_name
-from annotators.recruitment.panels.orders import cancel_order, resolve_order
-from annotators.recruitment.panels.publishing import (
+from annotators.recruitment.panels.http_client import (
+    WEBHOOK_SECRET,
+    NoService,
+    get_panel_service,
+    has_service_secret,
+    store_or_delete_secrets,
+    stored_secret_dates,
+)
+from annotators.recruitment.panels.orders import (
     RewardCost,
+    blocklist_names,
+    cancel_order,
+    count_listed_people_and_doubtful_orders,
+    done_or_pending_publication_orders,
+    is_last_round_refused,
+    newest_published_task,
     order_blocklist_and_publication,
     order_task_stop,
     panel_entry_url,
     publishing_obstacles,
     publishing_warnings,
+    resolve_order,
+    retry_refused_round,
     reward_per_hour,
+    round_status,
+    save_round_plan,
     threshold_lines_of_link,
 )
 from annotators.recruitment.panels.reconcile import (
@@ -42,21 +59,129 @@ from annotators.recruitment.panels.reconcile import (
     is_same_receipt,
     submissions_with_match_status,
 )
-from annotators.recruitment.panels.secrets import (
-    WEBHOOK_SECRET,
-    NoService,
-    get_panel_service,
-    has_service_secret,
-    store_or_delete_secrets,
-    stored_secret_dates,
-)
+from annotators.recruitment.panels.sync import event_source_name
 from studies.access import Action, get_row
 from studies.admin import study_page
 from studies.models import Job
 from studies.services.lifecycle import ActionRefused
 
 from ..models import Assignment, PanelEvent, PanelOrder, PanelPlan, PanelSubmission, PanelTask, Recruitment
-from .panel_forms import PanelFileForm, PlanForm, PublishForm, SecretsForm
+
+# Forms of the panel page: secrets, exported file, publishing, and the plan of rounds.
+
+
+MAX_FILE_SIZE = 8 * 1024 * 1024
+
+
+class SecretsForm(forms.Form):
+    """One field per secret of a channel. Stored secrets are never sent back; an empty field changes nothing."""
+
+    def __init__(self, recruitment: Recruitment, *args):
+        super().__init__(*args)
+        stored_dates = stored_secret_dates(recruitment)
+        for name, label in REGISTRY[recruitment.channel].secrets.items():
+            self.fields[name] = forms.CharField(
+                required=False,
+                max_length=500,
+                label=label,
+                widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+                help_text=f"Stored since {stored_dates[name]:%Y-%m-%d %H:%M} UTC. Leave this empty to keep it."
+                if name in stored_dates
+                else "Not stored yet.",
+            )
+            if name in stored_dates:
+                self.fields[f"forget_{name}"] = forms.BooleanField(required=False, label=f"forget: {label}")
+
+    def changes(self) -> dict[str, str]:
+        values = self.cleaned_data
+        new = {name: values[name] for name in values if not name.startswith("forget_") and values[name]}
+        return {
+            name.removeprefix("forget_"): "" for name in values if name.startswith("forget_") and values[name]
+        } | new
+
+
+class PanelFileForm(forms.Form):
+    file = forms.FileField(label="The panel's exported file", widget=forms.FileInput(attrs={"accept": ".csv,.txt"}))
+
+    def clean_file(self):
+        file = self.cleaned_data["file"]
+        if file.size > MAX_FILE_SIZE:
+            raise forms.ValidationError("The file is larger than 8 MB. Export fewer submissions at once.")
+        try:
+            return file.read().decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise forms.ValidationError("The file is not UTF-8 text. Save it as “CSV UTF-8”.") from None
+
+
+class PublishForm(forms.Form):
+    """The task as the panel will show it.
+
+    ``seen`` holds the values whose cost was shown; the cost of other values must be shown first.
+    """
+
+    title = forms.CharField(max_length=120, help_text="The title of the task at the panel. Do not name a system.")
+    description = forms.CharField(max_length=2000, widget=forms.Textarea(attrs={"rows": 4}))
+    places = forms.IntegerField(min_value=1, max_value=10_000, label="people")
+    minutes = forms.IntegerField(min_value=1, max_value=1440, label="estimated minutes")
+    reward = forms.DecimalField(min_value=0, max_value=10_000, max_digits=7, decimal_places=2, label="pay per person")
+    seen = forms.CharField(required=False, widget=forms.HiddenInput)
+
+    def __init__(self, recruitment: Recruitment, data=None):
+        study = recruitment.study
+        plan = PanelPlan.objects.filter(recruitment=recruitment).first()
+        self.before = done_or_pending_publication_orders(recruitment).count()
+        reward = recruitment.reward if recruitment.reward is not None else study.reward
+        super().__init__(
+            data,
+            initial={
+                "title": study.public_title,
+                "description": study.purpose[:2000],
+                "places": plan.round_places if plan else recruitment.wanted or study.target_n,
+                "minutes": study.minutes,
+                "reward": reward,
+            },
+        )
+        self.fields["reward"].help_text = f"In {recruitment.currency or study.currency}."
+
+    @property
+    def shown_values(self) -> str:
+        """Return the values of the displayed cost, and the number of earlier publications, so that a page sent again publishes
+        nothing.
+        """
+        return "{places} x {reward}, {minutes}, after {before}".format(before=self.before, **self.cleaned_data)
+
+
+class PlanForm(forms.Form):
+    """The plan of rounds. It can be changed later."""
+
+    people = forms.IntegerField(min_value=1, max_value=10_000, label="total number of people wanted by this link")
+    round_places = forms.IntegerField(min_value=1, max_value=10_000, label="places per round")
+    lost_percent = forms.IntegerField(
+        min_value=0,
+        max_value=50,
+        initial=0,
+        label="percentage of places without finished work",
+        help_text=(
+            "Your estimate. With 0, heval publishes no extra places. From 20 used places on, heval "
+            "measures the percentage."
+        ),
+    )
+
+    def __init__(self, recruitment: Recruitment, data=None):
+        self.study = recruitment.study
+        plan = PanelPlan.objects.filter(recruitment=recruitment).first()
+        defaults = {"people": recruitment.wanted or self.study.target_n, "round_places": 9}
+        names = ("people", "round_places", "lost_percent")
+        super().__init__(data, initial={name: getattr(plan, name) for name in names} if plan else defaults)
+
+    def clean_people(self):
+        people = self.cleaned_data["people"]
+        if self.study.target_n and people > self.study.target_n:
+            raise forms.ValidationError(
+                f"The study needs only {self.study.target_n} people. Enter at most this number."
+            )
+        return people
+
 
 MAX_ROWS = 100
 
@@ -181,7 +306,7 @@ class PanelAdminMixin(_Admin):
             "dry_run_classes": _class_rows(dry_run.classes) if dry_run else [],
             "classes": _class_rows(counts),
             "matched": counts.get("matched", 0),
-            "to_approve": bulk_approval.submissions_to_approve(recruitment).count() if may_ask else 0,
+            "to_approve": decisions.submissions_to_approve(recruitment).count() if may_ask else 0,
             "bulk": _bulk_approval_texts(recruitment, channel) if counts.get("matched") else [],
             "tasks": list(PanelTask.objects.filter(recruitment=recruitment).order_by("-pk")[:MAX_ROWS]),
             "people": [
@@ -195,8 +320,8 @@ class PanelAdminMixin(_Admin):
                 for assignment, status, row in people
             ],
             "plan": PanelPlan.objects.filter(recruitment=recruitment).first(),
-            "blocklist": blocklists.count_listed_people_and_doubtful_orders(recruitment)
-            if blocklists.blocklist_names(recruitment) and may_ask
+            "blocklist": count_listed_people_and_doubtful_orders(recruitment)
+            if blocklist_names(recruitment) and may_ask
             else None,
             "alerts": alerts.find_panel_alerts(recruitment),
             "doubtful_arrivals": doubtful_arrivals(recruitment),
@@ -216,8 +341,8 @@ class PanelAdminMixin(_Admin):
                 .order_by("pk")[:MAX_ROWS]
             ),
             "appeals": list(appeals_awaiting_answer([recruitment])),
-            "rehearsed": rehearsal_jobs.rehearsal_jobs_of(recruitment).first(),
-            "usual_people": rehearsal_jobs.DEFAULT_PEOPLE,
+            "rehearsed": stand_in.rehearsal_jobs_of(recruitment).first(),
+            "usual_people": stand_in.DEFAULT_PEOPLE,
             "job": Job.objects.filter(kind=sync.KIND, arguments__recruitment=recruitment.pk).first(),
         }
 
@@ -281,7 +406,7 @@ class PanelAdminMixin(_Admin):
             raise Http404("heval cannot publish at this panel.")
         form, rounds_url = PlanForm(recruitment), reverse("admin:annotators_panel_rounds", args=[pk])
         if "again" in request.POST:
-            if rounds.retry_refused_round(recruitment, request.user):
+            if retry_refused_round(recruitment, request.user):
                 sync.schedule_sync(recruitment, by=request.user)
                 messages.success(request, "The round is ordered again. Reload this page in a moment.")
             else:
@@ -293,18 +418,18 @@ class PanelAdminMixin(_Admin):
         if request.method == "POST":
             form = PlanForm(recruitment, request.POST)
             if form.is_valid():
-                rounds.save_round_plan(recruitment, by=request.user, **form.cleaned_data)
+                save_round_plan(recruitment, by=request.user, **form.cleaned_data)
                 messages.success(request, "The plan is saved. The next check of the panel follows it.")
                 return HttpResponseRedirect(rounds_url)
         plan = PanelPlan.objects.filter(recruitment=recruitment).select_related("recruitment__study").first()
-        task = rounds.newest_published_task(recruitment)
+        task = newest_published_task(recruitment)
         context = {
             "title": "Rounds",
             "recruitment": recruitment,
             "form": form,
             "plan": plan,
-            "now": rounds.round_status(plan) if plan else None,
-            "may_try_again": bool(task and rounds.is_last_round_refused(task)),
+            "now": round_status(plan) if plan else None,
+            "may_try_again": bool(task and is_last_round_refused(task)),
             "cap": recruitment.study.cap,
         }
         template = "admin/annotators/rounds.html"
@@ -373,7 +498,7 @@ def _describe_entered_code(recruitment: Recruitment, row: PanelSubmission | None
 
 def _bulk_approval_texts(recruitment: Recruitment, channel) -> list[BulkText]:
     """Approvals of all work finished at both and not rejected in heval, as text for the panel's own form."""
-    rows = bulk_approval.finished_submissions_awaiting_approval(recruitment).select_related("task").order_by("pk")
+    rows = decisions.finished_submissions_awaiting_approval(recruitment).select_related("task").order_by("pk")
     people = get_person_ids(rows.values_list("annotator", flat=True))
     orders = {}
     for row in rows:

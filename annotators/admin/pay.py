@@ -3,6 +3,7 @@
 They also add bonuses, order payments and mark them as paid.
 """
 
+from copy import copy
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING
 
@@ -11,18 +12,104 @@ from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import path, reverse
+from django.utils.html import format_html
 
-from annotators.pay import compensation, costs, files, hourly_pay, id_retention, ledger, promises
-from annotators.places.receipts import compute_receipt
+from annotators.models import OutcomePay
+from annotators.participation import link_actions
+from annotators.pay import costs, files, ledger, promises, statement
+from annotators.places.places import compute_receipt
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import sync
-from annotators.recruitment.panels.secrets import NoService, get_panel_service, stored_secret_dates
+from annotators.recruitment.panels.http_client import NoService, get_panel_service, stored_secret_dates
 from studies.access import Action, get_study
 from studies.admin import study_page
 from studies.admin.permissions import is_request_allowed
 from studies.services.lifecycle import ActionRefused
 
 from ..models import Payment
+
+# The part of a link's form that sets the pay for an early end.
+
+
+# The base of the mixin below, while types are checked.
+if TYPE_CHECKING:
+    _Form = forms.ModelForm
+else:
+    _Form = object
+
+Outcome, Rule = OutcomePay.Outcome, OutcomePay.Rule
+CHECKED_COLUMNS = {"key", "reward", "currency", "opens_at", "closes_at"}
+FIELD_NAMES = tuple((f"ends_{outcome}", f"ends_{outcome}_amount") for outcome in Outcome)
+HELP_TEXTS = {
+    Outcome.SCREENED_OUT: "Consider how long the first questions take.",
+    Outcome.FAILED_CHECKS: (
+        "People who fail attention checks are not rejected by default. They did the work up to that point."
+    ),
+    Outcome.FULL: "They used your link and could not take part.",
+    Outcome.FAULT: "People who are still working when the study is closed, and people whose objection to failed checks is upheld.",
+    Outcome.WITHDRAWN: "People who leave before the last page. People who finish are always paid.",
+}
+
+
+def outcome_pay_form_fields() -> dict[str, forms.Field]:
+    fields: dict[str, forms.Field] = {}
+    for outcome, (name, amount) in zip(Outcome, FIELD_NAMES, strict=True):
+        fields[name] = forms.ChoiceField(
+            required=False,
+            choices=[("", "not set yet"), *Rule.choices],
+            label=outcome.label,
+            help_text=HELP_TEXTS[outcome],
+        )
+        fields[amount] = forms.DecimalField(
+            required=False,
+            min_value=0,
+            max_digits=7,
+            decimal_places=2,
+            label=format_html('amount<span class="heard"> ({})</span>', outcome.label),
+        )
+    return fields
+
+
+class PromisesFormMixin(_Form):
+    """Mixin for the link's form: fields for the pay of each early end.
+
+    Validation adds the faults of ``link_actions.find_link_errors`` for the link as it would be saved.
+    """
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        current_rows = {row.outcome: row for row in OutcomePay.objects.filter(recruitment=self.instance)}
+        for outcome, (name, amount) in zip(Outcome, FIELD_NAMES, strict=True):
+            if row := current_rows.get(outcome):
+                self.initial.update({name: row.rule, amount: row.amount})
+
+    def clean(self):
+        cleaned = super().clean() or self.cleaned_data
+        self.promises = self._clean_promises(cleaned)
+        changed = copy(self.instance)
+        for column in CHECKED_COLUMNS & set(cleaned):
+            setattr(changed, column, cleaned[column])
+        names: dict[str, str] = {outcome: name for outcome, (name, _) in zip(Outcome, FIELD_NAMES, strict=True)}
+        for column, message in link_actions.find_link_errors(changed, self.promises).items():
+            name = names.get(column, column)
+            if name in self.fields and name not in self.errors:
+                self.add_error(name, message)
+        return cleaned
+
+    def _clean_promises(self, cleaned) -> dict[str, tuple[str, Decimal | None]]:
+        promises: dict[str, tuple[str, Decimal | None]] = {}
+        for outcome, (name, amount) in zip(Outcome, FIELD_NAMES, strict=True):
+            rule, value = cleaned.get(name), cleaned.get(amount)
+            if rule == Rule.AMOUNT and value is None and amount not in self.errors:
+                self.add_error(amount, f"“{Rule.AMOUNT.label}” needs an amount. Enter it here.")
+            elif rule != Rule.AMOUNT and value is not None:
+                self.add_error(
+                    amount, f"Only “{Rule.AMOUNT.label}” has an amount. Choose it, or leave the amount empty."
+                )
+            elif rule:
+                promises[outcome] = (rule, value)
+        return promises
+
 
 # The base of the mixin below, while types are checked.
 if TYPE_CHECKING:
@@ -76,7 +163,7 @@ class PayAdminMixin(_Pages):
     def study_pay_view(self, request, pk):
         """Show time and hourly pay by arm, and the cost of each link."""
         study = get_study(request.user, Action.VIEW, pk=pk)
-        arms = hourly_pay.pay_by_arm(study)
+        arms = statement.pay_by_arm(study)
         links = list(study.recruitments.order_by("pk"))
         for recruitment in links:
             recruitment.study = study
@@ -84,8 +171,8 @@ class PayAdminMixin(_Pages):
         context = {
             "title": "Pay",
             "arms": arms,
-            "chart": hourly_pay.build_hourly_pay_chart(arms, study.wage_per_hour),
-            "warning": hourly_pay.low_wage_warning(study, arms),
+            "chart": statement.build_hourly_pay_chart(arms, study.wage_per_hour),
+            "warning": statement.low_wage_warning(study, arms),
             "links": sums,
             "unwritten": any(link_cost.unsettled for _, link_cost in sums),
         }
@@ -179,7 +266,9 @@ class PayAdminMixin(_Pages):
                 "taken back."
             )
         if "compensate" in request.POST:
-            return f"{compensation.add_manual_payments_for_unsent_rewards(recruitment, ticked, request.user)} to be paid by hand."
+            return (
+                f"{costs.add_manual_payments_for_unsent_rewards(recruitment, ticked, request.user)} to be paid by hand."
+            )
         raise ActionRefused("No action was chosen. Press one of the buttons on this page.")
 
     def _pay_context(self, request, recruitment, bonus, bonus_preview) -> dict:
@@ -190,7 +279,7 @@ class PayAdminMixin(_Pages):
             .select_related("assignment")
             .order_by("pk")
         )
-        unsent = compensation.rewards_unpayable_by_approval(recruitment)[:MAX_ROWS]
+        unsent = costs.rewards_unpayable_by_approval(recruitment)[:MAX_ROWS]
         all_by_hand = due.exclude(way=Payment.Way.APPROVAL)
         by_hand = list(all_by_hand[:MAX_ROWS])
         operations: frozenset[str] = frozenset()
@@ -231,7 +320,7 @@ class PayAdminMixin(_Pages):
                 recruitment, sums.currency, promises.get_pay_terms(recruitment).newest_wording
             ),
             "missing": promises.outcome_labels_missing_required_pay_rule(recruitment),
-            "retained_ids": id_retention.ids_retained_for_pay_past_erasure_time(recruitment),
+            "retained_ids": ledger.ids_retained_for_pay_past_erasure_time(recruitment),
         }
 
 

@@ -16,8 +16,8 @@ from annotators.models import Assignment, Recruitment
 from annotators.pages.record import full_page_state
 from annotators.pages.sequence import Step, describe_page_key, get_section_itinerary, media_file_names_by_id
 from annotators.places.assign import get_or_create_annotator
-from annotators.places.draft_test_runs import TEST_POOL, create_test_batch_and_assignment
-from annotators.views import assignment_pages, entry, http_responses, pages
+from annotators.places.batch_plan import TEST_POOL, create_test_batch_and_assignment
+from annotators.views import entry, lookup, pages
 from studies.models import FIRST_TEST_NUMBER, Arm, Study
 from studies.protocols import REGISTRY
 from studies.services.lifecycle import ActionRefused
@@ -87,8 +87,8 @@ def render_preview_page(request, study: Study, page_key: str, arm: Arm | None = 
         page_key = page_key or keys[0]
         makers: dict[str, Callable[[], HttpResponse]] = {
             "landing": lambda: _render_entry_page(request, study),
-            "consent": lambda: assignment_pages.consent_text_page(request, assignment.code),
-            "withdraw": lambda: assignment_pages.withdrawal_page(request, assignment.code),
+            "consent": lambda: pages.consent_text_page(request, assignment.code),
+            "withdraw": lambda: pages.withdrawal_page(request, assignment.code),
             "done": lambda: _render_done_page(request, assignment),
         }
         if page_key not in makers:
@@ -118,12 +118,12 @@ def _render_entry_page(request, study: Study) -> HttpResponse:
     recruitment = study.recruitments.order_by("pk").first() or Recruitment(
         study=study, channel="open_link", pool="open_link"
     )
-    return entry.render_entry_page(request, recruitment, http_responses.newest_study_wording(study))
+    return entry.render_entry_page(request, recruitment, lookup.newest_study_wording(study))
 
 
 def _render_done_page(request, assignment: Assignment) -> HttpResponse:
     Assignment.objects.filter(pk=assignment.pk).update(submitted_at=Now())
-    return assignment_pages.end_page(request, assignment.code)
+    return pages.end_page(request, assignment.code)
 
 
 _ADDRESS = r'(?P<attribute>href|action|formaction)="/p/{code}/(?P<rest>[^"]*)"'

@@ -1,42 +1,242 @@
 """Admin of recruitments: first the channel, then its settings as form fields, then the links to copy."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.conf import settings as site_settings
 from django.contrib import admin, messages
-from django.http import HttpResponseNotAllowed, HttpResponseRedirect
+from django.http import HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.urls import path, reverse
 
 from annotators.participation import link_actions
+from annotators.recruitment import sample
 from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.panels import stand_in
 from studies.access import Action, filter_allowed, get_row
-from studies.admin import workflow
-from studies.admin.forms.cleaning import CleanTextMixin
-from studies.admin.forms.fields import (
+from studies.admin import study_page, workflow
+from studies.admin.forms import (
+    CleanTextMixin,
     RowChoiceField,
     RowMultipleChoiceField,
-    choice_field,
-    choices_of,
-    optional_utc_datetime_field,
-)
-from studies.admin.forms.settings import (
     SettingsFormMixin,
     build_form_with_settings,
+    choice_field,
+    choices_of,
     headed_settings_fieldsets,
+    optional_utc_datetime_field,
     prefixed_settings_fields,
 )
 from studies.admin.permissions import StudyFilter, StudyScopedAdmin, is_request_allowed
-from studies.models import Study
+from studies.models import Job, Study
+from studies.services import jobs
 
-from ..models import Recruitment
+from ..models import Recruitment, SampleColumn
 from ..pay import promises
-from . import promises_form
-from .panel import PanelAdminMixin
+from . import pay
+from .panel import PanelAdminMixin, PanelFileForm
 from .pay import PayAdminMixin
-from .rehearsal import RehearsalAdminMixin
-from .sample import SampleAdminMixin
 from .verdicts import VerdictAdminMixin
+
+# Admin page of rehearsals: a button to start one, its progress, and the last report.
+
+
+# The base of the mixins below, while types are checked.
+if TYPE_CHECKING:
+    _Pages = PanelAdminMixin
+else:
+    _Pages = object
+
+
+class RehearsalForm(forms.Form):
+    people = forms.IntegerField(
+        min_value=stand_in.MIN_PEOPLE,
+        max_value=stand_in.MAX_PEOPLE,
+        initial=stand_in.DEFAULT_PEOPLE,
+        label="number of robots",
+        help_text="One for each way to end (at most eleven). All other robots finish normally.",
+    )
+
+
+class RehearsalAdminMixin(_Pages):
+    """Admin views of rehearsals, mixed in beside PanelAdminMixin."""
+
+    def get_urls(self):
+        page = path("<int:pk>/rehearsal/", self.admin_site.admin_view(self.rehearsal_view), name="annotators_rehearsal")
+        return [page, *super().get_urls()]
+
+    def rehearsal_view(self, request, pk):
+        """Show the rehearsal page. POST starts a rehearsal if none is running."""
+        recruitment = self._get_recruitment_or_404(request, pk)
+        form = RehearsalForm()
+        if request.method == "POST":
+            form = RehearsalForm(request.POST)
+            if form.is_valid():
+                stand_in.get_or_create_rehearsal_job(recruitment, form.cleaned_data["people"], by=request.user)
+                messages.success(request, "The rehearsal is starting.")
+                return HttpResponseRedirect(reverse("admin:annotators_rehearsal", args=[pk]))
+        rehearsals = stand_in.rehearsal_jobs_of(recruitment)
+        last, last_done = rehearsals.first(), rehearsals.filter(state=Job.State.DONE).first()
+        running = last if last is not None and last.ended_at is None else None
+        context = {
+            "title": "Rehearsal",
+            "recruitment": recruitment,
+            "channel": REGISTRY[recruitment.channel],
+            "form": form,
+            "job": last,
+            "is_running": running is not None,
+            "is_stuck": running is not None and running.state == Job.State.WAITING and not jobs.is_runner_alive(),
+            "done": last_done,
+            "report": last_done.result if last_done else None,
+        }
+        return study_page.render_study_page(
+            request,
+            self.admin_site,
+            "admin/annotators/rehearsal.html",
+            recruitment.study,
+            context,
+            status=400 if form.errors else 200,
+        )
+
+
+# Admin page of a recruitment's sample: declared columns, the panel's demographic file, and the table for a paper.
+
+
+MAX_COLUMNS = 20
+
+
+class ColumnsForm(forms.Form):
+    """One column per line. Columns that are not named here are never stored."""
+
+    numbers = forms.CharField(
+        required=False,
+        label="numeric columns",
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text="One per line, as named in the file's first row, for example: Age",
+    )
+    categories = forms.CharField(
+        required=False,
+        label="categorical columns",
+        widget=forms.Textarea(attrs={"rows": 5}),
+        help_text="One per line, for example: Sex, Country of residence.",
+    )
+    shown_small = forms.CharField(
+        required=False,
+        label="columns with small counts shown",
+        widget=forms.Textarea(attrs={"rows": 2}),
+        help_text=(
+            "Counts below five can identify a person, so they are hidden. To show them for a column, "
+            "name it here, one per line."
+        ),
+    )
+
+    def __init__(self, study, data=None):
+        rows = list(SampleColumn.objects.filter(study=study).order_by("pk"))
+        kinds = {"numbers": SampleColumn.Kind.NUMBER, "categories": SampleColumn.Kind.CATEGORY}
+        first = {field: "\n".join(row.name for row in rows if row.kind == kind) for field, kind in kinds.items()}
+        super().__init__(data, initial=first | {"shown_small": "\n".join(row.name for row in rows if row.shows_small)})
+
+    def clean(self):
+        names_by_field = {
+            field: [line.strip() for line in self.cleaned_data.get(field, "").splitlines() if line.strip()]
+            for field in self.fields
+        }
+        columns = names_by_field["numbers"] + names_by_field["categories"]
+        if long := next((name for name in columns if len(name) > sample.MAX_VALUE_LENGTH), None):
+            raise forms.ValidationError(
+                f"The column “{long[:40]}…” has more than {sample.MAX_VALUE_LENGTH} characters. Shorten it here and in the file."
+            )
+        if repeated_name := next(
+            (name for name in columns if [other_name.lower() for other_name in columns].count(name.lower()) > 1), None
+        ):
+            raise forms.ValidationError(f"The column “{repeated_name}” is named twice. Remove one of the two lines.")
+        if len(columns) > MAX_COLUMNS:
+            raise forms.ValidationError(f"There are {len(columns)} columns. Declare at most {MAX_COLUMNS}.")
+        if unknown := [name for name in names_by_field["shown_small"] if name not in columns]:
+            raise forms.ValidationError(
+                f"Small counts: “{unknown[0]}” is not a declared column. Declare it above, or remove it here."
+            )
+        kinds = {"numbers": SampleColumn.Kind.NUMBER, "categories": SampleColumn.Kind.CATEGORY}
+        self.columns = [
+            (name, kind, name in names_by_field["shown_small"])
+            for field, kind in kinds.items()
+            for name in names_by_field[field]
+        ]
+        return self.cleaned_data
+
+
+class SampleFileForm(PanelFileForm):
+    person = forms.CharField(max_length=100, label="column with the panel's participant ids")
+    field_order = ("person", "file")
+
+    def __init__(self, recruitment: Recruitment, data=None, files=None):
+        super().__init__(data, files, initial={"person": REGISTRY[recruitment.channel].person_column})
+        self.fields["file"].label = "The panel's demographic file"
+
+
+class SampleAdminMixin(_Pages):
+    """Admin views of the sample, mixed into the admin of recruitments."""
+
+    def get_urls(self):
+        wrap = self.admin_site.admin_view
+        return [
+            path("<int:pk>/demographics/", wrap(self.demographics_view), name="annotators_demographics"),
+            path(
+                "<int:pk>/demographics/table.csv", wrap(self.demographics_csv_view), name="annotators_demographics_csv"
+            ),
+            *super().get_urls(),
+        ]
+
+    def demographics_view(self, request, pk):
+        """Show the sample table. POST declares columns, previews a file, or imports it."""
+        recruitment = self._get_recruitment_or_404(request, pk)
+        columns, file, joined = ColumnsForm(recruitment.study), SampleFileForm(recruitment), None
+        sample_page = HttpResponseRedirect(reverse("admin:annotators_demographics", args=[pk]))
+        if "declare" in request.POST:
+            columns = ColumnsForm(recruitment.study, request.POST)
+            if columns.is_valid():
+                sample.replace_demographic_columns(recruitment.study, columns.columns, by=request.user)
+                messages.success(request, "The columns are declared. Nothing else is kept from a file.")
+                return sample_page
+        elif request.method == "POST":
+            file = SampleFileForm(recruitment, request.POST, request.FILES)
+            if file.is_valid():
+                joined = self._read_sample_file(request, recruitment, file)
+                if joined is not None and "take" in request.POST:
+                    messages.success(request, f"Imported: {joined.people} people of this link, {joined.values} values.")
+                    return sample_page
+        table = sample.sample_demographics_table(recruitment.study)
+        context = {
+            "title": "Sample",
+            "hidden_forms": [] if table else [file],
+            "recruitment": recruitment,
+            "columns": columns,
+            "file": file,
+            "joined": joined,
+            "table": table,
+            "small": sample.SMALL_COUNT,
+        }
+        status = 400 if columns.errors or file.errors else 200
+        template = "admin/annotators/demographics.html"
+        return study_page.render_study_page(
+            request, self.admin_site, template, recruitment.study, context, status=status
+        )
+
+    def _read_sample_file(self, request, recruitment, form):
+        values = form.cleaned_data
+        try:
+            return sample.import_sample_demographics(
+                recruitment, values["file"], values["person"], by=request.user, dry_run="take" not in request.POST
+            )
+        except ValueError as refused:
+            form.add_error("file", str(refused))
+            return None
+
+    def demographics_csv_view(self, request, pk):
+        recruitment = self._get_recruitment_or_404(request, pk)
+        text = sample.sample_demographics_csv(sample.sample_demographics_table(recruitment.study))
+        headers = {"Content-Disposition": 'attachment; filename="sample.csv"'}
+        return HttpResponse(text, content_type="text/csv; charset=utf-8", headers=headers)
+
 
 LINKS_SHOWN = 20
 
@@ -56,7 +256,7 @@ class AddRecruitmentForm(CleanTextMixin, forms.ModelForm):
         field.widget = forms.RadioSelect(choices=choices_of(field))
 
 
-class RecruitmentForm(promises_form.PromisesFormMixin, SettingsFormMixin):
+class RecruitmentForm(pay.PromisesFormMixin, SettingsFormMixin):
     # A channel reads the stored settings and knows no defaults.
     stores_defaults = True
 
@@ -158,7 +358,7 @@ class RecruitmentAdmin(
             (
                 "Pay for an early end",
                 {
-                    "fields": promises_form.FIELD_NAMES,
+                    "fields": pay.FIELD_NAMES,
                     "description": "The first page shows this. People who reach the last page get the reward.",
                     "classes": ["pairs"],
                 },
@@ -187,7 +387,7 @@ class RecruitmentAdmin(
         channel = REGISTRY.get(obj.channel)
         arms = {row.pk: row for row in obj.study.arms.order_by("name")}
         form = build_form_with_settings(self.form, channel.settings_form if channel else None)
-        extra = promises_form.outcome_pay_form_fields() | {
+        extra = pay.outcome_pay_form_fields() | {
             "shown_arms": RowMultipleChoiceField(arms, label="arms", help_text="If you tick none, all are allowed.")
         }
         return super().get_form(request, obj, change, **kwargs | {"form": type("RecruitmentForm", (form,), extra)})
@@ -201,7 +401,7 @@ class RecruitmentAdmin(
 
     def save_model(self, request, obj, form, change):
         if change:
-            promised = {name for pair in promises_form.FIELD_NAMES for name in pair}
+            promised = {name for pair in pay.FIELD_NAMES for name in pair}
             link_actions.update_link(
                 obj, request.user, [name for name in form.changed_data if name not in promised], form.promises
             )

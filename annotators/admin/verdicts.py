@@ -10,25 +10,80 @@ from django.http import Http404, HttpResponseRedirect
 from django.urls import path, reverse
 
 from annotators.models.identity import set_display_ids
+from annotators.pay import decisions
+from annotators.pay.decisions import (
+    MAX_MESSAGE_LENGTH,
+    WorkUnderReview,
+    answer_appeal,
+    eligible_appeal_answerers,
+    is_appeal_settled,
+)
+from annotators.pay.evidence import (
+    RejectionGround,
+    assess_rejection_grounds,
+    draft_rejection_message,
+    evidence_sentences,
+    format_duration,
+    measure_work_evidence,
+)
 from annotators.pay.statement import pay_statement
-from annotators.pay.verdicts import decisions
-from annotators.pay.verdicts.appeals import answer_appeal, eligible_appeal_answerers, is_appeal_settled
-from annotators.pay.verdicts.decisions import MAX_MESSAGE_LENGTH, WorkUnderReview
-from annotators.pay.verdicts.evidence import evidence_sentences, format_duration, measure_work_evidence
-from annotators.pay.verdicts.grounds import RejectionGround, assess_rejection_grounds, draft_rejection_message
 from annotators.places.exclusions import active_exclusions
 from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.panels import http_client
 from annotators.recruitment.panels import sync as panel_work
+from annotators.recruitment.panels.http_client import stored_secret_dates
 from annotators.recruitment.panels.reconcile import MATCH_STATUSES
-from annotators.recruitment.panels.secrets import stored_secret_dates
 from studies.access import Action
 from studies.admin import study_page
-from studies.admin.forms.cleaning import CleanTextMixin
-from studies.admin.forms.fields import choice_field
+from studies.admin.forms import CleanTextMixin, choice_field
 from studies.services.lifecycle import ActionRefused
 
 from ..models import Appeal, Assignment, PanelOrder, Recruitment, Verdict
-from .appeal_form import AppealAnswerForm
+
+# The form with which a person answers an appeal.
+
+
+DECISIONS_ON_APPEAL = {
+    Appeal.Subject.BARRING: [
+        ("yes", "The annotator is right: lift the barring"),
+        ("no", "The annotator gets no further batch"),
+    ],
+    Appeal.Subject.CHECKS: [
+        ("yes", "The annotator is right: the work ended by a fault of the study, with the pay for that"),
+        ("no", "The annotator failed the attention checks"),
+    ],
+}
+
+
+class AppealAnswerForm(CleanTextMixin, forms.Form):
+    is_upheld = forms.ChoiceField(
+        choices=[
+            ("yes", "The annotator is right: take back the rejection and pay"),
+            ("no", "The rejection stays"),
+        ],
+        widget=forms.RadioSelect,
+        label="Decision",
+    )
+    answer = forms.CharField(
+        max_length=MAX_MESSAGE_LENGTH,
+        widget=forms.Textarea(attrs={"rows": 5, "cols": 70}),
+        label="your answer to the annotator",
+    )
+    says_another = forms.BooleanField(
+        label="I am not the person who rejected this work at the panel",
+        help_text=(
+            "Annotators were promised that another person reads their appeal. heval does not know who "
+            "rejected this work."
+        ),
+    )
+
+    def __init__(self, appeal: Appeal, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        if appeal.rejected_by_id is not None or appeal.subject != Appeal.Subject.REJECTION:
+            del self.fields["says_another"]
+        if decisions_on_appeal := DECISIONS_ON_APPEAL.get(appeal.subject):
+            choice_field(self, "is_upheld").choices = decisions_on_appeal
+
 
 # The base of the mixin below, while types are checked.
 if TYPE_CHECKING:
@@ -281,7 +336,7 @@ class _VerdictPage:
 
     def render(self, status: int = 200):
         work, assignment, request = self.work, self.assignment, self.request
-        panel_operations = decisions.available_operations(self.recruitment)
+        panel_operations = http_client.available_operations(self.recruitment)
         set_display_ids([work.submission] if work.submission else [])
         verdicts = Verdict.objects.filter(
             **({"assignment": assignment} if assignment else {"submission": work.submission})

@@ -10,9 +10,9 @@ from django.views.decorators.http import require_http_methods
 from annotators.imports import Options, reason_answers_not_importable
 from studies.access import Action, get_study
 from studies.admin.views import render_page
-from studies.imports.tables import import_job, uploads
+from studies.imports.tables import run
 from studies.services import lifecycle
-from studies.stimuli.settings_records import SettingsRefused
+from studies.stimuli.texts import SettingsRefused
 
 
 class AnswersForm(forms.Form):
@@ -48,7 +48,7 @@ def answers_upload_page(request, code) -> HttpResponse:
     if form.is_bound and form.is_valid():
         file, options = form.cleaned_data["file"], form.cleaned_data["columns"]
         try:
-            upload = uploads.store_upload(
+            upload = run.store_upload(
                 file.chunks(),
                 file.name,
                 study_id=study.pk,
@@ -56,7 +56,7 @@ def answers_upload_page(request, code) -> HttpResponse:
                 options=options.as_json(),
                 kind="answers",
             )
-            import_job.process_or_queue_upload(study, upload, request.user, is_confirmed=False)
+            run.process_or_queue_upload(study, upload, request.user, is_confirmed=False)
         except lifecycle.ActionRefused as refused:
             form.add_error("file", str(refused))
         else:

@@ -5,7 +5,7 @@ Docs: reference/import-formats.
 A study with imported answers is frozen and closed. The answers refer to its Design, and no annotator can come to it.
 """
 
-from .options import Options
+from .rows import Options
 from .run import import_answers_and_close_draft, reason_answers_not_importable
 
 __all__ = ["Options", "import_answers_and_close_draft", "reason_answers_not_importable"]

@@ -22,19 +22,21 @@ from studies.models import Job, Study, audit
 from studies.services import lifecycle
 from studies.stimuli.rows import TableLimits, read_rows
 
-from .columns import COLUMN_ALIASES, COLUMNS, AnswerReader, AnswerRow
-from .imported_assignments import ImportedAnswer, ImportedAssignment, build_imported_assignment
-from .options import Options
-from .study_index import (
+from .rows import (
+    COLUMN_ALIASES,
+    COLUMNS,
     ERASED_ANSWER,
+    AnswerReader,
+    AnswerRow,
     EarlierImports,
+    Options,
     StudyIndex,
     build_study_index,
     imported_person_hash,
     load_earlier_imports,
     natural_sort_key,
 )
-from .writing import write_imported_answers
+from .writing import ImportedAnswer, ImportedAssignment, build_imported_assignment, write_imported_answers
 
 AUDIT_VERB = "import answers"
 MAX_ROWS = 500_000

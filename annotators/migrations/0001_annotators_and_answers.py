@@ -9,8 +9,8 @@ from django.db.models import CheckConstraint, F, Index, Q, UniqueConstraint
 from django.db.models.functions import Now
 
 import annotators.models.assignments
+import annotators.models.constants
 import annotators.models.recruitment
-import annotators.models.registry
 import studies.models
 from studies.migrations._tables import link, moment, optional_link, table
 
@@ -26,7 +26,7 @@ class Migration(migrations.Migration):
     operations = [
         table(
             "Recruitment",
-            channel=models.CharField(max_length=20, choices=annotators.models.registry.choices),
+            channel=models.CharField(max_length=20, choices=annotators.models.constants.choices),
             pool=models.CharField(
                 max_length=50,
                 blank=True,

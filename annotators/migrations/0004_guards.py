@@ -5,7 +5,7 @@ Erasures and the deletion of tries pass only inside a transaction that ``studies
 
 from django.db import migrations
 
-from studies.models.triggers import append_only_operation
+from studies.models.guards import append_only_operation
 
 # An answer is blanked and nothing else of it is changed; those of tries are deleted.
 ANSWER_IS_ERASED = """

@@ -3,7 +3,7 @@
 from django.db import migrations, models
 from django.db.models import Q
 
-from studies.models.triggers import append_only_operation, only_on_postgresql
+from studies.models.guards import append_only_operation, only_on_postgresql
 
 TABLE = "annotators_appeal"
 # An appeal is answered once.

@@ -7,12 +7,11 @@ from .assignments import (
     Inquiry,
     PageVisit,
     PanelIdentity,
+    QualificationAttempt,
     Response,
     new_code,
 )
-from .barring import Barring
-from .pay import OutcomePay, Payment
-from .qualifications import QualificationAttempt
+from .pay import Appeal, Barring, OutcomePay, Payment, Verdict
 from .recruitment import (
     PanelBar,
     PanelEvent,
@@ -27,7 +26,6 @@ from .recruitment import (
     SampleValue,
     new_key,
 )
-from .verdicts import Appeal, Verdict
 
 __all__ = [
     "Annotator",

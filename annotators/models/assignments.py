@@ -2,21 +2,14 @@
 
 import secrets
 import uuid
+from typing import TYPE_CHECKING, TypedDict
 
 from django.conf import settings
 from django.db import models
 from django.db.models import CheckConstraint, F, Q, UniqueConstraint
 from django.db.models.functions import Now
 
-from studies.models import (
-    Batch,
-    Design,
-    Exposure,
-    Item,
-    Job,
-    Question,
-    Study,
-)
+from studies.models import Batch, Design, Exposure, Item, Job, Question, Section, Study
 from studies.models.fields import (
     new_seed,
     optional_noneditable_datetime_field,
@@ -303,3 +296,55 @@ class Inquiry(models.Model):
     class Meta:
         verbose_name_plural = "inquiries"
         constraints = [CheckConstraint(name="inquiry_says_something", condition=~Q(text=""))]
+
+
+# The attempts at tests before the work.
+
+
+class QualificationAttempt(AppendOnlyModel):
+    """An attempt at the test of a study. A passed one is valid in other studies with the section's qualification."""
+
+    assignment = protected_foreign_key(Assignment, "qualification_attempts", db_index=False)
+    section = protected_foreign_key(Section, "qualification_attempts")
+    number = models.PositiveSmallIntegerField()
+    n_right = models.PositiveSmallIntegerField()
+    n_asked = models.PositiveSmallIntegerField()
+    is_passed = models.BooleanField()
+    at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        base_manager_name = "objects"
+        constraints = [
+            UniqueConstraint(fields=["assignment", "number"], name="qualification_attempt_once_per_number"),
+            CheckConstraint(name="qualification_attempt_is_the_first_or_second", condition=Q(number__in=[1, 2])),
+            CheckConstraint(
+                name="qualification_attempt_has_no_more_right_than_asked", condition=Q(n_right__lte=F("n_asked"))
+            ),
+        ]
+
+    def __str__(self):
+        return f"attempt {self.number}: {self.n_right} of {self.n_asked} right"
+
+
+# Rows with the columns that a query adds, for checks of types alone.
+if TYPE_CHECKING:
+    from django_stubs_ext import WithAnnotations
+
+    from .recruitment import PanelSubmission
+
+    class _WithStatus(TypedDict):
+        standing: str
+
+    class _Judged(TypedDict):
+        is_excluded: bool
+
+    class _SignedUp(TypedDict):
+        sign_up: str
+
+    class _Payable(TypedDict):
+        sent: int
+
+    SubmissionWithStatus = WithAnnotations[PanelSubmission, _WithStatus]
+    JudgedAssignment = WithAnnotations[Assignment, _Judged]
+    SignedUpAssignment = WithAnnotations[Assignment, _SignedUp]
+    PayableAssignment = WithAnnotations[Assignment, _Payable]

@@ -1,5 +1,20 @@
 """Stored values about panels, the same for every panel."""
 
+from typing import Any
+
+# The channels by slug.
+#
+# The modules in ``annotators.recruitment.channels`` register themselves, so models and places can use channels
+# without an import.
+
+
+REGISTRY: dict[str, Any] = {}
+
+
+def choices() -> list[tuple[str, str]]:
+    return [(channel.slug, channel.label) for channel in REGISTRY.values()]
+
+
 # The states of a submission at a panel, in heval's words.
 WORKING = "working"  # accepted, not sent
 SUBMITTED = "submitted"  # sent, not decided

@@ -20,8 +20,7 @@ from studies.models.fields import (
     protected_foreign_key,
 )
 
-from .constants import OPERATIONS, SUBMISSION_STATES
-from .registry import choices
+from .constants import OPERATIONS, SUBMISSION_STATES, choices
 
 
 def new_key() -> str:

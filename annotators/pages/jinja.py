@@ -32,7 +32,7 @@ def group_fields_by_question(fields: Iterable[Grouped]) -> list[Sequence[Grouped
 
 def split_and_mark_quotes(text: str, feedback) -> tuple:
     """Split a practice text into parts, and mark the parts that an explanation quotes."""
-    from .feedback import split_at_quotes
+    from .presentation import split_at_quotes
 
     return split_at_quotes(text, [quote for result in feedback for quote in result.quotes])
 

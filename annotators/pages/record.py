@@ -11,24 +11,24 @@ from decimal import Decimal
 from typing import Any
 
 from django.db import transaction
-from django.db.models.functions import Coalesce, Now
+from django.db.models import QuerySet, Value
+from django.db.models.functions import Coalesce, Greatest, Now
 from django.http import QueryDict
 
 from annotators.models import Assignment, PageVisit, QualificationAttempt, Response
-from annotators.models.crypto import keyed_hash
+from annotators.models.identity import keyed_hash
 from annotators.places.assign import (
     FINAL_RELEASE_REASONS,
     mark_started_and_extend_deadline,
     release_assignment,
     revive_assignment,
 )
-from annotators.places.leases import extended_deadline_expression
+from annotators.places.places import extended_deadline_expression
 from studies.models import Batch
 from studies.protocols import PageField
 
-from . import compiled_queries, statements
-from .compiled_queries import CompiledUpdate, columns_in_model_order, insert_missing_without_fsync
-from .early_ends import early_end_reason
+from . import fast_path
+from .fast_path import CompiledUpdate, columns_in_model_order, insert_missing_without_fsync
 from .form_data import (
     CONTROL_NAMES,
     NewResponse,
@@ -39,8 +39,106 @@ from .form_data import (
     parse_active_seconds,
     parse_page_form,
 )
-from .qualification import AttemptScore, score_attempt
-from .sequence import PageSequence, Step, build_page_sequence, get_section_itinerary, page_snapshot, restore_shown_page
+from .sequence import (
+    SECOND,
+    AttemptScore,
+    PageSequence,
+    Step,
+    answered_checks,
+    build_page_sequence,
+    get_section_itinerary,
+    page_snapshot,
+    restore_shown_page,
+    score_attempt,
+)
+
+# Answers that end an assignment before its last page. The page that holds them is stored like any other.
+
+
+Released = Assignment.Released
+# The first wrong answer to an attention check changes nothing, because anybody can misread once.
+FAILURES_THAT_END = 2
+
+
+def early_end_reason(
+    assignment: Assignment,
+    step: Step,
+    page_fields: Mapping[str, PageField],
+    form: PageForm,
+    attempt: AttemptScore | None,
+) -> str:
+    """Return why this valid form ends the assignment before its last page, or ''. ``attempt``: at a test, if it is complete."""
+    if attempt and attempt.number == SECOND and not attempt.is_passed:
+        return Released.SCREENED_OUT
+    if step.purpose == "screening" and has_disqualifying_answer(page_fields, form):
+        return Released.SCREENED_OUT
+    return Released.FAILED_CHECKS if _fails_too_many_checks(assignment, page_fields, form) else ""
+
+
+def has_disqualifying_answer(page_fields: Mapping[str, PageField], form: PageForm) -> bool:
+    """Return whether an answer screens the annotator out."""
+    return any(
+        option.screens_out
+        for slot, ask in page_fields.items()
+        for option in getattr(ask.field, "options", ())
+        if form.values.get(slot) == option.key
+    )
+
+
+def _fails_too_many_checks(assignment: Assignment, page_fields: Mapping[str, PageField], form: PageForm) -> bool:
+    """Return whether the form holds the wrong answer that ends the assignment. No query unless it holds a wrong one."""
+    n_wrong = sum(bool(ask.right_key) and form.values[slot] != ask.right_key for slot, ask in page_fields.items())
+    if not n_wrong:
+        return False
+    return n_wrong + sum(not is_right for _, is_right in answered_checks(assignment)) >= FAILURES_THAT_END
+
+
+# The statements that record a page, compiled once. Each changes a row only if it is in the expected state.
+
+
+def filter_active_assignment(assignment_pk: int) -> QuerySet[Assignment]:
+    return Assignment.objects.filter(pk=assignment_pk, released_at=None, submitted_at=None, withdrawn_at=None)
+
+
+# Keep the place of a live assignment for this number of seconds from now.
+extension = CompiledUpdate(
+    lambda seconds, pk: (filter_active_assignment(pk), {"reserved_until": extended_deadline_expression(seconds)}),
+    int,
+    int,
+)
+SUBMITTED_VALUES = {
+    "started_at": Coalesce("started_at", Now()),
+    "submitted_at": Greatest(Coalesce("started_at", Now()), Now()),
+}
+submission = CompiledUpdate(lambda pk: (filter_active_assignment(pk), SUBMITTED_VALUES), int)
+
+
+def _released_assignment(pk: int) -> QuerySet[Assignment]:
+    """Return the assignment if its place was released but it may still go on."""
+    released = Assignment.objects.filter(pk=pk, released_at__isnull=False, submitted_at=None, withdrawn_at=None)
+    return released.exclude(released_reason__in=FINAL_RELEASE_REASONS)
+
+
+late_page = CompiledUpdate(lambda pk: (_released_assignment(pk), {"is_late": False}), int)
+late_end = CompiledUpdate(lambda reason, pk: (_released_assignment(pk), {"released_reason": Value(reason)}), str, int)
+late_submission = CompiledUpdate(lambda pk: (_released_assignment(pk), SUBMITTED_VALUES | {"is_late": True}), int)
+# If the clock was set back, an answer must still be stored: it is never earlier than the showing of its page. If the
+# time of showing is unknown, Coalesce is needed, because Greatest of NULL and a time is NULL in SQLite.
+RECORDED_VALUES = {"recorded_at": Greatest(Coalesce("shown_at", Now()), Now()), "draft": None}
+recording = CompiledUpdate(
+    lambda seconds, unseen, pk: (
+        PageVisit.objects.filter(pk=pk, recorded_at=None),
+        RECORDED_VALUES | {"active_seconds": Greatest("active_seconds", Value(seconds)), "unseen": Value(unseen)},
+    ),
+    int,
+    str,
+    int,
+)
+RESPONSE_COLUMNS = (
+    "assignment", "question", "item", "exposure", "slot", "value", "chosen", "choice", "part", "text", "skip_reason", "label",
+    "position",
+)  # fmt: skip
+
 
 # The limits of a draft: the characters of all names and values, and the number of names and values.
 MAX_DRAFT_CHARACTERS, MAX_DRAFT_TEXTS = 200_000, 2_000
@@ -277,7 +375,7 @@ class _LostRace(Exception):
 
 def _store(assignment, visit, rows, following, early_end, attempt, active_seconds, unseen) -> None:
     is_last = following is None and not early_end
-    recording = (statements.recording, (active_seconds, unseen, visit.pk))
+    recorded = (recording, (active_seconds, unseen, visit.pk))
 
     def write(lock: tuple[CompiledUpdate, tuple], is_released_then: bool = False) -> bool:
         """Wait for the row, and return whether ``lock`` found the assignment in the expected state."""
@@ -286,9 +384,7 @@ def _store(assignment, visit, rows, following, early_end, attempt, active_second
             if is_released_then and assignment.batch_id:
                 # The place goes back in the same transaction: batch before assignment.
                 Batch.objects.select_for_update(no_key=True, of=("self",)).get(pk=assignment.batch_id)
-            n_updated = compiled_queries.update_then_insert_if_all_matched(
-                [lock, recording], Response, statements.RESPONSE_COLUMNS, rows
-            )
+            n_updated = fast_path.update_then_insert_if_all_matched([lock, recorded], Response, RESPONSE_COLUMNS, rows)
             if n_updated == 1:
                 raise _LostRace
             if n_updated and attempt and assignment.origin != Assignment.Origin.TEST:
@@ -298,22 +394,14 @@ def _store(assignment, visit, rows, following, early_end, attempt, active_second
             return bool(n_updated)
 
     pk_only = (assignment.pk,)
-    lock = (
-        (statements.submission, pk_only)
-        if is_last
-        else (statements.extension, (assignment.study.idle_lease_seconds, *pk_only))
-    )
+    lock = (submission, pk_only) if is_last else (extension, (assignment.study.idle_lease_seconds, *pk_only))
     for _ in range(2):
         if write(lock, is_released_then=bool(early_end)):
             return
         # The place was released meanwhile. Take it again if it is free (locks: annotator, batch, assignment).
         if not revive_assignment(assignment.pk):
             break
-    late = (
-        (statements.late_end, (early_end, *pk_only))
-        if early_end
-        else (statements.late_submission if is_last else statements.late_page, pk_only)
-    )
+    late = (late_end, (early_end, *pk_only)) if early_end else (late_submission if is_last else late_page, pk_only)
     if not write(late):
         raise _LostRace
 

@@ -7,20 +7,239 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate
-from typing import Any
+from string import ascii_uppercase
+from typing import Any, TypeVar
 
-from annotators.models import Assignment
-from annotators.models.crypto import keyed_hash
+from annotators.models import Assignment, Response
+from annotators.models.identity import keyed_hash
 from annotators.places.batch_plan import BatchPlan, PlannedSection, frozen_batch_plan, get_batch_plan
-from studies.design.seeds import seeded_random
+from studies.design.draw import seeded_random
 from studies.design.wording import QuestionWording
-from studies.models import Exposure
+from studies.models import Exposure, Study
 from studies.protocols import REGISTRY, Page, PageField, PageItem, PageQuestion, PageSection, Protocol, check_fields
+from studies.protocols.base.known_answers import KnownAnswer
+from studies.protocols.base.pairs import draw_balanced_positions
 
-from .attention import draw_checks_by_page
-from .order import letter_label, order_and_label_items, order_sections
-from .qualification import SECOND, score_attempt, split_into_attempts
-from .special_pages import FEEDBACK, INSTRUCTIONS, SECOND_ATTEMPT
+# Attention checks: instructed questions on some pages of the live sections. The second wrong answer ends the
+# assignment.
+#
+# A section with the purpose ``attention`` declares them. The assignment's seed decides which pages ask them.
+
+
+def draw_checks_by_page(plan: BatchPlan, pages: Sequence[Page], seed: int) -> dict[str, tuple[PageQuestion, ...]]:
+    """Return the attention checks of each page by page key, spread evenly over ``pages``, which must all be certain to come.
+
+    The last page has a check only if there are no more pages than checks.
+    """
+    asking = [page for page in pages if page.questions]
+    if not asking or not plan.checks:
+        return {}
+    rng = seeded_random(seed, "attention checks")
+    checks = rng.sample(plan.checks, len(plan.checks))
+    places = asking[:-1] if len(asking) > len(checks) else asking
+    drawn: dict[str, tuple[PageQuestion, ...]] = {}
+    for number, (pk, wording) in enumerate(checks):
+        first = number * len(places) // len(checks)
+        last = max(first, (number + 1) * len(places) // len(checks) - 1)
+        page = places[rng.randint(first, last)]
+        # Positions after those of the section's own questions, so that no two fields have the same name.
+        position = len(page.section.questions) + number + 1
+        question = PageQuestion(position, pk, wording.key, wording.text, wording.help, wording.scale)
+        drawn[page.key] = (*drawn.get(page.key, ()), question)
+    return drawn
+
+
+def answered_checks(assignment: Assignment) -> list[tuple[Response, bool]]:
+    """Return the stored answers to attention checks, each with whether it is right."""
+    right_keys = {pk: wording.scale.right_key for pk, wording in get_batch_plan(assignment).checks}
+    if not right_keys:
+        return []
+    stored = Response.objects.filter(assignment=assignment, question__in=right_keys, erased_at=None).order_by("pk")
+    return [(response, response.choice == right_keys[response.question_id]) for response in stored]
+
+
+# The order of sections and items on one person's pages, and the letters of outputs. All are drawn from the
+# assignment's seed.
+
+
+def letter_label(index: int) -> str:
+    """Return the n-th label: A, B, … Z, AA, AB, …"""
+    return (letter_label(index // 26 - 1) if index >= 26 else "") + ascii_uppercase[index % 26]
+
+
+def order_sections(plan: BatchPlan, seed: int) -> Sequence[PlannedSection]:
+    """Return the sections in order: screening, training, then live sections in the order of the design or at random.
+
+    A section that reuses another always comes directly after it, because it asks about what was just read.
+    """
+    order = {"screening": 0, "training": 1, "live": 2}
+    sections = sorted(plan.sections, key=lambda section: (order[section.purpose], section.position))
+    if plan.wording.study["section_order"] != Study.SectionOrder.COUNTERBALANCED:
+        return sorted(plan.sections, key=lambda section: (section.purpose != "screening", section.position))
+    heads = [
+        section
+        for section in sections
+        if section.purpose == "live" and section.reuses is None and REGISTRY[section.protocol].has_items
+    ]
+    shuffled = iter(seeded_random(seed, "sections").sample(heads, len(heads)))
+    arranged: list[PlannedSection] = []
+    for section in sections:
+        if section in heads:
+            head = next(shuffled)
+            arranged.append(head)
+            arranged += [section for section in sections if section.reuses == head.position]
+        elif section.reuses is None:
+            arranged.append(section)
+    return arranged
+
+
+def order_and_label_items(
+    plan: BatchPlan, source: PlannedSection, seed: int, letters: tuple[str, ...]
+) -> tuple[PageItem, ...]:
+    """Return the section's items in this person's order, with the letters of their exposures.
+
+    The letters belong to the section or are drawn for each item. Those of items are balanced: within the person, each pair of systems is shown
+    each way equally often, and each system at each position.
+    """
+    order = seeded_random(seed, "items", source.position).sample(source.items, len(source.items))
+    if REGISTRY[source.protocol].labels == "section" or source.settings.get("labels") == "fixed":
+        item_letters = [letters] * len(order)
+    elif plan.wording.is_balanced:
+        sorted_letters = sorted(letters, key=_letter_key)
+        systems = [[plan.source_numbers[exposure] for _, exposure in exposures] for _, exposures in order]
+        positions = draw_balanced_positions(systems, seeded_random(seed, "positions", source.position))
+        item_letters = [tuple(sorted_letters[position] for position in row) for row in positions]
+    else:
+        item_letters = [tuple(seeded_random(seed, "item", item).sample(letters, len(letters))) for item, _ in order]
+    items = []
+    for position, ((item, exposures), own) in enumerate(zip(order, item_letters, strict=True), 1):
+        labelled = ((own[number], exposure) for number, exposure in exposures)
+        items.append(PageItem(position, item, tuple(sorted(labelled, key=lambda pair: _letter_key(pair[0])))))
+    return tuple(items)
+
+
+def _letter_key(letter: str) -> tuple[int, str]:
+    return len(letter), letter
+
+
+# Tests before the work: two attempts at a section with a pass mark, and their scores.
+
+
+FIRST, SECOND = 1, 2
+Positioned = TypeVar("Positioned", bound=Any)
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptScore:
+    """The score of a complete attempt."""
+
+    section_id: int
+    number: int
+    n_right: int
+    n_asked: int
+    is_passed: bool
+
+
+def split_into_attempts(section: "OrderedSection", seed: int) -> list["OrderedSection"]:
+    """Return the two attempts at a test. The second has other items if there are enough, else the same in another order.
+
+    A test without items asks m of its questions; all of them if m is 0.
+    """
+    attempts = []
+    for number in (FIRST, SECOND):
+        rng = seeded_random(seed, "attempt", section.planned.position, number)
+        position = section.section.position + number - 1
+        items, questions = section.items, section.section.questions
+        if items:
+            items = tuple(_share(items, section.planned.m, number, rng))
+        else:
+            questions = tuple(_share(questions, section.planned.m, number, rng))
+        own = replace(section.section, position=position, questions=questions)
+        attempts.append(replace(section, section=own, items=items, attempt=number))
+    return attempts
+
+
+def _share(rows: Sequence[Positioned], wanted: int, number: int, rng) -> list[Positioned]:
+    """Return the rows of one attempt with their new positions."""
+    n = min(wanted or len(rows), len(rows))
+    first = (number - 1) * n
+    chosen = list(rows[first : first + n] if len(rows) >= 2 * n else rng.sample(rows[:n], n))
+    return [replace(row, position=position) for position, row in enumerate(chosen, 1)]
+
+
+def score_attempt(section: "OrderedSection", answers: Mapping[str, Any]) -> AttemptScore | None:
+    """Return the score of an attempt, or None if a question with a right answer is not answered yet."""
+    planned = section.planned
+    protocol = REGISTRY[planned.protocol]
+    n_right = n_asked = 0
+    for page in protocol.pages(section.section, section.items, answers):
+        for slot, ask in protocol.page_fields(page).items():
+            right = planned.right_answers.get((ask.item_id, ask.question_id))
+            if right is None or (right.about is not None and right.about != ask.exposure_id):
+                continue
+            if slot not in answers:
+                return None
+            n_asked += 1
+            n_right += _is_right(right, ask, answers[slot])
+    is_passed = planned.pass_mark is not None and n_right >= planned.pass_mark
+    return AttemptScore(planned.pk, section.attempt, n_right, n_asked, is_passed)
+
+
+def _is_right(right: KnownAnswer, ask: PageField, value: Any) -> bool:
+    """Return whether an answer, as protocols see it, is the right one. A skipped question is not answered right."""
+    given: dict[str, Any] = {"value": None}
+    if isinstance(value, str):
+        given["choice"] = value
+    elif ask.answer_column == "chosen":
+        given["chosen"] = value
+    elif value is not None:
+        given["value"] = float(value)
+    return right.is_right(exposure=ask.exposure_id, **given) is True
+
+
+# Pages without questions that no protocol of a section defines. Their visits record that they were read.
+
+
+class InstructionsProtocol(Protocol):
+    """The instructions page before the first text. It has no questions; its visit records that it was read."""
+
+    slug = "instructions"
+    has_items = False
+    template = "annotate/instructions.html"
+
+    def page_fields(self, page):
+        return {}
+
+
+INSTRUCTIONS = InstructionsProtocol()
+
+
+class FeedbackProtocol(Protocol):
+    """The feedback page after a practice page: the annotator's answer and the truth. It has no questions."""
+
+    slug = "feedback"
+    template = "annotate/feedback.html"
+
+    def page_fields(self, page):
+        return {}
+
+
+FEEDBACK = FeedbackProtocol()
+
+
+class SecondAttemptProtocol(Protocol):
+    """The page between two attempts at a test. It has no questions and does not say which answers were wrong."""
+
+    slug = "second_attempt"
+    has_items = False
+    template = "annotate/second_attempt.html"
+
+    def page_fields(self, page):
+        return {}
+
+
+SECOND_ATTEMPT = SecondAttemptProtocol()
+
 
 CHARACTERS_PER_WORD = 6
 

@@ -11,11 +11,10 @@ from django.db.models import QuerySet
 from annotators.models import Assignment
 from annotators.pages.record import full_page_state
 from annotators.pay.promises import PayTerms, get_pay_terms
-from annotators.pay.verdicts.status import barring_status
-from annotators.places import assign, open_places
+from annotators.pay.verdict_status import barring_status
+from annotators.places import assign, places
 from annotators.places.barrings import is_barred
-from annotators.places.offers import Offer, arm_offer
-from annotators.places.receipts import compute_receipt
+from annotators.places.places import Offer, arm_offer, compute_receipt
 from annotators.recruitment.links import LinkState, recruitment_link_state
 from studies.design.wording import wording_of
 
@@ -48,7 +47,7 @@ def count_startable_parts(assignment: Assignment, own_assignments: Sequence[Assi
         return 0
     arms = [own_assignments[0].batch.arm_id] if own_assignments else []
     own = [row.batch_id for row in own_assignments if assign.is_place_revivable(row)]
-    return min(open_places.claimable_batches(study, assignment.annotator, arms, own).count(), n_left)
+    return min(places.claimable_batches(study, assignment.annotator, arms, own).count(), n_left)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ from annotators.pages.sequence import Step, page_snapshot
 from annotators.places import assign
 from studies.design.workload import estimate_stored_or_trial_batch_workloads
 from studies.models import Expected, Exposure, Item, Question, Study
-from studies.protocols.base.robots import Robot
-from studies.protocols.base.test_questions import known_answer
+from studies.protocols.base.fields import Robot
+from studies.protocols.base.known_answers import known_answer
 
 # How far the good and bad texts of test questions are from the middle of the systems, in log-odds.
 KNOWN_QUALITY = 4.0

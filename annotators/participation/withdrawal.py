@@ -1,19 +1,61 @@
 """Withdrawal: erase a person's answers, release their place, and erase their panel id."""
 
-from collections.abc import Mapping
+import json
+import logging
+import os
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Any
 
+from django.conf import settings
+from django.db import transaction
 from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 
 from annotators.models import Annotator, Assignment, Inquiry, PageVisit, Response, SampleValue, Verdict
-from annotators.pay.id_retention import erase_ids_of_withdrawn_without_open_payments
+from annotators.pay.decisions import erase_closed_appeals_of_withdrawn, lock_annotator
+from annotators.pay.ledger import erase_ids_of_withdrawn_without_open_payments
 from annotators.pay.statement import is_annotator_owed_on_withdrawal
-from annotators.pay.verdicts.appeals import erase_closed_appeals_of_withdrawn
+from studies.access import Action, check_permission_or_404
 from studies.models import Batch, audit
 from studies.models.guards import allowing_erasure
 
-from .erasures import note_erasure
+# A file beside the database that says which people withdrew, so that a restored backup does not bring their texts
+# back.
+#
+# It has a line for each assignment, with the moment and the SHA-256 of its random code, and nothing else. It belongs
+# to what an operator copies to another place, more often than backups are made.
+
+
+logger = logging.getLogger("heval.site")
+
+
+def note_erasure(codes: Iterable[str]) -> None:
+    """Append the assignments to the file once the erasure is committed. A full disk must not stop a withdrawal."""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    text = "".join(json.dumps({"at": now, "assignment": digest_of_code(code)}) + "\n" for code in codes)
+
+    def append() -> None:
+        try:
+            handle = os.open(settings.ERASURES_FILE, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            with os.fdopen(handle, "a", encoding="ascii") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            logger.error(
+                "%s cannot be written (%s): an erasure is not noted for restored backups",
+                settings.ERASURES_FILE,
+                error.strerror,
+            )
+
+    if text:
+        transaction.on_commit(append)
+
+
+def digest_of_code(code: str) -> str:
+    return sha256(str(code).encode()).hexdigest()
 
 
 def withdraw_annotator_and_erase_texts(assignment: Assignment) -> int:
@@ -71,3 +113,28 @@ def _erase_answers(answers: QuerySet[Response], blanks_ratings: bool) -> None:
 def _erase_evidence_answers(evidence: Mapping[str, Any]) -> dict[str, Any]:
     """Return a verdict's evidence without the person's answers."""
     return {name: value for name, value in evidence.items() if name != "failed_checks"}
+
+
+# Questions and reports that annotators send to the researchers.
+
+
+def create_inquiry(assignment: Assignment, kind: str, text: str, page_key: str) -> bool:
+    """Store an annotator's message. Return False if they have left the study: a withdrawal erases all messages."""
+    own_assignments = Assignment.objects.filter(study=assignment.study_id, annotator=assignment.annotator_id)
+    with transaction.atomic():
+        lock_annotator(assignment.annotator_id)
+        if own_assignments.filter(withdrawn_at__isnull=False).exists():
+            return False
+        Inquiry.objects.create(assignment=assignment, kind=kind, text=text, page_key=page_key)
+    return True
+
+
+def mark_inquiry_handled(inquiry: Inquiry, by, is_handled: bool = True) -> None:
+    """Mark an annotator's report or question as handled, or as not handled."""
+    study = inquiry.assignment.study
+    check_permission_or_404(by, Action.MANAGE_ASSIGNMENTS, study)
+    with transaction.atomic():
+        rows = Inquiry.objects.filter(pk=inquiry.pk, handled_at__isnull=is_handled)
+        if rows.update(handled_at=Now() if is_handled else None):
+            verb = "handle inquiry" if is_handled else "reopen inquiry"
+            audit.record(verb, study=study, by=by, assignment_code=inquiry.assignment.code)

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
 
 from annotators.models.identity import get_person_ids, submission_id_at_panel
-from annotators.places.receipts import compute_receipt, normalize_receipt
+from annotators.places.places import compute_receipt, normalize_receipt
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import BulkText, Order
-from studies.stimuli.spreadsheet import formula_safe_csv_text
+from studies.stimuli.rows import formula_safe_csv_text
 
 from ..models import Assignment, Payment, Recruitment
 from .ledger import (

@@ -4,28 +4,254 @@ The only writer of Payment.
 Every writer locks the link's row, so two settlements at once do not record the same amount twice.
 """
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
 from django.db.models.functions import Now
+from django.utils import timezone
 
-from annotators.models import Assignment, OutcomePay, PanelOrder, PanelSubmission, Payment, Recruitment, Verdict
+from annotators.models import (
+    Assignment,
+    OutcomePay,
+    PanelIdentity,
+    PanelOrder,
+    PanelSubmission,
+    Payment,
+    Recruitment,
+    Verdict,
+)
 from annotators.models.constants import APPROVED, REJECTED, SCREENED_OUT, SUBMITTED
+from annotators.models.identity import ERASED_PREFIX
+from annotators.pages.record import full_page_state
+from annotators.pages.sequence import get_section_itinerary
 from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.panels.alerts import Alert
 from annotators.recruitment.panels.orders import get_or_create_order
 from studies.access import Action, check_permission_or_404
-from studies.models import audit
+from studies.models import Study, audit
 from studies.services.lifecycle import ActionRefused
 
-from .id_retention import erase_ids_of_withdrawn_without_open_payments
-from .owed_amounts import OwedAmount, assignments_considered_for_pay, compute_amount_owed
-from .promises import ZERO, get_pay_terms
-from .settlement import LedgerUpdateSummary
+from .promises import ZERO, PayTerms, Rule, get_pay_terms
+
+if TYPE_CHECKING:
+    from annotators.models.assignments import PayableAssignment
+
+
+# Panel ids are kept until the erasure date, and longer for people whose pay still needs them.
+
+
+@dataclass(frozen=True, slots=True)
+class RetainedIds:
+    """The number of people whose ids a link keeps beyond ``day``, and the amount due to them."""
+
+    people: int
+    amount: Decimal
+    currency: str
+    day: date
+
+
+def id_erasure_time(study: Study) -> datetime:
+    """Return the erasure date of the ids of a closed study's people."""
+    return study.closed_at + timedelta(days=study.erase_after_days)
+
+
+def study_ids_past_erasure_time() -> list[int]:
+    """Return studies past their erasure date."""
+    closed = Study.objects.filter(state=Study.State.CLOSED).annotate(now=Now())
+    return [study.pk for study in closed if id_erasure_time(study) < study.now]
+
+
+def unpaid_payments() -> QuerySet[Payment]:
+    """Return payments that are neither paid nor cancelled.
+
+    Payments refused by the panel appear again with another way.
+    """
+    return Payment.objects.filter(state__in=[Payment.State.DUE, Payment.State.ORDERED])
+
+
+def unwithdrawn_assignments_before_id_erasure() -> QuerySet[Assignment]:
+    """Return work of people in studies before their erasure date, without those who left."""
+    leavers = Assignment.objects.filter(
+        annotator=OuterRef("annotator"), study=OuterRef("study"), withdrawn_at__isnull=False
+    )
+    return Assignment.objects.exclude(study__in=study_ids_past_erasure_time()).filter(~Exists(leavers))
+
+
+def finished_assignments_awaiting_credit() -> QuerySet[Assignment]:
+    """Return finished work for which the panel has not confirmed the credit yet."""
+    crediting = [slug for slug, channel in REGISTRY.items() if channel.credits_on_completion]
+    granted = PanelSubmission.objects.filter(
+        recruitment=OuterRef("recruitment"), annotator=OuterRef("annotator"), state=APPROVED
+    )
+    submitted = Assignment.objects.filter(recruitment__channel__in=crediting, submitted_at__isnull=False)
+    return submitted.filter(~Exists(granted), origin=Assignment.Origin.LIVE)
+
+
+def erase_ids_of_withdrawn_without_open_payments(annotators) -> int:
+    """Erase the ids of people who have left every study and have no recorded amount due.
+
+    The caller checks whether an unrecorded amount is due.
+    """
+    same_person = {"annotator": OuterRef("annotator")}
+    due = unpaid_payments().filter(assignment__annotator=OuterRef("annotator"))
+    identities = PanelIdentity.objects.filter(annotator__in=annotators, ciphertext__isnull=False)
+    erasable = identities.filter(
+        ~Exists(unwithdrawn_assignments_before_id_erasure().filter(**same_person)),
+        ~Exists(finished_assignments_awaiting_credit().filter(**same_person)),
+        ~Exists(due),
+    )
+    return erasable.update(ciphertext=None, purge_at=None)
+
+
+def ids_retained_for_pay_past_erasure_time(recruitment: Recruitment) -> RetainedIds | None:
+    """Return None if no ids are kept beyond the erasure date."""
+    study = recruitment.study
+    if study.state != Study.State.CLOSED or id_erasure_time(study) > timezone.now():
+        return None
+    rows = _filter_with_ids(unpaid_payments().filter(assignment__recruitment=recruitment))
+    totals = rows.aggregate(people=Count("assignment__annotator", distinct=True), amount=Sum("amount"))
+    if not totals["people"]:
+        return None
+    currency = recruitment.currency or study.currency
+    return RetainedIds(totals["people"], totals["amount"], currency, id_erasure_time(study).date())
+
+
+def id_retention_alerts(recruitment: Recruitment) -> Iterator[Alert]:
+    if retained := ids_retained_for_pay_past_erasure_time(recruitment):
+        subject = "1 person are" if retained.people == 1 else f"{retained.people} people are"
+        owed = f"{retained.amount:.2f} {retained.currency}"
+        yield Alert(
+            "ids",
+            f"Ids of {subject} kept beyond the erasure date ({retained.day}), because {owed} is still due to them.",
+            "Pay them, and mark payments made by hand. heval then erases the ids within an hour.",
+        )
+
+
+def links_retaining_ids_for_pay_past_erasure() -> QuerySet[Recruitment]:
+    """Return links that keep ids."""
+    rows = _filter_with_ids(unpaid_payments().filter(assignment__study__in=study_ids_past_erasure_time()))
+    return Recruitment.objects.filter(pk__in=rows.values("assignment__recruitment")).select_related("study")
+
+
+def _filter_with_ids(rows: QuerySet[Payment]) -> QuerySet[Payment]:
+    identities = PanelIdentity.objects.filter(annotator=OuterRef("assignment__annotator"), ciphertext__isnull=False)
+    submissions = PanelSubmission.objects.filter(assignment=OuterRef("assignment")).exclude(
+        external_id__startswith=ERASED_PREFIX
+    )
+    return rows.filter(Exists(identities) | Exists(submissions) | ~Q(assignment__external_ids={}))
+
+
+# What one settlement of a link's payments changed.
+
+
+@dataclass(slots=True)
+class LedgerUpdateSummary:
+    """Counts of payments by their new state. ``due``: newly due payments; ``amount``: their sum."""
+
+    due: int = 0
+    amount: Decimal = ZERO
+    paid: int = 0
+    failed: int = 0
+    cancelled: int = 0
+    currency: str = ""
+    outcomes: Counter[str] = field(default_factory=Counter)
+
+
+# The amount owed for an assignment, by how it ended. Reads only; exclusion from the analysis does not matter here.
+
+
+Released, Outcome = Assignment.Released, OutcomePay.Outcome
+OUTCOME_BY_RELEASE: dict[str, str] = {
+    Released.SCREENED_OUT: Outcome.SCREENED_OUT,
+    Released.FAILED_CHECKS: Outcome.FAILED_CHECKS,
+    Released.FAULT: Outcome.FAULT,
+    Released.FULL: Outcome.FULL,
+    Released.WITHDRAWN: Outcome.WITHDRAWN,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OwedAmount:
+    """The amount owed for an assignment. ``reward``: the pay for the last page."""
+
+    outcome: str
+    reward: Decimal
+    amount: Decimal
+
+
+def payable_outcome(assignment: Assignment, study: Study) -> str:
+    """Return "complete", an OutcomePay outcome, or "" if nothing is owed (at work, returned, or abandoned).
+
+    Finished work is paid, late or not, even after a withdrawal. "Fault": the person was at work when the study was
+    closed, or did not fail the attention checks by their own fault.
+    """
+    if assignment.submitted_at:
+        return "complete"
+    reason = assignment.released_reason
+    if reason == Released.EXPIRED:
+        closed, reserved_until = study.closed_at, assignment.reserved_until
+        is_cut_off = bool(
+            assignment.started_at
+            and closed
+            and reserved_until
+            and assignment.released_at >= closed
+            and reserved_until > closed
+        )
+        return Outcome.FAULT if is_cut_off else ""
+    return OUTCOME_BY_RELEASE.get(reason, "")
+
+
+def assignments_considered_for_pay(recruitment: Recruitment) -> "QuerySet[PayableAssignment]":
+    """Return everyone who came by this link, with ``sent`` pages. Test runs, robots and imports are not paid."""
+    assignments = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE)
+    placed_assignments = Assignment.objects.filter(
+        study=OuterRef("study"), annotator=OuterRef("annotator"), batch__isnull=False
+    )
+    return (
+        assignments.exclude(Q(batch=None) & Exists(placed_assignments))
+        .select_related("batch__arm")
+        .annotate(sent=Count("visits", filter=Q(visits__recorded_at__isnull=False)))
+        .order_by("pk")
+    )
+
+
+def compute_amount_owed(
+    assignment: Assignment, n_pages_sent: int, terms: PayTerms, assumed_outcome: str = ""
+) -> OwedAmount:
+    """Compute the amount.
+
+    ``n_pages_sent``: the number of stored pages; ``assumed_outcome``: as if it had ended like this.
+    """
+    outcome = assumed_outcome or payable_outcome(assignment, terms.study)
+    if not outcome:
+        return OwedAmount("", ZERO, ZERO)
+    reward = terms.reward_of(assignment.design_id, assignment.batch.arm.name if assignment.batch else None)
+    promises = promises_for(assignment, outcome)
+    is_share = any((rule := terms.rules.get(name)) is not None and rule.rule == Rule.SHARE for name in promises)
+    pages = _pages(assignment) if is_share and n_pages_sent and assignment.batch_id else 0
+    amount = max(terms.promised_pay(name, reward, n_pages_sent, pages) for name in promises)
+    return OwedAmount(outcome, reward, amount)
+
+
+def promises_for(assignment: Assignment, outcome: str) -> tuple[str, ...]:
+    """Return the outcomes whose best promise is paid. An upheld objection never lowers what failed checks pay."""
+    if outcome == Outcome.FAULT and assignment.released_reason == Released.FAULT:
+        return (outcome, Outcome.FAILED_CHECKS)
+    return (outcome,)
+
+
+def _pages(assignment: Assignment) -> int:
+    """Return the total number of pages, as determined by the answers. Cached by batch if nothing depends on answers."""
+    fixed = get_section_itinerary(assignment).fixed
+    return len((fixed or full_page_state(assignment).sequence).keys)
+
 
 Kind, Way, State = Payment.Kind, Payment.Way, Payment.State
 # It was submitted at the panel.

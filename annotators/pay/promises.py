@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from decimal import ROUND_UP, Decimal
 from typing import Any
 
-from annotators.places.offers import arm_offer
+from annotators.places.places import arm_offer
 from studies.design.wording import Wording, frozen_wording, wording_of
 from studies.models import Arm, Design, Section, Study
 from studies.protocols import Problem

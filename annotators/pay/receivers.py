@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from annotators.models import Recruitment
 from annotators.recruitment.panels.alerts import Alert
 
-from . import id_retention, ledger, promises
+from . import ledger, promises
 
 
 def collect_pay_obstacles(sender, recruitment: Recruitment, **kwargs) -> list[str]:
@@ -13,7 +13,7 @@ def collect_pay_obstacles(sender, recruitment: Recruitment, **kwargs) -> list[st
 
 
 def collect_retention_alerts(sender, recruitment: Recruitment, **kwargs) -> Iterator[Alert]:
-    return id_retention.id_retention_alerts(recruitment)
+    return ledger.id_retention_alerts(recruitment)
 
 
 def update_ledger_after_import(sender, recruitment: Recruitment, **kwargs) -> None:

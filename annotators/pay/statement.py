@@ -1,17 +1,19 @@
-"""The pay statement on a person's own page: amount and way of payment. It reveals no other person and no condition."""
+"""The pay statement on a person's own page, and pay per hour of arms and links. The statement reveals no other person and no condition."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 
 from django.db.models import Q, Sum
 
 from annotators.models import Assignment, OutcomePay, PageVisit, Payment
 from annotators.models.identity import get_person_id
 from annotators.recruitment.channels import REGISTRY
+from studies.models import Study
 
-from . import id_retention
-from .owed_amounts import assignments_considered_for_pay, compute_amount_owed, payable_outcome, promises_for
-from .promises import ZERO, Rule, get_pay_terms
+from . import ledger
+from .ledger import assignments_considered_for_pay, compute_amount_owed, payable_outcome, promises_for
+from .promises import CENT, ZERO, Rule, get_pay_terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +76,9 @@ def _payment_way_text(channel: str, outcome: str) -> str:
 def is_annotator_owed_on_withdrawal(assignment: Assignment) -> bool:
     """Return whether a person who leaves now is owed partial pay, so that their panel id is needed until it is paid."""
     same_person = {"annotator": assignment.annotator_id}
-    if id_retention.unpaid_payments().filter(
+    if ledger.unpaid_payments().filter(
         assignment__annotator=assignment.annotator_id
-    ).exists() or id_retention.finished_assignments_awaiting_credit().filter(**same_person):
+    ).exists() or ledger.finished_assignments_awaiting_credit().filter(**same_person):
         return True
     assignments = Assignment.objects.filter(study=assignment.study_id, **same_person)
     paid = Payment.objects.filter(assignment__in=assignments, state=Payment.State.PAID, kind__in=Payment.COVERING)
@@ -96,8 +98,203 @@ def reason_id_retained_on_withdrawal(assignment: Assignment) -> str:
     if assignment.recruitment_id is None or get_person_id(assignment.annotator) is None:
         return ""
     other_work = (
-        id_retention.unwithdrawn_assignments_before_id_erasure()
+        ledger.unwithdrawn_assignments_before_id_erasure()
         .filter(annotator=assignment.annotator_id)
         .exclude(study=assignment.study_id)
     )
     return "owed" if is_annotator_owed_on_withdrawal(assignment) else "elsewhere" if other_work.exists() else ""
+
+
+# Working time and hourly pay by arm, for the pay report and its figure. It reveals no outcome.
+
+
+TENTH = Decimal("0.1")
+# With fewer people, a median is not reliable enough for a warning.
+MIN_PEOPLE_TO_WARN = 5
+WIDTH, ROW, LEFT, RIGHT, TOP, BOTTOM = 420, 30, 96, 14, 22, 26
+
+
+@dataclass(frozen=True, slots=True)
+class Quartiles:
+    q1: Decimal
+    median: Decimal
+    q3: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class ArmPay:
+    """People who submitted in time.
+
+    ``without_active_time``: people without active seconds, for whom start to end is used. ``below_wage``: people below
+    the declared hourly wage. ``in_another_currency``: people paid in another currency; their hourly pay is in no figure.
+    """
+
+    name: str
+    n: int
+    minutes: Quartiles | None
+    hourly: Quartiles | None
+    without_active_time: int = 0
+    below_wage: int | None = None
+    in_another_currency: int = 0
+
+    @property
+    def in_study_currency(self) -> int:
+        """Return the number of people with a known hourly pay."""
+        return self.n - self.in_another_currency
+
+
+def quartiles(values: Sequence[Decimal], rounding_step: Decimal) -> Quartiles | None:
+    """Compute quartiles by linear interpolation between ordered values.
+
+    >>> quartiles([Decimal(1), Decimal(2), Decimal(3), Decimal(4)], Decimal("0.01"))
+    Quartiles(q1=Decimal('1.75'), median=Decimal('2.50'), q3=Decimal('3.25'))
+    """
+    if not values:
+        return None
+    ordered = sorted(values)
+
+    def at(quarter: int) -> Decimal:
+        index, rest = divmod((len(ordered) - 1) * quarter, 4)
+        after = ordered[min(index + 1, len(ordered) - 1)]
+        return (ordered[index] + (after - ordered[index]) * rest / 4).quantize(rounding_step, ROUND_HALF_UP)
+
+    return Quartiles(at(1), at(2), at(3))
+
+
+@dataclass(frozen=True, slots=True)
+class _Person:
+    """One person's time and pay. ``pay`` is None if it is in another currency than the study's."""
+
+    arm: int | None
+    seconds: int
+    is_counted: bool
+    pay: Decimal | None
+
+
+def pay_by_arm(study: Study) -> list[ArmPay]:
+    """Return the rows by arm, in order, with a constant number of queries."""
+    return _all_arm_pays(study, _load_people(study))
+
+
+def pay_overall_and_by_arm(study: Study) -> tuple[ArmPay, list[ArmPay]]:
+    """Return the figures for everyone, and by arm."""
+    people = _load_people(study)
+    return _arm_pay("all", people, study.wage_per_hour), _all_arm_pays(study, people)
+
+
+def _load_people(study: Study) -> list[_Person]:
+    """Return each person's pay: the ledger's amounts with bonuses; otherwise the offer, if the work is not rejected."""
+    submitted = Assignment.objects.filter(
+        study=study, origin=Assignment.Origin.LIVE, submitted_at__isnull=False, is_late=False, started_at__isnull=False
+    )
+    payments = Payment.objects.filter(assignment__in=submitted).exclude(
+        state__in=[Payment.State.FAILED, Payment.State.CANCELLED]
+    )
+    covering, on_top = Q(kind__in=Payment.COVERING), Q(kind=Payment.Kind.BONUS)
+    sums = payments.order_by().values_list("assignment")
+    paid = {
+        pk: (promised or ZERO, bonus or ZERO)
+        for pk, promised, bonus in sums.annotate(
+            promised=Sum("amount", filter=covering), bonus=Sum("amount", filter=on_top)
+        )
+    }
+    rejected = ledger.rejected_assignment_ids(submitted)
+    rows = (
+        submitted.order_by()
+        .annotate(active=Sum("visits__active_seconds"))
+        .values_list(
+            "pk", "batch__arm", "started_at", "submitted_at", "active", "recruitment__currency", "recruitment__reward", "batch__arm__reward"
+        )
+    )  # fmt: skip
+    people = []
+    for pk, arm, start, end, active, currency, *rewards in rows:
+        seconds = active or max(1, round((end - start).total_seconds()) if start and end else 0)
+        offered = next((reward for reward in (*rewards, study.reward) if reward is not None), ZERO)
+        covered, bonus = paid.get(pk, (ZERO, ZERO))
+        pay = bonus + (covered if pk in rejected else max(covered, offered))
+        people.append(
+            _Person(arm, seconds, bool(active), pay if (currency or study.currency) == study.currency else None)
+        )
+    return people
+
+
+def _all_arm_pays(study: Study, people: Sequence[_Person]) -> list[ArmPay]:
+    by_arm: dict[int | None, list[_Person]] = {}
+    for person in people:
+        by_arm.setdefault(person.arm, []).append(person)
+    return [_arm_pay(arm.name, by_arm.get(arm.pk, []), study.wage_per_hour) for arm in study.arms.order_by("pk")]
+
+
+def _arm_pay(name: str, people: Sequence[_Person], wage: Decimal | None) -> ArmPay:
+    hourly = [person.pay * 3600 / person.seconds for person in people if person.pay is not None]
+    return ArmPay(
+        name,
+        len(people),
+        quartiles([Decimal(person.seconds) / 60 for person in people], TENTH),
+        quartiles(hourly, CENT),
+        sum(not person.is_counted for person in people),
+        sum(value < wage for value in hourly) if wage else None,
+        len(people) - len(hourly),
+    )
+
+
+def low_wage_warning(study: Study, arms: Sequence[ArmPay]) -> str:
+    """Return a warning while people are still coming; '' if pay is as declared."""
+    if not study.wage_per_hour:
+        return ""
+    low = [
+        arm
+        for arm in arms
+        if arm.hourly and arm.in_study_currency >= MIN_PEOPLE_TO_WARN and arm.hourly.median < study.wage_per_hour
+    ]
+    if not low:
+        return ""
+    medians = ", ".join(
+        f"{arm.hourly.median} {study.currency}{f' in {arm.name}' if len(arms) > 1 else ''}" for arm in low if arm.hourly
+    )
+    return (
+        f"Half of the people earn less per hour than the declared {study.wage_per_hour} {study.currency}: "
+        f"{medians}, median."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    name: str
+    y: float
+    low: float
+    median: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class HourlyPayChart:
+    """Compute the hourly pay chart in pixels: quartile range, a mark at the median, and a line at the declared wage."""
+
+    bars: tuple[Bar, ...]
+    wage: float | None
+    ticks: tuple[tuple[float, str], ...]
+    height: int
+    width, left, right = WIDTH, LEFT, WIDTH - RIGHT
+
+    @property
+    def bottom(self) -> int:
+        return self.height - BOTTOM
+
+
+def build_hourly_pay_chart(arms: Sequence[ArmPay], declared_wage: Decimal | None) -> HourlyPayChart | None:
+    rows = [(arm.name, arm.hourly) for arm in arms if arm.hourly]
+    if not rows:
+        return None
+    most = max([*(hourly.q3 for _, hourly in rows), declared_wage or ZERO, Decimal(1)])
+    step = next(size for power in range(12) for n in (1, 2, 5) if most / (size := Decimal(n * 10**power)) <= 6)
+
+    def across(value: Decimal) -> float:
+        return round(float(LEFT + (WIDTH - RIGHT - LEFT) * value / (most * Decimal("1.05"))), 1)
+
+    bars = tuple(
+        Bar(name[:14], TOP + ROW * n + ROW / 2, across(hourly.q1), across(hourly.median), across(hourly.q3))
+        for n, (name, hourly) in enumerate(rows)
+    )
+    ticks = tuple((across(step * n), f"{step * n}") for n in range(int(most / step) + 1))
+    return HourlyPayChart(bars, across(declared_wage) if declared_wage else None, ticks, TOP + ROW * len(rows) + BOTTOM)

@@ -1,6 +1,6 @@
 """Claim, release and revive places.
 
-Only this module, ``draft_test_runs`` and ``annotators.imports`` create Assignments. All code takes locks in the same
+Only this module, ``batch_plan`` and ``annotators.imports`` create Assignments. All code takes locks in the same
 order: annotator, batch, assignment. Code that holds an assignment and needs its batch must end the transaction and
 start again. ``FOR NO KEY UPDATE`` does not block other requests that insert foreign keys.
 """
@@ -15,15 +15,65 @@ from django.db.models import Count, F, Max, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from annotators.models import Annotator, Assignment, Recruitment, new_code
-from annotators.models.crypto import keyed_hash
-from annotators.models.identity import external_ids_without_person, store_person_id
+from annotators.counting import Use, select
+from annotators.models import Annotator, Assignment, QualificationAttempt, Recruitment, new_code
+from annotators.models.identity import external_ids_without_person, keyed_hash, store_person_id
+from studies.design.wording import frozen_wording
 from studies.models import Batch, Design, Study
 
 from .barrings import is_barred, is_kept_out_by_other_study
-from .leases import NowPlusSeconds, channel_min_reserved_seconds, expired_place_condition, extended_deadline_expression
-from .open_places import can_places_become_free_or_be_added, claimable_batches, is_for_one_annotator
-from .qualifications import find_valid_pass
+from .places import (
+    NowPlusSeconds,
+    can_places_become_free_or_be_added,
+    channel_min_reserved_seconds,
+    claimable_batches,
+    expired_place_condition,
+    extended_deadline_expression,
+    is_for_one_annotator,
+)
+
+# Who skips the test before the work, because they passed it lately in a study with the same qualification.
+
+
+def find_valid_pass(study: Study, annotator: Annotator, design: Design | None) -> QualificationAttempt | None:
+    """Return the newest passed attempt that this design accepts. No query if the design has no qualification."""
+    test = frozen_wording(design.pk).test if design else None
+    if test is None or test.valid_days is None:
+        return None
+    passed = QualificationAttempt.objects.filter(
+        assignment__annotator=annotator,
+        assignment__withdrawn_at=None,
+        section__qualification__sections__study=study,
+        is_passed=True,
+        at__gt=timezone.now() - timedelta(days=test.valid_days),
+    )
+    return passed.order_by("-at").first()
+
+
+def count_qualification_results(study: Study) -> dict[str, int | str | None] | None:
+    """Return how many annotators passed, failed and skipped the test of a study, or None without a test.
+
+    People who withdrew are not counted.
+    """
+    test = study.sections.filter(pass_mark__isnull=False).select_related("qualification").first()
+    if test is None:
+        return None
+    attempts = select(
+        Use.ROWS, QualificationAttempt.objects.filter(section=test), [Assignment.Origin.LIVE], path="assignment"
+    )
+    counts = attempts.aggregate(
+        passed=Count("assignment__annotator", filter=Q(is_passed=True), distinct=True),
+        failed=Count("assignment__annotator", filter=Q(is_passed=False, number=2), distinct=True),
+    )
+    skipped = select(Use.ROWS, study.assignments.filter(qualified_by__isnull=False), [Assignment.Origin.LIVE])
+    return {
+        "section": test.position,
+        "pass_mark": test.pass_mark,
+        "qualification": test.qualification.name if test.qualification else None,
+        **counts,
+        "skipped": skipped.values("annotator").distinct().count(),
+    }
+
 
 logger = logging.getLogger("heval.annotators")
 

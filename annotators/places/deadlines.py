@@ -10,7 +10,7 @@ from django.utils import timezone
 from annotators.models import Assignment, Response
 from studies.models import Study
 
-from . import assign, leases
+from . import assign, places
 
 DAY_SECONDS = 24 * 60 * 60
 RESERVED_UNTIL_TEXT = "Place kept until {}."
@@ -113,7 +113,7 @@ def release_place_if_study_closed(assignment: Assignment) -> None:
 
 def extend_or_revive_place(assignment: Assignment) -> bool:
     """Keep the place longer, or take it again if it is free. Return False if neither is possible."""
-    return leases.extend_reservation(assignment) or (
+    return places.extend_reservation(assignment) or (
         assign.is_place_revivable(assignment) and assign.revive_assignment(assignment.pk)
     )
 

@@ -19,7 +19,7 @@ from studies.services.lifecycle import ActionRefused
 from .assign import Released, release_assignment
 
 if TYPE_CHECKING:
-    from annotators.models.annotated import JudgedAssignment
+    from annotators.models.assignments import JudgedAssignment
 
 TOP_UP = Batch.Origin.TOP_UP
 # The reasons for an exclusion. The key is stored; "other" needs a note.

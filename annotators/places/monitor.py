@@ -5,19 +5,23 @@ The number of queries does not depend on the number of annotators.
 Nothing here reveals a result: answers to questions about systems are not read.
 """
 
-from collections.abc import Collection, Iterable
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from statistics import median
 from typing import Any
 
-from django.db.models import Count, Max, Q, QuerySet, Sum
-from django.db.models.functions import TruncDate
+from django.db import transaction
+from django.db.models import Count, F, Max, Q, QuerySet, Sum
+from django.db.models.functions import Now, TruncDate
 
 from annotators.models import Assignment, Inquiry, PageVisit, Response
-from studies.models import FIRST_TEST_NUMBER, Study
+from studies.models import FIRST_TEST_NUMBER, Batch, Item, Job, Placement, Section, Study, audit
+from studies.protocols import REGISTRY
 
 from .exclusions import annotate_is_excluded
+from .places import sections_that_may_need_top_ups
 
 # The median needs the times of at least the first number of people, and uses the latest of at most the second number.
 USUAL_TIME_MIN_PEOPLE, USUAL_TIME_MAX_PEOPLE = 10, 200
@@ -230,3 +234,216 @@ def count_recorded_pages(assignments: Collection[Assignment]) -> dict[int, int]:
     recorded_visits = PageVisit.objects.filter(assignment__in=assignments, recorded_at__isnull=False).order_by()
     counts = dict(recorded_visits.values_list("assignment").annotate(n=Count("pk")))
     return {assignment.pk: counts.get(assignment.pk, 0) for assignment in assignments}
+
+
+# The figure of a study's stopping rule: evidence after each unit and threshold, without the direction of the result.
+
+
+WIDTH, HEIGHT = 420, 200
+LEFT, RIGHT, TOP, BOTTOM = 44, 10, 16, 40
+AXIS_LABELS = {
+    "anytime": "Evidence (e-process, powers of ten)",
+    "first": "Distance from one half, in widths of Hoeffding's bound",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    at: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoppingFigure:
+    """The figure of one comparison in pixels, with its texts."""
+
+    name: str
+    axis_label: str
+    unit: str
+    n: int
+    now: float | None
+    threshold: float
+    is_decided: bool
+    remaining: Mapping[str, Any] | None
+    path: str
+    line: float
+    x_ticks: tuple[Tick, ...]
+    y_ticks: tuple[Tick, ...]
+
+    width, height, left, right, top, bottom = WIDTH, HEIGHT, LEFT, WIDTH - RIGHT, TOP, HEIGHT - BOTTOM
+
+
+def latest_stopping_figures(study: Study) -> tuple[Job | None, list[StoppingFigure]]:
+    """Return the last finished check of the study's stopping rule and its figures; (None, []) before the first check."""
+    job = study.jobs.filter(kind="stopping_check", state=Job.State.DONE).order_by("-pk").first()
+    return job, [_figure(result) for result in (job.result or {}).get("looks", [])] if job else []
+
+
+def _figure(result: Mapping[str, Any]) -> StoppingFigure:
+    points = result["points"]
+    high = max([result["threshold"] * 1.15, *(value for _, value in points)])
+    low = min([0.0, *(value for _, value in points)])
+    last = max(1, result["n"])
+
+    def across(n: float) -> float:
+        return round(LEFT + (WIDTH - RIGHT - LEFT) * n / last, 1)
+
+    def down(value: float) -> float:
+        return round(HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * (value - low) / (high - low), 1)
+
+    start = [(0, 0.0), *points] if points else []
+    step = _step(high - low)
+    return StoppingFigure(
+        name=result["name"],
+        axis_label=AXIS_LABELS.get(result["rule"], ""),
+        unit=result["unit"],
+        n=result["n"],
+        now=points[-1][1] if points else None,
+        threshold=result["threshold"],
+        is_decided=result["is_decided"],
+        remaining=result["remaining"],
+        path=" ".join(f"{across(n)},{down(value)}" for n, value in start),
+        line=down(result["threshold"]),
+        x_ticks=tuple(Tick(across(n), f"{n:g}") for n in _ticks(0, last, max(1.0, _step(last)))),
+        y_ticks=tuple(Tick(down(value), f"{value:g}") for value in _ticks(low, high, step)),
+    )
+
+
+def _step(span: float) -> float:
+    """Return a round step that divides the span into about four parts."""
+    size = 10.0 ** (len(str(int(span))) - 1) if span >= 1 else 0.1
+    return next((size * times for times in (0.2, 0.5, 1, 2) if span / (size * times) <= 5), size * 5)
+
+
+def _ticks(low: float, high: float, step: float) -> list[float]:
+    first = int(low / step) if low >= 0 else -int(-low / step)
+    return [round(n * step, 4) for n in range(first, int(high / step) + 1)]
+
+
+# Settle items whose labels agree.
+#
+# Others go to one more annotator in a top-up batch, if the labelling strategy says so.
+#
+# Only this module writes ``Item.settled_at`` and creates batches of origin ``top_up``. It locks the study, and it
+# counts places, not answers. An item with an open place for another label gets no second one, so no item gets a
+# fourth label.
+
+
+def settle_or_top_up_items() -> int:
+    """Settle the items of all running studies. Return the number of items that go to one more annotator."""
+    return sum(settle_or_top_up_study_items(study) for study in Study.objects.filter(state__in=Study.RUNNING))
+
+
+def settle_or_top_up_study_items(study: Study) -> int:
+    """Mark decided items, and put undecided items into top-up batches.
+
+    A top-up batch is made when it is full, or when no other place is open. Return the number of items in new batches.
+    """
+    if not sections_that_may_need_top_ups(study):
+        return 0
+    with transaction.atomic():
+        study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
+        if study.state not in Study.RUNNING:
+            return 0
+        return sum(_settle_section(study, section) for section in sections_that_may_need_top_ups(study))
+
+
+def submitted_and_not_replaced_assignments(study: Study) -> QuerySet[Assignment]:
+    """Return the assignments whose labels count: submitted in time and not replaced.
+
+    A later withdrawal does not unsettle an item, and its place stays taken.
+    """
+    return Assignment.objects.filter(
+        study=study, submitted_at__isnull=False, released_at=None, replaced_at=None, batch__number__lt=FIRST_TEST_NUMBER
+    )
+
+
+def _settle_section(study: Study, section: Section) -> int:
+    # Read places first. If an answer arrives between the two queries, its place still counts as open until the next
+    # run.
+    places = _place_counts_by_item(study, section)
+    labels = _labels(study, section)
+    protocol = REGISTRY[section.protocol]
+    questions = list(section.questions.values_list("pk", flat=True))
+    items = Item.objects.filter(section=section)
+    settled = set(items.filter(settled_at__isnull=False).values_list("pk", flat=True))
+    decided, reopened, disputed = [], [], []
+    for item, (n_answered, all_places) in places.items():
+        item_labels = labels.get(item, {})
+        if n_answered and all(
+            protocol.is_item_settled(section, item_labels.get(question, [])) for question in questions
+        ):
+            decided.append(item)
+        elif n_answered < all_places:
+            reopened.append(item)  # an answer is missing, perhaps because an annotator was replaced
+        elif item not in settled:
+            disputed.append(item)
+    items.filter(pk__in=set(decided) - settled).update(settled_at=Now())
+    items.filter(pk__in=settled.intersection(reopened)).update(settled_at=None)
+    return _top_up(study, section, disputed)
+
+
+def _labels(study: Study, section: Section) -> dict[int, dict[int, list[str]]]:
+    """Return the labels by item and question, in the order of their arrival."""
+    rows = (
+        Response.objects.filter(
+            assignment__in=submitted_and_not_replaced_assignments(study),
+            question__section=section,
+            item__kind=Item.Kind.LIVE,
+        )
+        .order_by("received_at", "pk")
+        .values_list("item_id", "question_id", "chosen__output__system_id", "choice", "skip_reason")
+    )
+    labels: dict[int, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for item, question, chosen, choice, skipped in rows:
+        labels[item][question].append(str(chosen or choice or f"skipped {skipped}"))
+    return labels
+
+
+def _place_counts_by_item(study: Study, section: Section) -> dict[int, tuple[int, int]]:
+    """Return by item (answered places, all places). The place of a replaced person does not count; its copy does."""
+    answered: dict[int, int] = defaultdict(int)
+    for batch in submitted_and_not_replaced_assignments(study).values_list("batch_id", flat=True):
+        answered[batch] += 1
+    replaced: dict[int, int] = defaultdict(int)
+    for batch in Assignment.objects.filter(study=study, replaced_at__isnull=False, released_at=None).values_list(
+        "batch_id", flat=True
+    ):
+        replaced[batch] += 1
+    counts: dict[int, tuple[int, int]] = {}
+    placed = Placement.objects.filter(
+        item__section=section,
+        item__kind=Item.Kind.LIVE,
+        item__retired_in=None,
+        batch__number__lt=min(study.open_to, FIRST_TEST_NUMBER),
+    ).order_by("item__number", "batch__number")
+    for item, batch, n_wanted in placed.values_list("item_id", "batch_id", "batch__wanted"):
+        n_answered, total = counts.get(item, (0, 0))
+        counts[item] = n_answered + answered[batch], total + n_wanted - replaced[batch]
+    return counts
+
+
+def _top_up(study: Study, section: Section, disputed: Sequence[int]) -> int:
+    is_any_open = study.batches.filter(claimed__lt=F("wanted"), number__lt=study.open_to).exists()
+    n = len(disputed) - len(disputed) % section.m if is_any_open else len(disputed)
+    if not n:
+        return 0
+    chunks = [disputed[start : min(start + section.m, n)] for start in range(0, n, section.m)]
+    last = study.batches.filter(number__lt=FIRST_TEST_NUMBER).aggregate(last=Max("number"))["last"]
+    arms = dict(
+        Placement.objects.filter(item__in=disputed[:n])
+        .order_by("-batch__number")
+        .values_list("item_id", "batch__arm_id")
+    )
+    batches = Batch.objects.bulk_create(
+        Batch(study=study, arm_id=arms[chunk[0]], number=last + offset, wanted=1, origin=Batch.Origin.TOP_UP)
+        for offset, chunk in enumerate(chunks, 1)
+    )
+    Placement.objects.bulk_create(
+        Placement(batch=batch, item_id=item, number=number)
+        for batch, chunk in zip(batches, chunks, strict=True)
+        for number, item in enumerate(chunk)
+    )
+    Study.objects.filter(pk=study.pk).update(open_to=last + len(chunks) + 1)
+    audit.record("top up", study=study, by=None, section=section.position, items=n, batches=len(chunks))
+    return n

@@ -23,7 +23,7 @@ from annotators.places import assign
 from annotators.places.exclusions import annotate_is_excluded
 from studies.access import Action, check_permission_or_404
 from studies.models import Study, audit
-from studies.stimuli.spreadsheet import formula_safe_csv_text
+from studies.stimuli.rows import formula_safe_csv_text
 
 from .channels import REGISTRY
 

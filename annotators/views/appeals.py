@@ -7,9 +7,9 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from annotators.models import Annotator, Appeal, Recruitment
-from annotators.pages.typed_text import TypedAnswer
-from annotators.pay.verdicts.appeals import create_appeal, create_appeal_of_refused_visitor
-from annotators.pay.verdicts.status import (
+from annotators.pages.form_data import TypedAnswer
+from annotators.pay.decisions import create_appeal, create_appeal_of_refused_visitor
+from annotators.pay.verdict_status import (
     BarringStatus,
     FailedChecksStatus,
     RejectionStatus,
@@ -20,13 +20,15 @@ from annotators.pay.verdicts.status import (
 from studies.services.lifecycle import ActionRefused
 from studies.stimuli.texts import is_blank
 
-from .http_responses import (
+from .lookup import (
     add_annotator_headers,
     allow_framing,
+    get_assignment_or_404_and_allow_framing,
+    has_assignment_ended,
     newest_study_wording,
+    page_frame,
     render_without_context_processors,
 )
-from .lookup import get_assignment_or_404_and_allow_framing, has_assignment_ended, page_frame
 
 Subject = Appeal.Subject
 # Where the end page shows the objection and its answer.

@@ -12,26 +12,25 @@ from annotators.pages.presentation import render_cached_markdown
 from annotators.participation.parts import get_remaining_parts
 from annotators.pay.promises import early_end_pay_lines, is_outcome_paid_before_first_page
 from annotators.places import assign
-from annotators.places.addresses import code_for_form, new_form_token, new_limited_address
 from annotators.places.barrings import is_barred
-from annotators.places.offers import offer_range
-from annotators.places.receipts import compute_receipt
+from annotators.places.places import code_for_form, compute_receipt, new_form_token, new_limited_address, offer_range
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.links import LinkState, recruitment_link_state
 from studies.design.wording import Wording
 
 from .appeals import visitor_appeal_path
-from .assignment_pages import render_parts_overview
-from .http_responses import (
+from .lookup import (
     OUTCOME_BY_NOTICE,
     add_annotator_headers,
     allow_framing,
     get_panel_way_back,
+    has_assignment_ended,
+    has_parts_overview,
     newest_study_wording,
     render_notice,
     render_without_context_processors,
 )
-from .lookup import has_assignment_ended, has_parts_overview
+from .pages import render_parts_overview
 
 # A person may press "I cannot wait" until this long after "No place right now".
 WAIT_TOKEN_MAX_AGE = 24 * 3600

@@ -1,19 +1,19 @@
 from django.urls import include, path
 
-from annotators.recruitment.panels.webhooks import receive_webhook
+from annotators.recruitment.panels.sync import receive_webhook
 
-from . import appeals, assignment_pages, entry, pages
+from . import appeals, entry, pages
 
 assignment_urlpatterns = [
     path("", pages.redirect_to_next_page, name="next_page"),
-    path("done/", assignment_pages.end_page, name="done"),
-    path("withdraw/", assignment_pages.withdrawal_page, name="withdraw"),
+    path("done/", pages.end_page, name="done"),
+    path("withdraw/", pages.withdrawal_page, name="withdraw"),
     path("time/", pages.extend_or_revive_place_and_save_draft, name="more_time"),
-    path("another/", assignment_pages.start_another_part, name="another_part"),
-    path("parts/", assignment_pages.parts_overview_page, name="parts"),
-    path("question/", assignment_pages.inquiry_page, name="inquiry"),
+    path("another/", pages.start_another_part, name="another_part"),
+    path("parts/", pages.parts_overview_page, name="parts"),
+    path("question/", pages.inquiry_page, name="inquiry"),
     path("appeal/", appeals.appeal_page, name="appeal"),
-    path("consent/", assignment_pages.consent_text_page, name="consent"),
+    path("consent/", pages.consent_text_page, name="consent"),
     path("m/<str:name>", pages.image_file, name="media"),
     path("<str:key>/", pages.annotation_page, name="page"),
 ]

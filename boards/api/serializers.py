@@ -5,7 +5,8 @@ from typing import Any
 
 from rest_framework import serializers
 
-from analysis.api.fields import (
+from analysis.api.query import MAX_INTEGER
+from analysis.api.serializers import (
     CleanTextField,
     CodeField,
     ListedField,
@@ -16,7 +17,6 @@ from analysis.api.fields import (
     StrictIntegerField,
     StrictMixin,
 )
-from analysis.api.query import MAX_INTEGER
 from boards.models import Board, BoardMember
 from boards.services.snapshots import STATES
 from boards.services.submissions import MAX_DESCRIPTION_CHARACTERS

@@ -32,8 +32,7 @@ from studies.models import Job
 from studies.services.lifecycle import ActionRefused
 
 from . import serializers as shapes
-from .base import BoardView, hashed_idempotency_key, own_submissions
-from .parsers import PARSERS, ZIP, ZipBody
+from .base import PARSERS, ZIP, BoardView, ZipBody, hashed_idempotency_key, own_submissions
 
 TAG = "boards"
 # The fields of a submission whose body is a ZIP alone. The serializer checks their values.

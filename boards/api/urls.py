@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from . import boards, metrics, results, sharing, submissions, teams
+from . import boards, results, submissions, teams
 
 board = "<slug:slug>/"
 submission = f"{board}submissions/<int:number>/"
@@ -10,13 +10,13 @@ submission = f"{board}submissions/<int:number>/"
 urlpatterns = [
     path("", boards.BoardsView.as_view(), name="api-boards"),
     # No board has this address (RESERVED_SLUGS).
-    path("new/", sharing.NewBoardView.as_view(), name="api-board-new"),
+    path("new/", teams.NewBoardView.as_view(), name="api-board-new"),
     path(board, boards.BoardDetailView.as_view(), name="api-board"),
     path(f"{board}open/", boards.OpenBoardView.as_view(), name="api-board-open"),
     path(f"{board}close/", boards.CloseBoardView.as_view(), name="api-board-close"),
     path(f"{board}renew/", boards.RenewSampleView.as_view(), name="api-board-renew"),
-    path(f"{board}bundle/", sharing.BoardBundleView.as_view(), name="api-board-bundle"),
-    path(f"{board}members/", sharing.MembersView.as_view(), name="api-board-members"),
+    path(f"{board}bundle/", teams.BoardBundleView.as_view(), name="api-board-bundle"),
+    path(f"{board}members/", teams.MembersView.as_view(), name="api-board-members"),
     path(f"{board}prompts/", boards.BoardPromptsView.as_view(), name="api-board-prompts"),
     path(f"{board}prompts/archive/", boards.PromptsArchiveView.as_view(), name="api-board-prompts-archive"),
     path(f"{board}submissions/", submissions.SubmissionsView.as_view(), name="api-submissions"),
@@ -31,8 +31,8 @@ urlpatterns = [
     path(f"{board}snapshots/", results.SnapshotsView.as_view(), name="api-snapshots"),
     path(f"{board}snapshots/latest/", results.NewestSnapshotView.as_view(), name="api-snapshot-latest"),
     path(f"{board}snapshots/<int:number>/", results.SnapshotDetailView.as_view(), name="api-snapshot"),
-    path(f"{board}snapshots/<int:number>/metrics/", metrics.SnapshotMetricsView.as_view(), name="api-snapshot-metrics"),
-    path(f"{board}metrics/", metrics.BoardMetricsView.as_view(), name="api-board-metrics"),
+    path(f"{board}snapshots/<int:number>/metrics/", results.SnapshotMetricsView.as_view(), name="api-snapshot-metrics"),
+    path(f"{board}metrics/", results.BoardMetricsView.as_view(), name="api-board-metrics"),
     path(f"{board}jobs/<uuid:job>/", results.BoardJobView.as_view(), name="api-board-job"),
     path(f"{board}teams/", teams.TeamsView.as_view(), name="api-teams"),
     path(f"{board}teams/<int:number>/revoke/", teams.RevokeTeamView.as_view(), name="api-team-revoke"),

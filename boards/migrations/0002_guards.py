@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from studies.models.triggers import append_only_operation
+from studies.models.guards import append_only_operation
 
 
 class Migration(migrations.Migration):

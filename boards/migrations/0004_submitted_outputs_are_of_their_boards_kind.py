@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from studies.models.triggers import only_on_postgresql
+from studies.models.guards import only_on_postgresql
 
 SQL = """
 CREATE FUNCTION boards_submittedoutput_kind() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -3,7 +3,7 @@
 import django.db.models.deletion
 from django.db import migrations, models
 
-from studies.models.triggers import append_only_operation
+from studies.models.guards import append_only_operation
 
 
 class Migration(migrations.Migration):

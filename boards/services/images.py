@@ -16,13 +16,12 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from boards.models import Board, Submission, Team
-from studies.imports.tables.images import ImportedImages
-from studies.imports.tables.uploads import StoredFile, path_of_file, store_file
+from studies.imports.tables.existing import ImportedImages
+from studies.imports.tables.run import StoredFile, path_of_file, store_file
 from studies.models import Job, Prompt
 from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
-from studies.stimuli.archives import Archive, read_zip
-from studies.stimuli.images import ImageRefused, image_path
+from studies.stimuli.images import Archive, ImageRefused, image_path, read_zip
 
 from .boards import refuse_over_limits
 from .rounds import keys_to_answer

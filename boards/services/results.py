@@ -8,7 +8,16 @@ from analysis.metrics.scoring.rows import Criterion, board_kind, find_criteria, 
 from analysis.protocols.blocks.populations import has_groups, population_of
 from boards.models import Board
 
-from .checks import (
+from .preferences import (
+    add_preferences,
+    audit_of_preferences,
+    double_labels,
+    paper_studies,
+    read_styles,
+    sensitivity_of_preferences,
+    stored_differences,
+)
+from .submissions import (
     Samples,
     answer_arrays,
     audit_of_scores,
@@ -17,14 +26,6 @@ from .checks import (
     effects_of_days,
     renewed_samples,
     sensitivity_of_first_place,
-)
-from .paper_studies import double_labels, paper_studies
-from .preferences import (
-    add_preferences,
-    audit_of_preferences,
-    read_styles,
-    sensitivity_of_preferences,
-    stored_differences,
 )
 
 if TYPE_CHECKING:

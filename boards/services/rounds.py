@@ -19,7 +19,7 @@ from django.utils import timezone
 from analysis.metrics.scoring import SCORERS
 from analysis.metrics.scoring.rows import board_kind, scored_sections
 from annotators.places.monitor import progress_by_study
-from annotators.recruitment.link_copies import copy_links
+from annotators.recruitment.links import copy_links
 from boards.access import BoardAction, check_permission_or_404
 from boards.models import (
     Board,
@@ -32,7 +32,7 @@ from boards.models import (
     numbered_name,
 )
 from studies.access import replace_member_roles
-from studies.design.seeds import seeded_random
+from studies.design.draw import seeded_random
 from studies.design.serialization import canonical_json, serialize_design, sha256_of
 from studies.models import ArmSystem, Item, Job, Output, Section, Study, System, audit
 from studies.models.fields import new_seed

@@ -19,7 +19,7 @@ from studies.models import Job, Prompt, Study, audit
 from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
 
-from .paper_studies import cost_and_precision
+from .preferences import cost_and_precision
 from .results import compute_board_result
 from .rounds import RoundSample, keys_to_answer, samples_of_rounds
 

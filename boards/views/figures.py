@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from analysis.metrics.pages.axes import Axis, Tick, at, nice_ticks
+from analysis.metrics.pages.views import Axis, Tick, at, nice_ticks
 
 from .table import marks_of, overall_of, rank_text, score_text
 

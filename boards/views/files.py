@@ -13,12 +13,11 @@ from django.views.decorators.http import require_safe
 
 from analysis.report.plots import escape_latex
 from boards.services.snapshots import public_result
-from studies.stimuli.spreadsheet import formula_safe_csv_text
+from studies.stimuli.rows import formula_safe_csv_text
 
-from . import figures, sentences, table
+from . import figures, table
 from .pages import chosen_systems, history_of
-from .responses import board_response
-from .stored import Shown, get_shown, kept
+from .stored import Shown, board_response, get_shown, kept
 
 SCORE_COLUMNS = ("estimate", "low", "high", "rank_low", "rank_high", "labels", "annotators", "prompts")
 RATING_COLUMNS = ("rating", "rating_low", "rating_high")
@@ -103,7 +102,7 @@ def latex_text(shown: Shown) -> str:
         ]
         body.append(" & ".join(cells) + r" \\")
     title = f"{shown.board.title}, snapshot {shown.number} ({shown.snapshot.at.date().isoformat()})"
-    notes = [sentences.population_sentence(shown.result), sentences.labels_sentence(shown.result)]
+    notes = [table.population_sentence(shown.result), table.labels_sentence(shown.result)]
     if shown.result.get("is_simulated"):
         notes.insert(0, "Simulated: robots gave the answers.")
     return "\n".join(

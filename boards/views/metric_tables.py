@@ -7,15 +7,13 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
-from analysis.metrics.pages.figures import scatter_figure
-from analysis.metrics.pages.pairs import pair_rows
+from analysis.metrics.pages.views import pair_rows, scatter_figure
 from analysis.protocols.blocks.populations import groups_sentence
 from boards.models import BoardMetricTable
 from boards.services.metric_tables import newest_table
 
 from . import table
-from .responses import board_response
-from .stored import Shown, get_shown, kept
+from .stored import Shown, board_response, get_shown, kept
 
 MEASURES = {
     "pearson": "Pearson",

@@ -11,11 +11,10 @@ from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
-from analysis.metrics.pages.axes import Axis, at
+from analysis.metrics.pages.views import Axis, at
 
 from . import table
-from .responses import board_response
-from .stored import Shown, get_shown, kept
+from .stored import Shown, board_response, get_shown, kept
 
 LEFT, RIGHT, TOP, ROW = 240, 730, 16, 22
 WIDTH = 780

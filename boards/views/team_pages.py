@@ -28,12 +28,11 @@ from boards.services.snapshots import (
     prompts_to_answer,
 )
 from boards.services.submissions import MAX_FILE_BYTES, SubmissionRefused
-from studies.imports.tables.uploads import MAX_BYTES as MAX_ARCHIVE_BYTES
+from studies.imports.tables.run import MAX_BYTES as MAX_ARCHIVE_BYTES
 from studies.models import Job
 from studies.services.lifecycle import ActionRefused
 from studies.services.rate_limits import count_and_check_rate_limit
-from studies.stimuli.rows import TableProblem
-from studies.stimuli.spreadsheet import formula_safe_csv_text
+from studies.stimuli.rows import TableProblem, formula_safe_csv_text
 
 MAX_PER_MINUTE = 60
 CHECK_REFRESH_SECONDS = 3

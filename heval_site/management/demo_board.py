@@ -22,7 +22,7 @@ from boards.services import boards, rounds, snapshots, submissions
 from heval_site.management.demo_texts import load_demo_texts
 from studies.models import ExclusionRule, Job, Output, Prompt, Question, Section, Study, System
 from studies.services import drafts, jobs, lifecycle
-from studies.services.test_questions import TestQuestionRequest, make_test_questions_and_delete_test_runs
+from studies.services.known_answers import KnownAnswerRequest, make_test_questions_and_delete_test_runs
 
 # What annotators and visitors of the demo board read.
 
@@ -371,7 +371,7 @@ def _create_template(user) -> Study:
         study=study, position=1, rule="failed_tests", settings={"failed": 2, "counted": 4, "share": None}
     )
     counts = dict.fromkeys(("positive", "negative"), TEST_QUESTIONS_OF_A_TYPE)
-    make_test_questions_and_delete_test_runs(section, TestQuestionRequest(question, counts, human), by=user)
+    make_test_questions_and_delete_test_runs(section, KnownAnswerRequest(question, counts, human), by=user)
     return Study.objects.get(pk=study.pk)
 
 

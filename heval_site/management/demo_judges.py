@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from annotators.counting import Use, select
 from annotators.models import Response
 from studies.models import Output, Study
-from studies.stimuli.spreadsheet import formula_safe_csv_text
+from studies.stimuli.rows import formula_safe_csv_text
 
 CLASSIFIER, RULE = "word classifier", "length rule"
 LOWEST, HIGHEST = 1, 5

@@ -105,12 +105,13 @@ def launch_study_from_bundle_and_create_recruitment(plan: dict[str, Any]) -> "Re
     from django.contrib.auth import get_user_model
 
     from annotators.models import OutcomePay, Recruitment
-    from studies.imports.bundle import create_draft_from_bundle
+    from studies.design import checklist
+    from studies.imports.bundle_files import create_draft_from_bundle
     from studies.services import lifecycle
 
     owner = get_user_model().objects.create_user("rehearsal", is_staff=True)
     study = create_draft_from_bundle(plan["bundle"], owner)
-    accepted = [problem.key for problem in lifecycle.find_design_problems(study) if not problem.is_blocking]
+    accepted = [problem.key for problem in checklist.find_design_problems(study) if not problem.is_blocking]
     study = lifecycle.launch(study, owner, accepted)
     columns = plan["recruitment"]
     recruitment = Recruitment.objects.create(
@@ -135,7 +136,7 @@ def play_rehearsal(plan: dict[str, Any], panel: PanelProxy, progress: Callable[.
     from django.conf import settings
 
     from annotators.recruitment.channels import REGISTRY
-    from annotators.recruitment.panels.secrets import store_or_delete_secrets
+    from annotators.recruitment.panels.http_client import store_or_delete_secrets
     from heval_site.runtime.startup import migrate_and_create_cache_and_media_folder
 
     from .rehearsal import Rehearsal, entry_url

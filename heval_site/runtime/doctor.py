@@ -11,14 +11,59 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from shlex import quote
+from uuid import uuid4
 
 from django.conf import settings
+from django.contrib.staticfiles.storage import staticfiles_storage
+from django.core.cache import cache
 from django.db import OperationalError, connection
 
 from studies.services import jobs
 
-from . import broker, environment, pseudonym_key, readiness
+from . import broker, environment, pseudonym_key
 from .startup import is_migrated
+
+# What must be true for a page to be shown, an answer to be stored and a job to be started. Each function returns a
+# problem or ''.
+
+
+RUNNER_FIX = "Start heval up, heval worker, or the worker and beat of compose.yaml."
+
+
+def database_problem() -> str:
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute("SELECT current_setting('transaction_read_only')")
+        else:
+            cursor.execute("SELECT CASE query_only WHEN 1 THEN 'on' ELSE 'off' END FROM pragma_query_only")
+        return "" if cursor.fetchone()[0] == "off" else "The database is read-only, so that no answer can be stored."
+
+
+def cache_problem() -> str:
+    """Each check stores under a new name: an old value proves nothing, and another check may run at the same time."""
+    name = f"heval:readyz:{uuid4().hex}"
+    cache.set(name, True, 30)
+    is_stored = cache.get(name)
+    cache.delete(name)
+    return "" if is_stored else "The cache stores nothing. Is its disk full or read-only?"
+
+
+def static_files_problem() -> str:
+    """Every page names the style sheet, and cannot be shown if this process knows no file for it."""
+    if settings.HAS_COLLECTED_STATIC:
+        try:
+            name = staticfiles_storage.stored_name("heval.css")  # type: ignore[attr-defined]  # the storage of collected files
+        except ValueError:
+            name = ""
+        if not name or not staticfiles_storage.exists(name):
+            return f"STATIC_ROOT {settings.STATIC_ROOT} has no collected files. Run heval collectstatic, then restart the site."
+    return ""
+
+
+def runner_problem() -> str:
+    missing = jobs.work_without_runner()
+    return f"No process has run {' and '.join(missing)} for {jobs.HEARTBEAT_SECONDS} s. {RUNNER_FIX}" if missing else ""
+
 
 OK, WARNING, FAILED, SKIPPED = "ok", "warning", "failed", "skipped"
 FREE_BYTES_FAILED, FREE_BYTES_WARNING = 200 * 2**20, 2 * 2**30
@@ -178,7 +223,7 @@ def _database() -> CheckFinding:
     """The database answers, takes writes and has a supported version."""
     if connection.vendor == "postgresql":
         _connect_without_pool()
-    if problem := readiness.database_problem():
+    if problem := database_problem():
         return CheckFinding(FAILED, problem, "Point DATABASE_URL to the primary server, or let it take writes again.")
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
@@ -260,7 +305,7 @@ def _pseudonym_key() -> CheckFinding:
 def _cache() -> CheckFinding:
     """The cache works and is shared by all processes, because rate limits are counted in it."""
     backend = settings.CACHES["default"]["BACKEND"].rsplit(".", 1)[1]
-    if readiness.cache_problem():
+    if cache_problem():
         return CheckFinding(FAILED, f"{backend} forgets", FIXES["cache"])
     if backend in ("LocMemCache", "DummyCache", "FileBasedCache"):
         return CheckFinding(
@@ -290,7 +335,7 @@ def _runner() -> CheckFinding:
     message = ", ".join(f"{n} {name}" for name, n in counts.items())
     if missing := jobs.work_without_runner():
         finding = f"no process has run {' and '.join(missing)} for {jobs.HEARTBEAT_SECONDS} s ({message})"
-        return CheckFinding(FAILED, finding, readiness.RUNNER_FIX)
+        return CheckFinding(FAILED, finding, RUNNER_FIX)
     if counts["expired"]:
         return CheckFinding(
             WARNING, message, "Jobs without a living worker are restarted within a minute. Run this check again."
@@ -301,20 +346,18 @@ def _runner() -> CheckFinding:
 @register_check("panels", needs_database=True)
 def _panels() -> CheckFinding:
     """No panel with a stored token needs attention, and no link keeps ids beyond the erasure date."""
-    from annotators.pay import id_retention
+    from annotators.pay import ledger
     from annotators.recruitment.panels.alerts import find_panel_alerts
     from annotators.recruitment.panels.sync import recruitments_to_sync
 
     synced = list(recruitments_to_sync())
     alerts = [(recruitment, alert) for recruitment in synced for alert in find_panel_alerts(recruitment)]
     others = (
-        id_retention.links_retaining_ids_for_pay_past_erasure()
+        ledger.links_retaining_ids_for_pay_past_erasure()
         .exclude(pk__in=[recruitment.pk for recruitment in synced])
         .order_by("pk")
     )
-    alerts += [
-        (recruitment, alert) for recruitment in others for alert in id_retention.id_retention_alerts(recruitment)
-    ]
+    alerts += [(recruitment, alert) for recruitment in others for alert in ledger.id_retention_alerts(recruitment)]
     if alerts:
         message = "; ".join(f"{recruitment}: {alert.problem}" for recruitment, alert in alerts)
         return CheckFinding(
@@ -383,7 +426,7 @@ def _static() -> CheckFinding:
     from django.contrib.staticfiles import finders
 
     if settings.HAS_COLLECTED_STATIC:
-        if readiness.static_files_problem():
+        if static_files_problem():
             return CheckFinding(
                 FAILED, f"no files were collected in {settings.STATIC_ROOT}", "Run: heval collectstatic --noinput"
             )

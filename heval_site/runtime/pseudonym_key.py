@@ -8,7 +8,7 @@ import logging
 from django.core.exceptions import ImproperlyConfigured
 from django.db import Error
 
-from annotators.models.crypto import keyed_hash
+from annotators.models.identity import keyed_hash
 from studies.models import audit
 
 logger = logging.getLogger("heval.site")

@@ -31,8 +31,7 @@ class HevalAdminSite(admin.AdminSite):
 
     def login(self, request, extra_context=None) -> HttpResponse:
         """Limit log-ins before a password is hashed, because hashing could take all the time of the site."""
-        from heval_site.middleware import client_ip_or_ipv6_network
-        from heval_site.middleware.errors import error_response
+        from heval_site.middleware import client_ip_or_ipv6_network, error_response
 
         if request.method != "POST":
             return super().login(request, extra_context)

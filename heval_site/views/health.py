@@ -4,10 +4,20 @@ import logging
 from collections.abc import Callable
 
 from django.http import HttpResponse, JsonResponse
+from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from heval_site.runtime import readiness
+from heval_site.runtime import doctor
 from heval_site.runtime.startup import is_migrated
+
+# The root page of the site: what this server is, and where to go next. It reveals no study.
+
+
+@require_safe
+def front_page(request) -> HttpResponse:
+    """Explain this server to people who come without a link."""
+    return render(request, "front.html", {"title": "Human evaluations"})
+
 
 logger = logging.getLogger("heval.health")
 NO_ANSWER = "This cannot be used now. Run heval doctor for the reason."
@@ -26,7 +36,7 @@ def liveness_check(request) -> HttpResponse:
 @require_safe
 def readiness_check(request) -> JsonResponse:
     """Return 200 if a page can be shown, an answer stored and a job started; otherwise 503 with the problems in words."""
-    problems = {"database": _problem("database", readiness.database_problem)}
+    problems = {"database": _problem("database", doctor.database_problem)}
     for name, check in CHECKS.items():
         # These also use the database, and would only wait for it.
         problems[name] = UNKNOWN if problems["database"] == NO_ANSWER else _problem(name, check)
@@ -56,7 +66,7 @@ def _migrations_problem() -> str:
 
 CHECKS = {
     "migrations": _migrations_problem,
-    "cache": readiness.cache_problem,
-    "static files": readiness.static_files_problem,
-    "runner": readiness.runner_problem,
+    "cache": doctor.cache_problem,
+    "static files": doctor.static_files_problem,
+    "runner": doctor.runner_problem,
 }

@@ -13,13 +13,13 @@ from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import path, reverse
 
 from studies.services import copying, lifecycle
-from studies.services.steps import is_lifecycle_step_allowed
+from studies.services.lifecycle import is_lifecycle_step_allowed
 
 from ..access import Action, get_study
 from ..models import Study
 from . import workflow
 from .amend import amend_page
-from .forms.cleaning import CleanTextMixin
+from .forms import CleanTextMixin
 from .launch import launch_page
 from .permissions import is_request_allowed
 from .study_page import render_study_page

@@ -10,12 +10,12 @@ from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
 from studies.services import lifecycle
-from studies.services.steps import is_lifecycle_step_allowed
+from studies.services.lifecycle import is_lifecycle_step_allowed
 
 from ..access import Action, get_study
 from ..models import Arm, Question, Study
 from . import field_labels
-from .forms.cleaning import CleanTextMixin
+from .forms import CleanTextMixin
 from .study_page import render_study_page
 
 

@@ -8,7 +8,7 @@ from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from studies.imports.attention_check_file import (
+from studies.imports.check_files import (
     COLUMNS,
     ChecksFileRefused,
     StoredChecks,
@@ -19,9 +19,9 @@ from studies.services.lifecycle import ActionRefused
 
 from ..access import Action, get_study
 from ..models import Section, Study
-from ..protocols.base.scales import parse_scale
+from ..protocols.base.fields import parse_scale
 from . import study_page
-from .forms.fields import RowChoiceField
+from .forms import RowChoiceField
 from .permissions import is_request_allowed
 
 MAX_SHOWN_PROBLEMS = 20

@@ -9,7 +9,7 @@ from django.urls import reverse
 from studies.services import lifecycle
 
 from ..access import Action, get_study
-from ..design.claims import planned_claim_sentences
+from ..design.comparisons import planned_claim_sentences
 from ..design.workload import mean_reward
 from ..models import Job, Study
 from . import workflow

@@ -5,12 +5,9 @@ from typing import Any
 
 from django import forms
 
-from studies.stimuli.lengths import SENTENCE_END_RULES
-from studies.stimuli.normalising import Normalisation, Preparation
-from studies.stimuli.prompt_filters import FILTERS
+from studies.stimuli.normalising import FILTERS, SENTENCE_END_RULES, Normalisation, Preparation
 
-from .forms.cleaning import CleanTextMixin
-from .forms.fields import LinesField, choice_field
+from .forms import CleanTextMixin, LinesField, choice_field
 
 SWITCHES = {
     "byte_order_mark": ("Remove byte order marks", ""),

@@ -6,22 +6,180 @@ from django import forms
 from django.contrib import admin, messages
 from django.core.validators import MaxValueValidator
 from django.db import transaction
+from django.db.models import Max
 from django.http import HttpResponseRedirect
 from django.urls import path, reverse
 from django.utils.text import capfirst
 
+from studies.protocols.base.pairs import unknown_system_names
 from studies.services import drafts, questions
 from studies.services.lifecycle import ActionRefused
 
 from ..access import Action, filter_allowed, get_row, is_researcher
-from ..models import Contrast, Question, Section, Study
+from ..models import Contrast, Qualification, Question, Section, Study
 from ..protocols import REGISTRY
-from . import attention_checks, edit_conflicts, field_labels, practice, test_questions, workflow
-from .forms.fields import RowChoiceField, RowMultipleChoiceField
-from .forms.settings import build_form_with_settings, headed_settings_fieldsets, prefixed_settings_fields
-from .inlines.questions import QuestionInline
+from . import attention_checks, field_labels, known_answers, study, workflow
+from .forms import (
+    CleanTextMixin,
+    RowChoiceField,
+    RowMultipleChoiceField,
+    SettingsFormMixin,
+    build_form_with_settings,
+    choice_field,
+    choices_of,
+    headed_settings_fieldsets,
+    prefixed_settings_fields,
+)
+from .inlines import QuestionInline
 from .permissions import StudyScopedAdmin, changed_fields_and_row_kinds, is_request_allowed
-from .section_forms import AddSectionForm, GenerateQuestionsForm, SectionForm, qualification_fields
+
+# Forms of a section: the choice of its protocol, its settings, and the form that generates its questions.
+
+
+def qualification_fields(study) -> dict[str, forms.Field]:
+    """Return the fields that name the qualification of a test. The study's owner has it once for each name and validity."""
+    names = Qualification.objects.filter(owner=study.owner_id).values_list("name", flat=True).distinct()
+    existing = f" You have: {', '.join(names[:20])}." if names else ""
+    return {
+        "qualification_name": forms.CharField(
+            required=False,
+            max_length=100,
+            label="qualification",
+            help_text=f"People who passed a test with this name lately, in any of your studies, skip it. Empty: everybody takes the test.{existing}",
+        ),
+        "valid_days": forms.IntegerField(
+            required=False,
+            min_value=1,
+            max_value=3650,
+            initial=180,
+            label="valid for days",
+            help_text="How long a pass lasts.",
+        ),
+    }
+
+
+class SectionForm(SettingsFormMixin):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        if self.instance.pk and self.instance.qualification:
+            self.initial["qualification_name"] = self.instance.qualification.name
+            self.initial["valid_days"] = self.instance.qualification.valid_days
+        if self.instance.pk and "shown_arms" in self.fields:
+            self.initial["shown_arms"] = [row.arm_id for row in self.instance.section_arms.all()]
+
+    def clean_m(self):
+        m = self.cleaned_data["m"]
+        protocol = REGISTRY.get(self.instance.protocol)
+        if protocol and not protocol.has_items and m and not self.data.get("pass_mark"):
+            raise forms.ValidationError("This protocol shows no items: enter 0 for m.")
+        return m
+
+    def clean(self):
+        cleaned = super().clean() or self.cleaned_data
+        if cleaned.get("pass_mark") is None:
+            if cleaned.get("qualification_name"):
+                self.add_error(
+                    "qualification_name", "Only a test has a qualification. Enter a pass mark, or leave this empty."
+                )
+            return cleaned
+        if cleaned.get("purpose") not in (Section.Purpose.TRAINING, Section.Purpose.SCREENING):
+            self.add_error("pass_mark", "Only training and screening can be a test. Choose one of these purposes.")
+        others = Section.objects.filter(study=self.instance.study_id, pass_mark__isnull=False).exclude(
+            pk=self.instance.pk
+        )
+        if others.exists():
+            self.add_error("pass_mark", "Another section is the test of this study. Remove its pass mark first.")
+        if cleaned.get("qualification_name") and self.instance.study.owner_id is None:
+            self.add_error("qualification_name", "The study has no owner to hold the qualification. Leave this empty.")
+        if cleaned.get("qualification_name") and not cleaned.get("valid_days"):
+            self.add_error("valid_days", "A qualification needs a validity. Enter a number of days.")
+        return cleaned
+
+    def save(self, commit=True):
+        if "qualification_name" in self.fields:
+            name = self.cleaned_data["qualification_name"]
+            wanted = {
+                "owner_id": self.instance.study.owner_id,
+                "name": name,
+                "valid_days": self.cleaned_data["valid_days"],
+            }
+            self.instance.qualification = Qualification.objects.get_or_create(**wanted)[0] if name else None
+        return super().save(commit)
+
+    def clean_position(self):
+        position = self.cleaned_data["position"]
+        others = Section.objects.filter(study=self.instance.study_id, position=position).exclude(pk=self.instance.pk)
+        if others.exists():
+            raise forms.ValidationError("Another section has this position. Change the order on the study's page.")
+        return position
+
+    def _save_m2m(self):
+        super()._save_m2m()  # type: ignore[misc]  # private in Django
+        if "shown_arms" in self.changed_data:
+            self.instance.arms.set(self.cleaned_data["shown_arms"])
+
+
+class AddSectionForm(CleanTextMixin, forms.ModelForm):
+    """The choice of the protocol. The other fields depend on it."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.fields["protocol"].widget = forms.RadioSelect(choices=choices_of(choice_field(self, "protocol"))[1:])
+
+    def save(self, commit=True):
+        section = self.instance
+        protocol = REGISTRY[section.protocol]
+        section.settings = protocol.settings_of_new_section()
+        if not protocol.has_items:
+            section.m = 0
+        last = Section.objects.filter(study=section.study_id).aggregate(last=Max("position"))["last"]
+        section.position = (last or 0) + 1
+        return super().save(commit)
+
+    def _save_m2m(self):
+        super()._save_m2m()  # type: ignore[misc]  # private in Django
+        Question.objects.bulk_create(
+            Question(section=self.instance, position=n, **columns)
+            for n, columns in enumerate(REGISTRY[self.instance.protocol].questions, 1)
+        )
+
+
+class GenerateQuestionsForm(CleanTextMixin, forms.Form):
+    """The pairs and the text of the questions to generate."""
+
+    which = forms.ChoiceField(choices=list(questions.PAIR_CHOICES.items()), label="pairs")
+    order = forms.CharField(
+        widget=forms.Textarea(attrs={"rows": 3, "cols": 40}),
+        required=False,
+        label="order of the systems",
+        help_text="Their names, one per line. Systems that you leave out follow at the end. Empty: in alphabetical order.",
+    )
+    text = forms.CharField(
+        widget=forms.Textarea(attrs={"rows": 2, "cols": 80}),
+        label="question",
+        help_text="heval replaces {x} and {y} by the letters.",
+    )
+    criterion = forms.CharField(max_length=50, required=False)
+    both = forms.BooleanField(required=False, label="both directions of each pair")
+    plans = forms.BooleanField(required=False, initial=True, label="plan the missing comparisons too")
+
+    def __init__(self, study, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.study = study
+
+    def clean_order(self):
+        if unknown := unknown_system_names(self.study, self.cleaned_data["order"]):
+            raise forms.ValidationError(f"The study has no system “{unknown[0]}”. Correct or remove this line.")
+        return self.cleaned_data["order"]
+
+    def clean_text(self):
+        text = self.cleaned_data["text"]
+        if "{x}" not in text or "{y}" not in text:
+            raise forms.ValidationError(
+                "The question does not contain {x} and {y}. Add both; heval replaces them by the letters."
+            )
+        return text
+
 
 TEST_FIELDS: dict[str, Any] = {
     "fields": ("pass_mark", ("qualification_name", "valid_days")),
@@ -59,12 +217,12 @@ class SectionAdmin(StudyScopedAdmin):
             ),
             path(
                 "<int:pk>/practice/",
-                self.admin_site.admin_view(practice.practice_page),
+                self.admin_site.admin_view(known_answers.practice_page),
                 name="studies_section_practice",
             ),
             path(
                 "<int:pk>/test-questions/",
-                self.admin_site.admin_view(test_questions.test_question_page),
+                self.admin_site.admin_view(known_answers.known_answers_page),
                 name="studies_section_test_questions",
             ),
             *super().get_urls(),
@@ -135,7 +293,7 @@ class SectionAdmin(StudyScopedAdmin):
         return {name: value for name, value in super().get_changeform_initial_data(request).items() if name == "study"}
 
     def _fingerprint(self, section):
-        return edit_conflicts.editable_columns_fingerprint(section, section.questions.all())
+        return study.editable_columns_fingerprint(section, section.questions.all())
 
     def changeform_view(self, request, object_id=None, form_url="", extra_context=None):
         section = self.get_object(request, object_id) if object_id else None
@@ -143,8 +301,8 @@ class SectionAdmin(StudyScopedAdmin):
             return super().changeform_view(request, object_id, form_url, extra_context)
         if request.method == "POST" and self.has_change_permission(request, section):
             with transaction.atomic():
-                edit_conflicts.lock_study(section.study_id)
-                if edit_conflicts.request_deletes_draft_rows(request, section.study):
+                study.lock_study(section.study_id)
+                if study.request_deletes_draft_rows(request, section.study):
                     drafts.delete_test_runs(section.study_id, request.user)
                 section = self.get_object(request, object_id)
                 if section is not None and (conflict := self._conflict(request, section)):
@@ -154,7 +312,7 @@ class SectionAdmin(StudyScopedAdmin):
 
     def _conflict(self, request, section):
         fingerprint = self._fingerprint(section)
-        if request.POST.get(edit_conflicts.FINGERPRINT_FIELD, fingerprint) == fingerprint:
+        if request.POST.get(study.FINGERPRINT_FIELD, fingerprint) == fingerprint:
             return None
         fields = [
             n
@@ -163,13 +321,13 @@ class SectionAdmin(StudyScopedAdmin):
             for n in ([f] if isinstance(f, str) else f)
         ]
         form = self.get_form(request, section, change=True, fields=fields)(request.POST, instance=section)
-        return edit_conflicts.conflict_page(
+        return study.conflict_page(
             request,
             self.admin_site,
             opts=self.opts,
             original=section,
             current_fingerprint=fingerprint,
-            differing=edit_conflicts.differing_field_values(form),
+            differing=study.differing_field_values(form),
         )
 
     def render_change_form(self, request, context, add=False, change=False, form_url="", obj=None):
@@ -180,13 +338,13 @@ class SectionAdmin(StudyScopedAdmin):
                 "study": obj.study,
                 "steps": workflow.workflow_steps(obj.study),
                 "protocol": protocol,
-                "fingerprint_field": edit_conflicts.FINGERPRINT_FIELD,
-                "fingerprint": request.POST.get(edit_conflicts.FINGERPRINT_FIELD, "") or self._fingerprint(obj),
+                "fingerprint_field": study.FINGERPRINT_FIELD,
+                "fingerprint": request.POST.get(study.FINGERPRINT_FIELD, "") or self._fingerprint(obj),
                 "question_form": self._question_form(obj)
                 if may_change and protocol and protocol.has_directed_questions
                 else None,
-                "practice": practice.practice_page_link(obj),
-                "test_questions": test_questions.test_question_page_link(obj),
+                "practice": known_answers.practice_page_link(obj),
+                "test_questions": known_answers.known_answer_page_link(obj),
                 "attention_checks": attention_checks.attention_checks_link(obj),
                 "generate_url": reverse("admin:studies_section_generate_questions", args=[obj.pk]),
                 "frozen_settings": [] if may_change else _frozen_settings_rows(protocol, obj),

@@ -18,7 +18,7 @@ from studies.stimuli.texts import is_blank
 from ..access import Action, get_study, study_of
 from ..models import Output, Prompt, Study
 from . import workflow
-from .forms.cleaning import CleanTextMixin, find_lookalike_name
+from .forms import CleanTextMixin, find_lookalike_name
 from .permissions import StudyFilter, StudyScopedAdmin, changed_fields_and_row_kinds, is_request_allowed
 
 

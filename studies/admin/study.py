@@ -1,28 +1,145 @@
 """Studies: their list, and the page on which a study is defined."""
 
+import hashlib
 from typing import Any
 
+from django import forms
 from django.contrib import admin, messages
 from django.db import transaction
-from django.db.models import Q
-from django.http import HttpResponseRedirect
+from django.db.models import Model, Q, QuerySet
+from django.http import HttpResponseRedirect, QueryDict
+from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from django.utils.html import format_html
 from django.utils.timesince import timesince
 
 from studies import signals
-from studies.models import audit
+from studies.models import Study, audit
 from studies.services import drafts
 from studies.stimuli.markdown import render_markdown
 
 from .. import access
 from ..access import Action
-from ..models import Study
-from . import acts, attention_checks, edit_conflicts, study_page, workflow
-from .inlines import INLINES
-from .inlines.members import MemberInline
+from . import acts, attention_checks, field_labels, study_page, workflow
+from .forms import CleanTextMixin, MarkdownArea
+from .inlines import INLINES, MemberInline
 from .permissions import StudyScopedAdmin, changed_fields_and_row_kinds, is_request_allowed
-from .study_form import ADD_FIELDSETS, FIELDSETS, MARKDOWN, StudyForm
+
+# The form of a study: the groups of its fields, and the names of its Markdown fields.
+
+
+MARKDOWN = ("purpose", "instructions", "consent", "debriefing")
+FIELDSETS = (
+    ("The study", {"fields": ("title", "language", "exclusion_group", "keeps_origin_out"), "classes": ["part-study"]}),
+    (
+        "Texts for annotators",
+        {"fields": ("public_title", "purpose", "instructions", "debriefing", "content_warning"), "classes": ["part-words"]},
+    ),
+    (
+        "Consent and ethics",
+        {
+            "fields": (
+                "consent", "contact", "institution", "approval_number", "retention", "withdrawal_until",
+                "withdrawal_blanks_ratings", "erase_after_days",
+            ),
+            "classes": ["part-consent"],
+        },
+    ),
+    (
+        "Design",
+        {
+            "fields": (("coverage", "section_order"), ("annotators_per_batch", "batches_per_annotator"), "bars_flagged_annotators", "seed"),
+            "description": "How batches are drawn. Systems, arms, sections and planned comparisons follow below.",
+            "classes": ["part-design"],
+        },
+    ),
+    ("Target", {"fields": (("target_n", "target_kind"), ("target_cap", "replaces_excluded")), "classes": ["part-target"]}),
+    (
+        "Pay",
+        {"fields": (("reward", "currency", "minutes"), ("wage_per_hour", "words_per_minute")), "classes": ["part-pay"]},
+    ),
+    (
+        "Times",
+        {"fields": (("start_window_seconds", "idle_seconds", "grace_seconds"),), "classes": ["part-times"]},
+    ),
+)  # fmt: skip
+ADD_FIELDSETS = ((None, {"fields": ("title", "public_title")}),)
+
+
+class StudyForm(CleanTextMixin, forms.ModelForm):
+    class Meta(field_labels.build_form_meta("study")):  # type: ignore[misc]  # a class made from the labels
+        widgets = {name: MarkdownArea(attrs={"rows": 7, "cols": 80}) for name in MARKDOWN} | {
+            "withdrawal_until": forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
+            "content_warning": forms.TextInput(attrs={"size": 80}),
+            "retention": forms.TextInput(attrs={"size": 80}),
+        }
+
+    def clean_currency(self):
+        return self.cleaned_data["currency"].upper()
+
+
+# Two people edit one form: the second to save sees what changed meanwhile, and loses nothing that they typed.
+#
+# A form carries a fingerprint of the rows that it edits. heval compares it while it holds the study's lock.
+
+
+FINGERPRINT_FIELD = "_seen"
+
+
+def editable_columns_fingerprint(*instances_or_querysets: Model | QuerySet) -> str:
+    """Return a hash of the editable columns of these rows."""
+    digest = hashlib.sha256()
+    for part in instances_or_querysets:
+        model = part.model if isinstance(part, QuerySet) else type(part)
+        names = ["pk", *(f.attname for f in model._meta.concrete_fields if f.editable and not f.primary_key)]
+        if isinstance(part, QuerySet):
+            rows = list(part.order_by("pk").values_list(*names))
+        else:
+            rows = [tuple(getattr(part, name) for name in names)]
+        digest.update(repr((model._meta.label, rows)).encode())
+    return digest.hexdigest()[:32]
+
+
+def lock_study(study_id: int) -> None:
+    """Lock the study, so that saves of one study run one after the other."""
+    Study.objects.select_for_update(no_key=True, of=("self",)).filter(pk=study_id).first()
+
+
+def request_deletes_draft_rows(request, study: Study) -> bool:
+    """Return whether the request deletes rows of a draft. Call it under the lock: the study may have been launched meanwhile."""
+    study.refresh_from_db(fields=["state"])
+    return study.is_draft and any(name.endswith("-DELETE") for name in request.POST)
+
+
+def conflict_page(
+    request, site, *, opts, original, current_fingerprint: str, differing: list[tuple[str, object, str]]
+) -> TemplateResponse:
+    """Return status 409 with the stored values beside the typed ones, and both ways to continue."""
+    data: QueryDict = request.POST.copy()
+    for name in ("csrfmiddlewaretoken", FINGERPRINT_FIELD):
+        data.pop(name, None)
+    context = {
+        **site.each_context(request),
+        "title": "Somebody else saved this page while you had it open",
+        "opts": opts,
+        "original": original,
+        "differing": differing,
+        "posted": [(name, value) for name, values in data.lists() for value in values],
+        "fingerprint_field": FINGERPRINT_FIELD,
+        "fingerprint": current_fingerprint,
+    }
+    return TemplateResponse(request, "admin/studies/conflict.html", context, status=409)
+
+
+def differing_field_values(form) -> list[tuple[str, object, str]]:
+    """Return (label, stored value, typed value) of the fields in which a bound form differs from its instance."""
+    rows = []
+    for name in form.changed_data:
+        if name in form.fields:
+            bound = form[name]
+            typed = bound.data
+            rows.append((bound.label, bound.initial, ", ".join(typed) if isinstance(typed, list) else typed))
+    return rows
 
 
 class StateFilter(admin.SimpleListFilter):
@@ -181,9 +298,7 @@ class StudyAdmin(StudyScopedAdmin):
             study.exclusion_rules,
             study.sections,
         )
-        return edit_conflicts.editable_columns_fingerprint(
-            study, *(manager.all() for manager in rows), access.members_of(study)
-        )
+        return editable_columns_fingerprint(study, *(manager.all() for manager in rows), access.members_of(study))
 
     def changeform_view(self, request, object_id=None, form_url="", extra_context=None):
         extra = {"shows_words": MARKDOWN, **(extra_context or {})}
@@ -192,8 +307,8 @@ class StudyAdmin(StudyScopedAdmin):
             return super().changeform_view(request, object_id, form_url, extra)
         if request.method == "POST" and self.has_change_permission(request, study):
             with transaction.atomic():
-                edit_conflicts.lock_study(study.pk)
-                if edit_conflicts.request_deletes_draft_rows(request, study):
+                lock_study(study.pk)
+                if request_deletes_draft_rows(request, study):
                     drafts.delete_test_runs(study.pk, request.user)
                 if conflict := self._conflict(request, study):
                     return conflict
@@ -203,18 +318,18 @@ class StudyAdmin(StudyScopedAdmin):
     def _conflict(self, request, study):
         study.refresh_from_db()
         fingerprint = self._fingerprint(study)
-        if request.POST.get(edit_conflicts.FINGERPRINT_FIELD, fingerprint) == fingerprint:
+        if request.POST.get(FINGERPRINT_FIELD, fingerprint) == fingerprint:
             return None
         fieldsets = self.get_fieldsets(request, study)
         fields = [name for _, options in fieldsets for field in options["fields"] for name in _flat(field)]
         form = self.get_form(request, study, change=True, fields=fields)(request.POST, instance=study)
-        return edit_conflicts.conflict_page(
+        return conflict_page(
             request,
             self.admin_site,
             opts=self.opts,
             original=study,
             current_fingerprint=fingerprint,
-            differing=edit_conflicts.differing_field_values(form),
+            differing=differing_field_values(form),
         )
 
     def _context(self, request, study):
@@ -228,7 +343,7 @@ class StudyAdmin(StudyScopedAdmin):
         )
         return {
             "fingerprint": self._fingerprint(study),
-            "fingerprint_field": edit_conflicts.FINGERPRINT_FIELD,
+            "fingerprint_field": FINGERPRINT_FIELD,
             "steps": workflow.workflow_steps(study, is_ready),
             "next_step": workflow.next_step(study, problems, may_edit),
             "checklist": problems,
@@ -271,7 +386,7 @@ class StudyAdmin(StudyScopedAdmin):
                 **own,
                 **context,
                 **titles,
-                "fingerprint": request.POST.get(edit_conflicts.FINGERPRINT_FIELD, ""),
+                "fingerprint": request.POST.get(FINGERPRINT_FIELD, ""),
             }
         return super().render_change_form(request, context, add, change, form_url, obj)
 

@@ -15,22 +15,17 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
 from studies.access import Action, check_draw_is_readable, check_permission_or_404, get_study
-from studies.imports.bundle import (
-    MAX_BUNDLE_BYTES,
-    BundleIncomplete,
-    BundleRefused,
-    bundle_text,
-    create_draft_from_bundle,
-)
+from studies.imports.bundle import MAX_BUNDLE_BYTES, BundleIncomplete, BundleRefused
+from studies.imports.bundle_files import bundle_text, create_draft_from_bundle
 from studies.imports.preparation import prepare_stimuli_and_delete_dropped_prompts, preview_preparation
 from studies.imports.study_templates import STUDY_TEMPLATES, TEMPLATES_BY_SLUG, create_draft_from_template
-from studies.imports.tables import import_job, uploads
-from studies.imports.tables.groups import PROPOSED
-from studies.imports.tables.options import GROUP_COLUMNS, SOURCE, Options
+from studies.imports.tables import run
+from studies.imports.tables.columns import GROUP_COLUMNS, SOURCE, Options
+from studies.imports.tables.plan import PROPOSED
 from studies.imports.tables.result import ImportReport
 from studies.models import Job, Study
 from studies.services import jobs, lifecycle
-from studies.stimuli.normalising import SettingsRefused
+from studies.stimuli.texts import SettingsRefused
 
 from .preparation_form import PreparationForm
 
@@ -144,10 +139,10 @@ def import_upload_page(request, code) -> HttpResponse:
     if form.is_bound and form.is_valid():
         file = form.cleaned_data["file"]
         try:
-            upload = uploads.store_upload(
+            upload = run.store_upload(
                 file.chunks(), file.name, study_id=study.pk, user_id=request.user.pk, options=form.options()
             )
-            import_job.process_or_queue_upload(study, upload, request.user, is_confirmed=False)
+            run.process_or_queue_upload(study, upload, request.user, is_confirmed=False)
         except lifecycle.ActionRefused as refused:
             form.add_error("file", str(refused))
         else:
@@ -161,10 +156,10 @@ def import_upload_page(request, code) -> HttpResponse:
 def import_confirmation_page(request, code, token) -> HttpResponse:
     """Show what the file would change. A confirmed POST writes it."""
     study = get_study(request.user, Action.EDIT, code=code)
-    upload = uploads.get_upload(token, study.pk)
+    upload = run.get_upload(token, study.pk)
     if upload is None:
         raise Http404("This upload does not exist.")
-    job = import_job.job_of(upload)
+    job = run.job_of(upload)
     if request.method == "POST":
         return _handle_upload_action(request, study, upload, job)
     if job is not None and job.state not in jobs.ENDED:
@@ -183,16 +178,16 @@ def _handle_upload_action(request, study, upload, job: Job | None) -> HttpRespon
         with suppress(SettingsRefused, lifecycle.ActionRefused):  # the page shows the last report again
             upload.options = Options.from_json(upload.options | {"groups_by": request.POST["groups_by"]}).as_json()
             upload.save()  # a job of a large file reads it
-            import_job.process_or_queue_upload(study, upload, request.user, is_confirmed=False)
+            run.process_or_queue_upload(study, upload, request.user, is_confirmed=False)
         return reload
     if upload.is_confirmed or report is None or not (report.is_sound and report.has_changes):
         return reload
-    if refusal := import_job.importer_of(upload).reason_not_importable(study):
+    if refusal := run.importer_of(upload).reason_not_importable(study):
         return render_page(request, "import_frozen", study, 409, fault="" if upload.kind == "stimuli" else refusal)
     try:
-        import_job.process_or_queue_upload(study, upload, request.user, is_confirmed=True)
-    except import_job.USER_FACING_ERRORS as refused:
-        upload = uploads.get_upload(upload.token, study.pk) or upload
+        run.process_or_queue_upload(study, upload, request.user, is_confirmed=True)
+    except run.USER_FACING_ERRORS as refused:
+        upload = run.get_upload(upload.token, study.pk) or upload
         return _render_report(request, study, upload, None, status=409, fault=str(refused))
     return reload
 
@@ -205,7 +200,7 @@ def _render_report(request, study, upload, job: Job | None, status: int = 200, f
             or job.error
             or "The import was cancelled, and nothing was written. To import the file, choose it again."
         )
-    importer = import_job.importer_of(upload)
+    importer = run.importer_of(upload)
     findings = report.findings if report else []
     return render_page(
         request,

@@ -1,15 +1,18 @@
 """Draw batches from a study's design. Batch k depends only on the seed, k and the design; the stored rows are the record."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from itertools import islice
-from math import gcd
+from collections import deque
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from math import floor, gcd
 from random import Random
+from typing import Any
 
 from django.db import transaction
 
 from studies.models import (
+    FIRST_TEST_NUMBER,
     Arm,
     ArmSystem,
     Batch,
@@ -20,12 +23,323 @@ from studies.models import (
     Section,
     SectionArm,
     Study,
+    System,
 )
 from studies.protocols import REGISTRY, DrawnItem, StimulusPool, UnfillableBatch
+from studies.protocols.base.known_answers import KnownAnswerSettings
+from studies.protocols.base.pairs import Shown, ShownCounts
 
-from .queues import PromptQueue, TurnQueue, require_prompts
-from .seeds import seeded_random
-from .test_question_draw import TestQuestionDraw
+# Random generators that a seed and a purpose determine.
+
+
+def seeded_random(seed: int, *purpose: object) -> Random:
+    """Return a separate generator for each purpose. The same seed and purpose always give the same numbers."""
+    digest = hashlib.sha256("|".join(map(str, (seed, *purpose))).encode()).digest()
+    return Random(int.from_bytes(digest))
+
+
+# Group batches by the prompts that they share.
+
+
+def group_batches_by_shared_prompts(prompts: Mapping[int, Set[Hashable]]) -> dict[int, int]:
+    """Return the group of each batch, from 0. Batches are in one group if a chain of shared prompts connects them.
+
+    So groups share no prompt and are independent samples of prompts. Batches that share nine of ten prompts are not. Give the
+    group of a prompt in place of a prompt that belongs to one: batches that share a document are not independent either.
+
+    >>> group_batches_by_shared_prompts({1: {10, 11}, 2: {11, 12}, 3: {13}, 4: {12, 14}})
+    {1: 0, 2: 0, 3: 1, 4: 0}
+    """
+    parents: dict[Hashable, Hashable] = {}
+
+    def root_of(prompt: Hashable) -> Hashable:
+        while (parent := parents.setdefault(prompt, prompt)) != prompt:
+            parents[prompt] = prompt = parents[parent]
+        return prompt
+
+    for shared in prompts.values():
+        first, *others = shared
+        for other in others:
+            parents[root_of(other)] = root_of(first)
+    codes: dict[Hashable, int] = {}
+    return {batch: codes.setdefault(root_of(next(iter(shared))), len(codes)) for batch, shared in prompts.items()}
+
+
+# Which prompts a batch gets in balanced coverage.
+
+
+def require_prompts(needed: int, left: int) -> None:
+    """Raise UnfillableBatch if fewer prompts are left than are needed."""
+    if left < needed:
+        raise UnfillableBatch(
+            f"{needed} more prompt{'' if needed == 1 else 's'} {'is' if needed == 1 else 'are'} needed and {left} "
+            f"{'is' if left == 1 else 'are'} left"
+        )
+
+
+def _spread(members: Sequence[list[int]], rng: Random) -> list[int]:
+    """Return the prompts in an order in which each group has about equal distances between its prompts."""
+    at = {}
+    for prompts in members:
+        start = rng.random()
+        at.update({prompt: (start + number) / len(prompts) for number, prompt in enumerate(prompts)})
+    return sorted(at, key=at.__getitem__)
+
+
+def _packed(members: Sequence[list[int]], size: int) -> list[int]:
+    """Return the prompts such that each next ``size`` of them hold whole groups, as far as the groups fit.
+
+    >>> _packed([[1, 2, 3], [4, 5], [6]], 4)
+    [1, 2, 3, 6, 4, 5]
+    """
+    waiting, order, room = list(members), [], size
+    while waiting:
+        prompts = next((one for one in waiting if len(one) <= room), waiting[0])
+        waiting.remove(prompts)
+        order += prompts
+        room = (room - len(prompts)) % size or size
+    return order
+
+
+class PromptQueue:
+    """The prompts of one section and arm in balanced coverage. Each pass is a new shuffle of all prompts.
+
+    A prompt that the batch already holds is skipped and stays in front for the next batch, so counts differ by at most
+    one. ``turns`` gives, for each prompt taken, its place in the first pass and the pass in which it was last taken.
+
+    ``groups``: the groups of prompts that belong together; other prompts are alone. A pass spreads each group evenly, so that a batch
+    shows many groups. With ``whole_groups_of``, the size of a batch, a batch shows whole groups as far as they fit. Either way the
+    prompts of a group have places in a row, so that a group shows all sets in turns.
+    """
+
+    def __init__(
+        self,
+        prompts: list[int],
+        seed: int,
+        *purpose: object,
+        groups: Mapping[int, str] | None = None,
+        whole_groups_of: int = 0,
+    ):
+        self.prompts, self.seed, self.purpose = prompts, seed, purpose
+        self.groups = {prompt: groups[prompt] for prompt in prompts if prompt in groups} if groups else {}
+        self.whole_groups_of = whole_groups_of
+        self.queue: deque[tuple[int, int]] = deque()
+        self.passes = 0
+        self.places: dict[int, int] = {}
+        self.turns: dict[int, tuple[int, int]] = {}
+
+    def take(self, count: int, excluded: set[int]) -> list[int]:
+        require_prompts(count, len(set(self.prompts) - excluded))
+        taken: list[int] = []
+        skipped: list[tuple[int, int]] = []
+        while len(taken) < count:
+            if not self.queue:
+                self.queue.extend((prompt, self.passes) for prompt in self._next_pass())
+                self.passes += 1
+            prompt, number = self.queue.popleft()
+            if prompt in excluded or prompt in taken:
+                skipped.append((prompt, number))
+            else:
+                taken.append(prompt)
+                self.turns[prompt] = self.places[prompt], number
+        self.queue.extendleft(reversed(skipped))
+        return taken
+
+    def _next_pass(self) -> list[int]:
+        rng = seeded_random(self.seed, *self.purpose, self.passes)
+        order = rng.sample(self.prompts, len(self.prompts))
+        if not self.groups:
+            self.places = self.places or {prompt: position for position, prompt in enumerate(order)}
+            return order
+        by_group: dict[Hashable, list[int]] = {}
+        for prompt in order:
+            by_group.setdefault(self.groups.get(prompt, prompt), []).append(prompt)
+        members = rng.sample(list(by_group.values()), len(by_group))
+        self.places = self.places or {prompt: place for place, prompt in enumerate(chain.from_iterable(members))}
+        return _packed(members, self.whole_groups_of) if self.whole_groups_of else _spread(members, rng)
+
+
+class TurnQueue(PromptQueue):
+    """The prompts of a section whose items show sets of systems in turns, such as pairs.
+
+    Of the prompts that wait in a pass, a batch gets those whose turns show the sets and the systems equally often. The
+    two numbers of a prompt's turn add up to the number of its set, modulo the number of sets.
+    """
+
+    def __init__(
+        self,
+        sets: Sequence[Shown],
+        prompts: list[int],
+        seed: int,
+        *purpose: object,
+        groups: Mapping[int, str] | None = None,
+    ):
+        super().__init__(prompts, seed, *purpose, groups=groups)
+        self.sets = sets
+        self.rng = seeded_random(seed, *purpose, "turns")
+        self.waiting: dict[int, dict[Shown, list[int]]] = {}  # by pass and set
+
+    def take(self, count: int, excluded: set[int]) -> list[int]:
+        require_prompts(count, len(set(self.prompts) - excluded))
+        counts = ShownCounts(self.sets)
+        taken: list[int] = []
+        while len(taken) < count:
+            number, free = self._oldest_free(excluded | set(taken))
+            n_left = {shown: len(prompts) for shown, prompts in free.items()}
+            while n_left and len(taken) < count:
+                shown = counts.pick_and_count(n_left, self.rng)
+                n_left[shown] -= 1
+                if not n_left[shown]:
+                    del n_left[shown]
+                prompt = free[shown].pop(0)
+                self.waiting[number][shown].remove(prompt)
+                self.turns[prompt] = self.sets.index(shown) - number, number
+                taken.append(prompt)
+        return taken
+
+    def _oldest_free(self, excluded: set[int]) -> tuple[int, dict[Shown, list[int]]]:
+        """Return the oldest pass in which prompts wait that are not excluded, and these prompts by set."""
+        while True:
+            for number, by_set in self.waiting.items():
+                free = {
+                    shown: [prompt for prompt in prompts if prompt not in excluded] for shown, prompts in by_set.items()
+                }
+                if free := {shown: prompts for shown, prompts in free.items() if prompts}:
+                    return number, free
+            self._open_pass()
+
+    def _open_pass(self) -> None:
+        self.waiting = {number: by_set for number, by_set in self.waiting.items() if any(by_set.values())}
+        by_set = self.waiting[self.passes] = {shown: [] for shown in self.sets}
+        # Each pass goes on where the last one ended, so that all sets are shown equally often over passes too. A step is
+        # added whenever this would repeat a turn. So a prompt has had every set after as many passes as there are sets.
+        n_sets, n_prompts = len(self.sets), len(self.prompts)
+        shift = self.passes * n_prompts + self.passes * gcd(n_prompts, n_sets) // n_sets
+        for prompt in self._next_pass():
+            by_set[self.sets[(self.places[prompt] + shift) % n_sets]].append(prompt)
+        self.passes += 1
+
+
+# Draw the test questions of a batch: items with a known answer, made in the draft, among the drawn ones.
+
+
+# A section with this many items or more has at least one test question in every batch.
+ALWAYS_FROM = 10
+
+
+@dataclass(slots=True)
+class _TestItem:
+    """A test question with the prompts that a batch must not show elsewhere, and the systems that it shows in their own place."""
+
+    pk: int
+    is_positive: bool
+    prompts: set[int] = field(default_factory=set)
+    systems: set[int] = field(default_factory=set)
+    n_outputs: int = 0
+    n_drawn: int = 0
+
+
+class KnownAnswerDraw:
+    """The test questions of a study's sections. Those that were drawn least often come first."""
+
+    def __init__(self, study, seed: int):
+        self.seed = seed
+        self.items: dict[int, dict[int, _TestItem]] = {}
+        rows = list(
+            Exposure.objects.filter(item__study=study, item__kind=Item.Kind.TEST, item__number__lt=FIRST_TEST_NUMBER)
+            .order_by("item__section__position", "item__number", "number")
+            .values_list(
+                "item__section_id",
+                "item_id",
+                "item__test_type",
+                "item__prompt_id",
+                "output__prompt_id",
+                "output__system_id",
+                "pk",
+            )
+        )
+        if not rows:
+            return
+        made_up = set(study.systems.filter(reference=System.Reference.TEST).values_list("pk", flat=True))
+        planted = set(
+            study.items.filter(kind=Item.Kind.TEST, expected__about__isnull=False).values_list(
+                "expected__about", flat=True
+            )
+        )
+        for section, pk, test_type, prompt, own_prompt, system, exposure in rows:
+            is_positive = test_type == Item.TestType.POSITIVE
+            item = self.items.setdefault(section, {}).setdefault(pk, _TestItem(pk, is_positive))
+            # The page shows the text of another prompt as if it answered this one, so neither may be seen twice.
+            item.prompts |= {prompt, own_prompt}
+            item.n_outputs += 1
+            if exposure not in planted and system not in made_up and own_prompt == prompt:
+                item.systems.add(system)
+        for items in self.items.values():
+            for item in items.values():
+                if item.n_outputs == 1:
+                    # The only output is the planted one. It may be of a reference that the arm does not show.
+                    item.systems.clear()
+
+    def take(
+        self, section: Any, systems: Sequence[int], used_prompts: set[int], batch_number: int, rng: Random
+    ) -> list[DrawnItem]:
+        """Return the test questions of one batch, and add their prompts to ``used_prompts``.
+
+        ``systems``: those that the batch's arm shows. Raise UnfillableBatch if too few test questions are left.
+        """
+        items = self.items.get(section.pk)
+        if not items:
+            return []
+        drawn = []
+        protocol = REGISTRY[section.protocol]
+        shows_every_system = protocol.comparison_scope != "pair"
+        n_outputs = 1 if shows_one_output(section) else len(systems)
+        fitting = [
+            item
+            for item in items.values()
+            if not shows_every_system or (item.systems <= set(systems) and item.n_outputs == n_outputs)
+        ]
+        for is_positive, wanted in self._counts(section, batch_number).items():
+            same_type = [item for item in fitting if item.is_positive == is_positive] or fitting
+            for _ in range(wanted):
+                free = [item for item in same_type if not item.prompts & used_prompts]
+                if not free:
+                    raise UnfillableBatch("no test question is left whose prompt is new to the batch", "test_questions")
+                fewest = min(item.n_drawn for item in free)
+                item = rng.choice([item for item in free if item.n_drawn == fewest])
+                item.n_drawn += 1
+                used_prompts |= item.prompts
+                drawn.append(DrawnItem(item=item.pk, kind=Item.Kind.TEST))
+        return drawn
+
+    def _counts(self, section: Any, batch_number: int) -> dict[bool, int]:
+        """Return how many positive (True) and other (False) test questions a batch has.
+
+        Over all batches each type has its share of the live items. Single batches differ by one, and the first numbers
+        are random, so that no place in a batch is known.
+        """
+        settings = REGISTRY[section.protocol].cleaned_settings(section)
+        shares = {True: settings["positive_share"], False: settings["negative_share"]}
+        counts = {}
+        for is_positive, share in shares.items():
+            start = seeded_random(self.seed, "test questions", section.position, is_positive).random()
+            rate = share * section.m
+            counts[is_positive] = floor((batch_number + 1) * rate + start) - floor(batch_number * rate + start)
+        has_shares = any(shares.values())
+        if has_shares and section.m >= ALWAYS_FROM and not any(counts.values()):
+            counts[shares[True] > shares[False] or (shares[True] == shares[False] and batch_number % 2 == 0)] = 1
+        return counts
+
+
+def has_test_question_settings(section: Any) -> bool:
+    """Return whether the section's protocol can have test questions."""
+    protocol = REGISTRY.get(section.protocol)
+    return protocol is not None and issubclass(protocol.settings_form or object, KnownAnswerSettings)
+
+
+def shows_one_output(section: Any) -> bool:
+    """Return whether a page of the section shows the output of one system only."""
+    return REGISTRY[section.protocol].cleaned_settings(section).get("shown") == "one"
 
 
 class ArmSharesRefused(UnfillableBatch):
@@ -106,7 +420,7 @@ class BatchDraw:
         for section_id, arm_id in section_arms.values_list("section_id", "arm_id"):
             self.section_arms.setdefault(section_id, set()).add(arm_id)
         self.human = frozenset(system for system, _, is_human in rows if is_human)
-        self.test_questions = TestQuestionDraw(study, study.seed)
+        self.test_questions = KnownAnswerDraw(study, study.seed)
         # Practice reveals who wrote a text, so an annotator must not see that text again in a live section.
         self.practice_items, practised = self._load_practice_items()
         by_key = sorted(study.prompts.order_by().values_list("key", "pk", "domain", "group"))

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from studies.models import Design, Study
-from studies.protocols.base.scales import ScaleSpec, parse_scale
+from studies.protocols.base.fields import ScaleSpec, parse_scale
 
 from .serialization import LATER_STUDY_FIELDS, serialize_design
 

@@ -16,8 +16,15 @@ from studies import signals
 from studies.access import Action, check_permission_or_404
 from studies.models import Item, Output, Prompt, Study, audit
 from studies.services import lifecycle
-from studies.stimuli.normalising import NormalisedText, Preparation, PreparedText, normalise_text, prepared_outputs
-from studies.stimuli.prompt_filters import FilteredPrompt, per_prompt_filter_results
+from studies.stimuli.normalising import (
+    FilteredPrompt,
+    NormalisedText,
+    Preparation,
+    PreparedText,
+    normalise_text,
+    per_prompt_filter_results,
+    prepared_outputs,
+)
 
 ORIGINAL_KEY = "original_text"  # a prompt's attribute: its text before preparation
 MAX_EXAMPLES = 10

@@ -9,7 +9,7 @@ from django.db.models import CheckConstraint, F, Q, UniqueConstraint
 from django.db.models.functions import Greatest, Least, Now
 
 import studies.models
-import studies.models.rules
+import studies.models.design
 import studies.protocols
 from studies.migrations._tables import link, moment, optional_link, table
 
@@ -571,7 +571,7 @@ class Migration(migrations.Migration):
         table(
             "ExclusionRule",
             position=models.PositiveSmallIntegerField(default=1, validators=[MaxValueValidator(32767)]),
-            rule=models.CharField(max_length=40, choices=studies.models.rules.choices),
+            rule=models.CharField(max_length=40, choices=studies.models.design.choices),
             settings=models.JSONField(default=dict, blank=True),
             role=models.CharField(
                 max_length=11,

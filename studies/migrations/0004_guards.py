@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from studies.models.triggers import append_only_operation, frozen_design_operation
+from studies.models.guards import append_only_operation, frozen_design_operation
 
 OF_SECTION = "SELECT study_id FROM studies_section WHERE id = {row}.section_id"
 OF_ARM = "SELECT study_id FROM studies_arm WHERE id = {row}.arm_id"

@@ -3,7 +3,7 @@
 from django.db import migrations, models
 
 from studies.models.fields import protected_foreign_key
-from studies.models.triggers import frozen_design_operation
+from studies.models.guards import frozen_design_operation
 
 
 class Migration(migrations.Migration):

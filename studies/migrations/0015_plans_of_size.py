@@ -5,7 +5,7 @@ import django.db.models.functions.datetime
 from django.conf import settings
 from django.db import migrations, models
 
-from studies.models.triggers import append_only_operation
+from studies.models.guards import append_only_operation
 
 
 class Migration(migrations.Migration):

@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from studies.models.triggers import append_only_operation, only_on_postgresql
+from studies.models.guards import append_only_operation, only_on_postgresql
 
 TABLE = "studies_sizeplan"
 OF_DRAFTS = """

@@ -5,7 +5,7 @@ import django.db.models.functions.datetime
 from django.conf import settings
 from django.db import migrations, models
 
-from studies.models.triggers import append_only_operation
+from studies.models.guards import append_only_operation
 
 OF_DRAFTS = """
   IF TG_OP = 'DELETE' AND EXISTS (SELECT 1 FROM studies_study s WHERE s.id = OLD.study_id AND s.state = 'draft') THEN

@@ -2,15 +2,12 @@
 
 from .audit import AuditEvent
 from .batches import Batch, Expected, Exposure, Item, Placement
-from .design import Arm, ArmSystem, Design, Question, Section, SectionArm, System
+from .design import Arm, ArmSystem, Design, Qualification, Question, Section, SectionArm, System
 from .fields import FIRST_TEST_NUMBER, new_seed
 from .jobs import Job, JobPart
-from .members import StudyMember
-from .plan import ComparisonFamily, Contrast, ExclusionRule
-from .qualifications import Qualification
-from .size_plans import PilotFile, SizePlan, StudyPilot
+from .plan import ComparisonFamily, Contrast, ExclusionRule, PilotFile, SizePlan, StudyPilot
 from .stimuli import Output, Prompt
-from .study import Study
+from .study import Study, StudyMember
 
 __all__ = [
     "Arm",

@@ -1,5 +1,9 @@
 """A design: systems, arms, sections and questions. The launch and each amendment freeze a version of it."""
 
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
 from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
@@ -7,7 +11,7 @@ from django.db.models import CheckConstraint, F, Q, UniqueConstraint
 from django.db.models.functions import Now
 
 from studies import protocols
-from studies.protocols.base.references import EXTREME_REFERENCES, Reference
+from studies.protocols.base.pairs import EXTREME_REFERENCES, Reference
 
 from .fields import (
     FIRST_TEST_NUMBER,
@@ -19,8 +23,94 @@ from .fields import (
     protected_foreign_key,
 )
 from .guards import AppendOnlyModel, DesignModel, DesignQuerySet
-from .qualifications import Qualification
 from .study import Study
+
+# The registry of exclusion rules. ``analysis.exclusions`` fills it and computes the rules.
+#
+# It is here because a design names its rules and their parameters, and ``studies`` must not import the code for
+# answers.
+
+
+REGISTRY: dict[str, "Rule"] = {}
+# The rules that decide which annotators the test questions flag.
+TEST_QUESTION_RULES = ("test_question_model", "failed_tests")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule. ``flag(frame, **settings)`` returns pass, fail or unknown for each assignment; unknown never excludes.
+
+    ``problems(sections, **settings)`` yields sentences for the checklist: why the rule cannot work with these sections.
+    """
+
+    slug: str
+    label: str
+    flag: Callable[..., Any]
+    settings_form: type | None = None
+    is_outcome_blind: bool = True
+    source: str = ""
+    problems: Callable[..., Iterable[str]] | None = None
+
+    @property
+    def name(self) -> str:
+        """The label without the explanation after the colon."""
+        return self.label.partition(":")[0]
+
+    def bound_form(self, settings: Mapping[str, Any]):
+        """Return the settings form with stored values, or initial values where none is stored. Return None without settings."""
+        if self.settings_form is None:
+            return None
+        fields = self.settings_form().fields
+        return self.settings_form({name: settings.get(name, field.initial) for name, field in fields.items()})
+
+    @property
+    def help(self) -> str:
+        return (self.flag.__doc__ or "").strip()
+
+
+def register(slug: str, label: str, **options) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register the decorated function as a named rule."""
+
+    def add(flag):
+        if slug in REGISTRY:
+            raise ValueError(f"The rule {slug!r} is registered twice.")
+        REGISTRY[slug] = Rule(slug=slug, label=label, flag=flag, **options)
+        return flag
+
+    return add
+
+
+def choices() -> list[tuple[str, str]]:
+    return [(rule.slug, rule.label) for rule in REGISTRY.values()]
+
+
+# A qualification: a pass that several studies accept, so that a person takes the test once.
+
+
+class Qualification(AppendOnlyModel):
+    """What studies of one owner call the same test. It never changes, because frozen designs name it."""
+
+    name = models.CharField(max_length=100)
+    owner = protected_foreign_key(settings.AUTH_USER_MODEL, "qualifications")
+    valid_days = models.PositiveSmallIntegerField(
+        "valid for days",
+        default=180,
+        validators=[MinValueValidator(1), MaxValueValidator(3650)],
+        help_text="A person who passed the test within this many days skips it in the next study.",
+    )
+    at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["name"]
+        base_manager_name = "objects"
+        constraints = [
+            UniqueConstraint(fields=["owner", "name", "valid_days"], name="qualification_name_once_per_owner"),
+            CheckConstraint(name="qualification_has_a_name", condition=~Q(name="")),
+            CheckConstraint(name="qualification_is_valid_for_a_day_or_longer", condition=Q(valid_days__gte=1)),
+        ]
+
+    def __str__(self):
+        return f"{self.name} (valid for {self.valid_days} days)"
 
 
 class Design(AppendOnlyModel):

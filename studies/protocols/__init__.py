@@ -7,11 +7,19 @@ package ``base`` holds the contract of protocols and the records that they use.
 from importlib import import_module
 from pkgutil import iter_modules
 
-from .base.drawing import DrawnItem, ShownSystems, StimulusPool, UnfillableBatch
 from .base.fields import Answer
 from .base.pages import Page, PageField, PageItem, PageQuestion, PageSection, check_fields, question_fields
-from .base.problems import Problem
-from .base.protocol import EstimandDirection, ExampleStudy, Protocol, arms_of
+from .base.protocol import (
+    DrawnItem,
+    EstimandDirection,
+    ExampleStudy,
+    Problem,
+    Protocol,
+    ShownSystems,
+    StimulusPool,
+    UnfillableBatch,
+    arms_of,
+)
 
 REGISTRY: dict[str, Protocol] = {}
 

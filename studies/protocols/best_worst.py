@@ -8,10 +8,8 @@ from django import forms
 from django.db.models import Count
 
 from . import REGISTRY, DrawnItem, EstimandDirection, ExampleStudy, PageField, Problem, Protocol, arms_of, register
-from .base.balance import ShownCounts
-from .base.fields import ExposureChoiceField
-from .base.references import EXTREME_REFERENCES
-from .base.settings_fields import explanation_field, layout_field, letters_field, noun_field
+from .base.fields import ExposureChoiceField, explanation_field, layout_field, letters_field, noun_field
+from .base.pairs import EXTREME_REFERENCES, ShownCounts
 
 BEST, WORST = "best", "worst"
 STRENGTH = "strength"

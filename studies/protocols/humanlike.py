@@ -9,9 +9,8 @@ from django import forms
 from django.db.models import Count
 
 from . import DrawnItem, ExampleStudy, Page, PageField, Problem, Protocol, question_fields, register
-from .base.balance import ShownCounts
-from .base.fields import ExposureChoiceField
-from .base.scales import parse_scale
+from .base.fields import ExposureChoiceField, parse_scale
+from .base.pairs import ShownCounts
 
 SOURCE, WHY, CHANGE = "source", "why", "change"
 POINTS = (

@@ -12,8 +12,7 @@ from django import forms
 from django.db.models import Count
 
 from . import EstimandDirection, ExampleStudy, PageField, Problem, Protocol, arms_of, register
-from .base.fields import Answer, WholeNumberField
-from .base.settings_fields import explanation_field, layout_field, letters_field, noun_field
+from .base.fields import Answer, WholeNumberField, explanation_field, layout_field, letters_field, noun_field
 
 SHARE = "share"
 # More outputs than this are too many to keep in mind.

@@ -6,13 +6,12 @@ Source: the standard protocol, Ethayarajh and Jurafsky, sections 2 to 4.
 from django import forms
 
 from . import EstimandDirection, Problem, Protocol, question_fields, register
+from .base.fields import explanation_field, layout_field, noun_field, shortest_scale_length
+from .base.known_answers import KnownAnswerSettings
 from .base.pairs import draw_items_of_sets
-from .base.scales import shortest_scale_length
-from .base.settings_fields import explanation_field, layout_field, noun_field
-from .base.test_questions import TestQuestionSettings
 
 
-class RatingSettings(TestQuestionSettings):
+class RatingSettings(KnownAnswerSettings):
     scores = forms.ChoiceField(
         choices=[
             ("points", "unchanged: 1 to k, or from end to end"),

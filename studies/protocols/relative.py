@@ -10,11 +10,16 @@ from typing import Any, ClassVar
 from django import forms
 
 from . import REGISTRY, EstimandDirection, PageField, Problem, Protocol, register
-from .base.balance import in_balanced_order
-from .base.fields import Option, ScalePointsField
-from .base.pairs import PairSettings, draw_pair_items, pair_problems, shown_pairs
-from .base.scales import parse_scale, shortest_scale_length
-from .base.settings_fields import explanation_field, noun_field, source_field
+from .base.fields import (
+    Option,
+    ScalePointsField,
+    explanation_field,
+    noun_field,
+    parse_scale,
+    shortest_scale_length,
+    source_field,
+)
+from .base.pairs import PairSettings, draw_pair_items, in_balanced_order, pair_problems, shown_pairs
 
 SCORE = "score"
 FIRST_PLACEHOLDER, SECOND_PLACEHOLDER = "{first}", "{second}"

@@ -11,7 +11,7 @@ from typing import Any
 from django import forms
 
 from . import EstimandDirection, ExampleStudy, Page, Problem, Protocol, arms_of, question_fields, register
-from .base.balance import draw_balanced_positions
+from .base.pairs import draw_balanced_positions
 
 DEFAULT_EXPLANATION = """\
 Give each answer as a chance from 0 to 100.

@@ -9,11 +9,15 @@ from django import forms
 from django.db.models import Count
 
 from . import EstimandDirection, PageField, Problem, Protocol, register
-from .base.balance import in_balanced_order
-from .base.contrasts import system_contrasts_for_section
-from .base.fields import TIE, ExposureChoiceField
-from .base.pairs import PairSettings, draw_pair_items, pair_problems, shown_pairs
-from .base.settings_fields import explanation_field
+from .base.fields import TIE, ExposureChoiceField, explanation_field
+from .base.pairs import (
+    PairSettings,
+    draw_pair_items,
+    in_balanced_order,
+    pair_problems,
+    shown_pairs,
+    system_contrasts_for_section,
+)
 
 PREFERENCE = "preference"
 STOPPING_RULES = {

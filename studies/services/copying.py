@@ -32,7 +32,7 @@ from studies.models import (
 )
 
 from . import lifecycle
-from .steps import is_lifecycle_step_allowed
+from .lifecycle import is_lifecycle_step_allowed
 
 _NOT_COPIED = {
     "id", "code", "seed", "owner", "clone_of", "keeps_origin_out", "state", "open_to", "version", "created_at",

@@ -20,8 +20,36 @@ from studies.models import Arm, Batch, Design, Exposure, Item, Job, Output, Plac
 from studies.models.guards import allowing_amendment
 from studies.protocols import Problem
 
-from . import jobs, table_statistics
-from .steps import is_lifecycle_step_allowed
+from . import databases, jobs
+
+# The states of a study in which each step is allowed. The steps and their buttons both use this table.
+
+
+State = Study.State
+OPEN = frozenset(Study.RUNNING)
+STATES = {
+    "launch": {State.DRAFT},
+    "pause": {State.LAUNCHED},
+    "resume": {State.PAUSED},
+    "draw more": OPEN,
+    "amend": OPEN,
+    "close": OPEN,
+    "unblind": OPEN | {State.CLOSING},
+    "clone": set(State),
+    "archive": {State.DRAFT, State.CLOSED},
+    "restore": {State.DRAFT, State.CLOSED},
+    "delete draft": {State.DRAFT},
+}
+
+
+def is_lifecycle_step_allowed(step: str, study: Study) -> bool:
+    """Return whether the study can take this step now."""
+    if step in ("clone", "delete draft"):
+        return study.state in STATES[step]
+    if bool(study.archived_at) != (step == "restore"):
+        return False
+    return study.state in STATES[step] and not (step == "unblind" and study.unblinded_at)
+
 
 # Tables that grow suddenly when a study is launched, or shortly before.
 LAUNCH_MODELS = (Batch, Item, Exposure, Placement, Output, Prompt)
@@ -36,8 +64,6 @@ AMENDABLE = {
 AMEND_REFUSAL = (
     "You can amend only a launched or paused study. Edit a draft on its page. If the study is closed, clone it."
 )
-
-State = Study.State
 
 
 class ActionRefused(Exception):
@@ -123,7 +149,7 @@ def launch(study: Study, by, acknowledged: Iterable[str] = (), progress=lambda d
         open_to = _open_to(study, study.target_n or 0)
         _set_state(study, Study.State.LAUNCHED, launched_at=Now(), open_to=open_to)
         audit.record("launch", study=study, by=by, sha256=sha256_of(text), acknowledged=acknowledged, open_to=open_to)
-    table_statistics.analyze_tables(*LAUNCH_MODELS)
+    databases.analyze_tables(*LAUNCH_MODELS)
     study.refresh_from_db()
     return study
 
@@ -219,7 +245,7 @@ def open_more_places(study: Study, places: int, by) -> int:
         Study.objects.filter(pk=study.pk).update(open_to=open_to)
         audit.record("draw more", study=study, by=by, places=places, open_to=open_to)
     if missing > 0:
-        table_statistics.analyze_tables(*LAUNCH_MODELS)
+        databases.analyze_tables(*LAUNCH_MODELS)
     return places
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from math import inf, sqrt
 
-from .lengths import SENTENCE_END_RULES
+from .normalising import SENTENCE_END_RULES
 from .texts import is_blank, word_count
 
 MIN_TEXTS = 20

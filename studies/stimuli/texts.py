@@ -1,9 +1,13 @@
 """The rules for every text from users, files and programs: allowed characters, and length."""
 
+import json
 import math
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, dataclass, fields
+from math import isfinite
+from typing import Any
 
 LANGUAGE_TAG = r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*"  # the form of BCP 47, in enough characters for a page
 READING_SPEED = 240  # words per minute, as printed for the story study
@@ -115,3 +119,171 @@ def _type_label(value: object) -> str:
     if isinstance(value, int | float):
         return "a number"
     return {"list": "a list", "dict": "an object", "bytes": "bytes"}.get(type(value).__name__, type(value).__name__)
+
+
+# Read JSON from outside. Refuse values that a supported database cannot store, or would store as another value.
+#
+# ``loads`` reads the bodies of requests, bundles, and lines of tables.
+
+
+MAX_DEPTH = 32
+MAX_DIGITS = 100
+_SURROGATE = re.compile("[\ud800-\udfff]")
+# Possible spellings of a NUL or half of a surrogate pair, literal or escaped.
+_SUSPECT = re.compile(r"\\u(?:0000|[dD][89a-fA-F])|[" + "\ud800-\udfff]")
+
+
+class BadJson(ValueError):
+    """JSON that is not accepted. The message has no subject, because the caller knows it: “contains NaN, which is not a number.”
+
+    ``position`` is the fault's position in the value, such as ``rows[3].text``. It is empty for the whole value.
+    """
+
+    def __init__(self, text: str, position: str = ""):
+        self.text, self.position = _printable(text), _printable(position)[:200]
+        super().__init__(f"{self.text} (at {self.position})." if self.position else f"{self.text}.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    """A placeholder for a refused value, until its position is known."""
+
+    text: str
+
+
+def loads(data: bytes | str) -> Any:
+    """Return the value. Bytes are UTF-8; a byte order mark is skipped. Raise BadJson, which names the fault and its position."""
+    try:
+        text = data.decode("utf-8-sig") if isinstance(data, bytes) else data
+    except UnicodeDecodeError as error:
+        raise BadJson(f"is not UTF-8 (byte {error.start + 1})") from None
+    if not text.strip():
+        raise BadJson("is empty")
+    faults: list[_Fault] = []
+
+    def fault(text: str) -> _Fault:
+        faults.append(_Fault(text))
+        return faults[-1]
+
+    def unique(pairs: list[tuple[str, Any]]) -> Any:
+        values = dict(pairs)
+        if len(values) == len(pairs):
+            return values
+        seen: set[str] = set()
+        repeated = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]  # None: false
+        return fault(f"has the key “{repeated[:80]}” more than once")
+
+    def finite(digits: str) -> Any:
+        number = float(digits)
+        return number if isfinite(number) else fault(f"contains {digits[:40]}, which is too large for a number")
+
+    def short(digits: str) -> Any:
+        if len(digits) <= MAX_DIGITS:
+            return int(digits)
+        return fault(f"contains an integer of {len(digits):,} digits; write it as a text")
+
+    def constant(name: str) -> Any:
+        return fault(f"contains {name}, which is not a number")
+
+    try:
+        value = json.loads(text, object_pairs_hook=unique, parse_constant=constant, parse_float=finite, parse_int=short)
+    except json.JSONDecodeError as error:
+        line = f"line {error.lineno}, " if "\n" in text.strip() else ""
+        raise BadJson(f"is not JSON at {line}character {error.colno}: {error.msg}") from None
+    except RecursionError:
+        raise BadJson(f"is nested more than {MAX_DEPTH} levels deep") from None
+    # The number of brackets is cheap and never below the depth: check only values that look deep or unusual.
+    if faults or text.count("{") + text.count("[") > MAX_DEPTH or _SUSPECT.search(text):
+        for position, fault_text in _faults_in(value):
+            raise BadJson(fault_text, position)
+    return value
+
+
+def _faults_in(value: Any) -> Iterator[tuple[str, str]]:
+    """Yield (place, fault) in the order of the text, without recursion."""
+    waiting: list[tuple[str, Any, int]] = [("", value, 1)]
+    while waiting:
+        position, element, depth = waiting.pop()
+        if isinstance(element, str):
+            if character_fault := _wrong_character(element):
+                yield position, character_fault
+        elif isinstance(element, _Fault):
+            yield position, element.text
+        elif isinstance(element, dict | list):
+            if depth > MAX_DEPTH:
+                yield position, f"is nested more than {MAX_DEPTH} levels deep"
+                continue
+            if isinstance(element, dict):
+                for key in element:
+                    if character_fault := _wrong_character(key):
+                        yield position, f"has a key that {character_fault}"
+                children = [
+                    (f"{position}.{key[:80]}" if position else key[:80], child) for key, child in element.items()
+                ]
+            else:
+                children = [(f"{position}[{number}]", child) for number, child in enumerate(element)]
+            waiting += [(where, child, depth + 1) for where, child in reversed(children)]
+
+
+def _wrong_character(text: str) -> str:
+    if "\0" in text:
+        return "contains a NUL character (\\u0000)"
+    half = _SURROGATE.search(text)
+    return f"contains half of a surrogate pair (\\u{ord(half.group()):04x}), which is not a character" if half else ""
+
+
+def _printable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+# Read settings from JSON into frozen records, and write them back as plain JSON for the design.
+
+
+class SettingsRefused(ValueError):
+    """Invalid settings. The message names the wrong part."""
+
+
+def parse_record(record_class: type[Any], value: object, error_prefix: str) -> Any:
+    """Return a record of this class from a JSON object. SettingsRefused names the wrong part and its allowed values."""
+    types = {record_field.name: record_field.type for record_field in fields(record_class)}
+    parts = validate_settings_object(value, error_prefix, set(types))
+    needed = [
+        record_field.name
+        for record_field in fields(record_class)
+        if record_field.default is MISSING and record_field.default_factory is MISSING
+    ]
+    if missing := [name for name in needed if name not in parts]:
+        raise SettingsRefused(f"{error_prefix}: {missing[0]} is missing. Add it.")
+    return record_class(**{name: _typed(part, types[name], f"{error_prefix}.{name}") for name, part in parts.items()})
+
+
+def validate_settings_object(value: object, error_prefix: str, allowed_names: set[str]) -> dict[str, Any]:
+    """Return the value if it is an object with only these names."""
+    if not isinstance(value, dict):
+        raise SettingsRefused(f"{error_prefix}: must be an object with names and values.")
+    unknown = sorted(str(name) for name in value if name not in allowed_names)
+    if unknown:
+        raise SettingsRefused(
+            f"{error_prefix}: unknown names {', '.join(unknown)}. Remove them. Allowed are: {', '.join(sorted(allowed_names)) or 'none'}."
+        )
+    return value
+
+
+def _typed(value: object, kind: Any, where: str) -> Any:
+    if kind is bool and isinstance(value, bool):
+        return value
+    if kind is str and isinstance(value, str):
+        return value
+    if kind is int and isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if kind is float and isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    if kind == tuple[str, ...] and isinstance(value, list) and all(isinstance(part, str) and part for part in value):
+        return tuple(value)
+    labels = {bool: "true or false", str: "a text", int: "a whole number", float: "a number"}
+    raise SettingsRefused(f"{where}: must be {labels.get(kind, 'a list of texts')}, not {value!r:.40}.")
+
+
+def tuples_to_lists(parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parts with tuples as lists, as in JSON."""
+    return {name: list(part) if isinstance(part, tuple) else part for name, part in parts.items()}

@@ -16,8 +16,8 @@ from analysis.report.screening.run import read_screened_study, request_screening
 from annotators.models import Appeal, Assignment, Barring, PanelOrder, Payment
 from annotators.participation.simulate import CrowdSettings, record_simulated_answers
 from annotators.pay import ledger
-from annotators.pay.verdicts.appeals import answer_appeal, create_appeal
-from annotators.pay.verdicts.status import barring_status
+from annotators.pay.decisions import answer_appeal, create_appeal
+from annotators.pay.verdict_status import barring_status
 from annotators.places import assign
 from annotators.places.barrings import bar_annotator, bar_flagged_annotators, is_barred, lift_barring
 from studies.design.checklist import find_design_problems

@@ -8,9 +8,9 @@ from django.urls import reverse
 
 from annotators.imports import Options, import_answers_and_close_draft
 from annotators.models import Assignment, Response
-from studies.imports.tables import import_job, uploads
+from studies.imports.tables import run
 from studies.models import Arm, Job, Output
-from studies.stimuli.settings_records import SettingsRefused
+from studies.stimuli.texts import SettingsRefused
 from tests.builders import COMMENT, SCREENING, add_choice, add_rating, add_survey, draft_study, user
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
@@ -189,5 +189,5 @@ def test_problems_are_shown_and_nothing_can_be_confirmed(study, client, settings
     page = client.get(address).content.decode()
     assert "has no system “&lt;b&gt;zoe&lt;/b&gt;”" in page and "Write the answers" not in page
     assert client.post(address, {"confirm": "1"}).status_code == 302 and not Response.objects.exists()
-    upload = uploads.get_upload(address.rstrip("/").rpartition("/")[2], study.pk)
-    assert import_job.importer_of(upload).page == "import_answers"
+    upload = run.get_upload(address.rstrip("/").rpartition("/")[2], study.pk)
+    assert run.importer_of(upload).page == "import_answers"

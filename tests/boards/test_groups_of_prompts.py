@@ -7,7 +7,7 @@ from analysis.data.frames import SECOND_SAMPLE
 from analysis.metrics.scoring.rows import find_criteria, read_scored_rows
 from boards.services import boards
 from boards.services.results import compute_board_result
-from boards.views.sentences import population_sentence
+from boards.views.table import population_sentence
 from studies.services.lifecycle import ActionRefused
 from tests.boards import builders
 from tests.boards.scored_rows import NEW, ROUNDS, rows_of

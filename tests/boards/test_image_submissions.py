@@ -230,7 +230,7 @@ def test_the_body_of_a_request_may_be_the_zip_alone(board, monkeypatch, client):
     refused = {query: send(query).json()["errors"] for query in ("", "?name=", "?name=x&colour=red", "?name=x&url=%00")}
     assert [errors[0]["field"] for errors in refused.values()] == ["name", "name", "colour", "url"]
     assert "is not a zip archive" in send("?name=x", b"no").json()["errors"][0]["message"]
-    monkeypatch.setattr("boards.api.parsers.MAX_ARCHIVE_BYTES", len(data) - 1)
+    monkeypatch.setattr("boards.api.base.MAX_ARCHIVE_BYTES", len(data) - 1)
     assert send("?name=x").status_code == 413
     monkeypatch.undo()
     assert send("?name=large").status_code == 202

@@ -7,7 +7,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 
 from boards.access import find_team
 from boards.models import Board
-from boards.services import bundles, rounds, snapshots
+from boards.services import boards, rounds, snapshots
 from studies.models import Job, Study
 from studies.services import jobs
 from tests.boards import builders
@@ -162,7 +162,7 @@ def test_a_board_leaves_and_returns_as_one_file(page, owner):
     copy = Board.objects.get(slug="copy")
     assert (copy.state, copy.sample_size, copy.seed, copy.template.prompts.count()) == ("draft", 5, board.seed, 12)
     assert copy.template_id != board.template_id
-    again = json.dumps(bundles.serialize_board(copy))
+    again = json.dumps(boards.serialize_board(copy))
     assert json.loads(again)["template"]["sections"] == json.loads(data)["template"]["sections"]
 
 
@@ -178,11 +178,11 @@ def test_a_board_leaves_and_returns_as_one_file(page, owner):
 )
 def test_a_wrong_bundle_makes_nothing(owner, change, words):
     board = builders.open_board(owner)
-    value = json.loads(json.dumps(bundles.serialize_board(board)))
+    value = json.loads(json.dumps(boards.serialize_board(board)))
     change(value)
     n_studies = Study.objects.count()
-    with pytest.raises(bundles.BoardBundleRefused, match=words):
-        bundles.create_board_from_bundle(json.dumps(value).encode(), owner, slug="copy")
+    with pytest.raises(boards.BoardBundleRefused, match=words):
+        boards.create_board_from_bundle(json.dumps(value).encode(), owner, slug="copy")
     assert (Board.objects.count(), Study.objects.count()) == (1, n_studies)
 
 

@@ -11,7 +11,7 @@ from boards.models import BoardSnapshot
 from boards.services import snapshots
 from boards.services.preferences import balanced_weights, compare_submissions, style_differences, win_percent
 from boards.services.results import compute_board_result
-from boards.views import sentences
+from boards.views import table
 from studies.services.lifecycle import ActionRefused
 from tests.analysis.report.populations import places_of_numbers
 from tests.boards import builders
@@ -128,7 +128,7 @@ def test_pairs_that_were_shown_often_count_no_more_than_others(board):
     codes = [np.array([0, 1, 0, 0]), np.array([1, 0, 1, 2])]
     weights = balanced_weights(*codes, np.array([1.0, 0.0, np.nan, 0.5]))
     assert weights[[0, 1, 3]].sum() == pytest.approx(3) and weights[0] + weights[1] == pytest.approx(weights[3])
-    assert any("counts alike" in text for text in sentences.check_sentences(balanced))
+    assert any("counts alike" in text for text in table.check_sentences(balanced))
 
 
 def test_preferences_claim_no_new_prompts():

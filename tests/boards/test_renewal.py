@@ -7,7 +7,7 @@ from django.core.exceptions import ValidationError
 
 from boards.models import BoardSample
 from boards.services import rounds, snapshots
-from boards.views import sentences
+from boards.views import table
 from studies.models import Output
 from studies.models.guards import AppendOnlyViolation
 from studies.services.lifecycle import ActionRefused
@@ -59,9 +59,9 @@ def test_the_next_round_scores_both_samples_and_later_rounds_only_the_new_one(bo
     assert all(row["scores"]["overall"]["rank_low"] for row in result["rows"])
     assert [(one["number"], one["renewed"], one["first_round"]) for one in result["samples"]] == [(1, 0, 1), (2, 2, 2)]
     assert {one["submission"] for one in result["better"]} == {2, 3, 4, 5}
-    first_text, second_text = sentences.sample_sentences(result)
+    first_text, second_text = table.sample_sentences(result)
     assert f"seed {first.seed}" in first_text and f"2 of them new, drawn with seed {renewed.seed}" in second_text
-    assert any("ample 2 gives the same systems" in text for text in sentences.check_sentences(result))
+    assert any("ample 2 gives the same systems" in text for text in table.check_sentences(result))
     # Each label is counted once, though prompts that both samples have link them twice.
     assert result["tables"]["overall"]["labels"] == sum(facts["labels"] for facts in result["rounds"])
 

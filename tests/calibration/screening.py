@@ -61,7 +61,7 @@ def numbers_of_batches(rng: random.Random, n: int) -> list[int]:
 def launched_study(people: int, n_batches: int) -> "Study":
     """Return a launched study of ratings with test questions and enough places."""
     from studies.models import Output, Study, System
-    from studies.services.test_questions import TestQuestionRequest, make_test_questions_and_delete_test_runs
+    from studies.services.known_answers import KnownAnswerRequest, make_test_questions_and_delete_test_runs
     from tests import builders
 
     researcher = builders.user()
@@ -72,7 +72,7 @@ def launched_study(people: int, n_batches: int) -> "Study":
     study.arms.get().systems.set(System.objects.filter(study=study, name="alpha"))
     section = builders.add_rating(study, position=1, m=ITEMS, positive_share=SHARE, negative_share=SHARE)
     study.contrasts.all().delete()
-    request = TestQuestionRequest(
+    request = KnownAnswerRequest(
         section.questions.first(), {"positive": 150, "negative": 150}, study.systems.get(name="human")
     )
     make_test_questions_and_delete_test_runs(section, request, by=researcher)

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from analysis.exclusions.rules.test_questions import MODEL_CHOICES
+from analysis.exclusions.rules.checks import MODEL_CHOICES
 from tests.calibration import screening
 from tests.calibration.screening import BUCKETS, NAMES, Person, numbers_of_batches, simulate_study, summary, table
 

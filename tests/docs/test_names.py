@@ -12,14 +12,14 @@ from tools.reference.markdown import APPS
 def test_every_protocol_channel_rule_and_scale_has_a_heading_or_row():
     from annotators.recruitment import channels
     from studies import protocols
-    from studies.models import rules
-    from studies.protocols.base import scales
+    from studies.models import design
+    from studies.protocols.base import fields
 
-    for registry, name in ((protocols, "protocols"), (channels, "channels"), (rules, "exclusion-rules")):
+    for registry, name in ((protocols, "protocols"), (channels, "channels"), (design, "exclusion-rules")):
         text = PAGES[f"reference/{name}"].text
         missing = [slug for slug in registry.REGISTRY if not re.search(rf"^## {slug}\b", text, re.MULTILINE)]
         assert not missing, f"reference/{name} does not name {missing}"
-    assert all(f"| `{kind}` |" in PAGES["reference/scales"].text for kind in scales.SCALE_KINDS)
+    assert all(f"| `{kind}` |" in PAGES["reference/scales"].text for kind in fields.SCALE_KINDS)
 
 
 def test_every_environment_variable_is_explained_and_no_other():

@@ -27,11 +27,11 @@ def registries():
     from analysis import protocols as analyses
     from annotators.recruitment import channels
     from studies import protocols
-    from studies.models import rules
+    from studies.models import design
 
     kept = [
         (registry, dict(registry))
-        for registry in (protocols.REGISTRY, analyses.REGISTRY, channels.REGISTRY, rules.REGISTRY)
+        for registry in (protocols.REGISTRY, analyses.REGISTRY, channels.REGISTRY, design.REGISTRY)
     ]
     modules = set(sys.modules)
     yield

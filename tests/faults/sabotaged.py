@@ -12,7 +12,7 @@ from heval_site.wsgi import application
 # The models can be imported only once the application is made.
 # isort: split
 from annotators.models import Response
-from annotators.pages import form_data, record
+from annotators.pages import fast_path, form_data, record
 from annotators.views import pages
 
 __all__ = ["application"]
@@ -24,7 +24,7 @@ def response_of(row: form_data.NewResponse) -> Response:
 
 def lose() -> None:
     """Answers are acknowledged at once and written a little later, as a write-behind cache would."""
-    now, waiting, lock = record.update_then_insert_if_all_matched, [], threading.Lock()
+    now, waiting, lock = fast_path.update_then_insert_if_all_matched, [], threading.Lock()
 
     def later(updates, model, columns, rows):
         done = now(updates, model, columns, ())
@@ -42,7 +42,7 @@ def lose() -> None:
         # Of a thread that ends here: the pool would never have it back.
         connection.close()
 
-    record.update_then_insert_if_all_matched = later
+    fast_path.update_then_insert_if_all_matched = later
 
 
 def double() -> None:

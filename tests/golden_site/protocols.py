@@ -7,7 +7,7 @@ from django.conf import settings
 
 from analysis.coding import samples
 from analysis.coding.codebook import EXPLANATIONS_CODEBOOK, REJECTIONS_CODEBOOK
-from analysis.coding.sampling import draw_coding_sample
+from analysis.coding.samples import draw_coding_sample
 from annotators.models import PageVisit
 from annotators.places import assign
 from annotators.places.exclusions import exclude_assignments

@@ -23,26 +23,27 @@ from annotators.models import (
 )
 from annotators.models.identity import get_person_ids, store_person_id
 from annotators.pay import ledger
-from annotators.pay.verdicts.appeals import answer_appeal, create_appeal
-from annotators.pay.verdicts.decisions import (
+from annotators.pay.decisions import (
+    answer_appeal,
     approve_work,
+    create_appeal,
     create_rejection_reversal,
     get_work_by_assignment,
     get_work_by_submission,
     reject_work,
 )
-from annotators.places.draft_test_runs import create_test_batch_and_assignment
+from annotators.places.batch_plan import create_test_batch_and_assignment
 from annotators.recruitment import sample
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.channels.invitation import invitation_token
+from annotators.recruitment.channels.generic import invitation_token
 from annotators.recruitment.panels import OPERATIONS, STATES
+from annotators.recruitment.panels.http_client import WEBHOOK_SECRET, store_or_delete_secrets
 from annotators.recruitment.panels.orders import get_or_create_order
-from annotators.recruitment.panels.rounds import save_round_plan as plan_rounds
-from annotators.recruitment.panels.secrets import WEBHOOK_SECRET, store_or_delete_secrets
+from annotators.recruitment.panels.orders import save_round_plan as plan_rounds
 from heval_site.management.demo import get_or_create_demo_studies
 from heval_site.rehearsal.browser import HttpReply
 from heval_site.rehearsal.rehearsal import Rehearsal, entry_url
-from studies.imports.bundle import create_draft_from_bundle, serialize_bundle
+from studies.imports.bundle_files import create_draft_from_bundle, serialize_bundle
 from studies.imports.study_templates import STUDY_TEMPLATES, create_draft_from_template
 from studies.models import Job, Study, StudyMember
 from studies.services import jobs, lifecycle

@@ -3,7 +3,7 @@
 from django.db.models import F
 
 from analysis.report.stopping import apply_stopping_rules
-from annotators.places import top_ups
+from annotators.places import monitor
 from studies.models import Batch, Study
 from tests.builders import (
     add_choice,
@@ -53,12 +53,12 @@ def max_three() -> Study:
     study = choosing("max three", 8, m=3, prompts=12, annotators_per_batch=2, settings=settings)
     people = People(study, {"alpha": 0.0, "beta": 0.4})
     people.come(*range(8))
-    top_ups.settle_or_top_up_study_items(Study.objects.get(pk=study.pk))
+    monitor.settle_or_top_up_study_items(Study.objects.get(pk=study.pk))
     n = 8
     while Batch.objects.filter(study=study, origin="top_up", claimed__lt=F("wanted")).exists():
         people.comes(n)
         n += 1
-        top_ups.settle_or_top_up_study_items(Study.objects.get(pk=study.pk))
+        monitor.settle_or_top_up_study_items(Study.objects.get(pk=study.pk))
     apply_stopping_rules(Study.objects.get(pk=study.pk))
     return closed(study)
 

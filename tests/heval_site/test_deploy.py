@@ -22,8 +22,8 @@ import pytest
 import redis
 import yaml
 
-from boards.api.parsers import MAX_IMAGES_FORM_BYTES
-from studies.imports.bundle.schema import MAX_BUNDLE_BYTES
+from boards.api.base import MAX_IMAGES_FORM_BYTES
+from studies.imports.bundle import MAX_BUNDLE_BYTES
 from tests import ROOT
 from tests.bench.machine import Postgres, end, folder, free_port, postgres_programs
 from tests.conftest import lacking

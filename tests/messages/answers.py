@@ -14,7 +14,7 @@ from annotators.models import Assignment, Inquiry
 from annotators.pages.record import full_page_state
 from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from annotators.places import assign
-from annotators.places.addresses import new_limited_address
+from annotators.places.places import new_limited_address
 from studies.models import Question
 from tests import builders, players
 from tests.messages.forms.scenarios import me, said

@@ -3,7 +3,7 @@
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
-from studies.imports.attention_check_file import store_attention_checks_and_delete_test_runs
+from studies.imports.check_files import store_attention_checks_and_delete_test_runs
 from studies.services.lifecycle import ActionRefused
 from tests import attention, builders
 from tests.admin_pages import logged_in

@@ -10,20 +10,16 @@ from pathlib import Path
 from django.test import override_settings
 
 from studies.design.draw import item_content_hash
-from studies.imports.bundle import (
-    BundleIncomplete,
-    BundleRefused,
-    create_draft_from_bundle,
-    parse_bundle_json,
-    serialize_bundle,
-)
+from studies.imports import bundle_files
+from studies.imports.bundle import BundleIncomplete, BundleRefused
+from studies.imports.bundle_files import create_draft_from_bundle, parse_bundle_json, serialize_bundle
 from studies.models import Expected, Item, Output
 from studies.stimuli.images import encode_image, store_image
 from tests import builders
 
 from .lines import FILE, Shown
 
-BUNDLE = "studies/imports/bundle"
+BUNDLE = "studies/imports"
 SCALE = ("sections", 0, "questions", 0, "scale")
 
 
@@ -132,13 +128,11 @@ def image_gone():
 
 
 def too_large():
-    from studies.imports.bundle import reading
-
-    most, reading.MAX_BUNDLE_BYTES = reading.MAX_BUNDLE_BYTES, 3
+    most, bundle_files.MAX_BUNDLE_BYTES = bundle_files.MAX_BUNDLE_BYTES, 3
     try:
         return read(b"{    }")()
     finally:
-        reading.MAX_BUNDLE_BYTES = most
+        bundle_files.MAX_BUNDLE_BYTES = most
 
 
 def option(**columns):

@@ -5,11 +5,11 @@ from django.urls import reverse
 
 from studies.design.checklist import find_design_problems
 from studies.design.draw import draw_batches
-from studies.imports.test_question_file import read_test_question_file
+from studies.imports.check_files import read_test_question_file
 from studies.models import Item, Question
 from studies.protocols import UnfillableBatch
+from studies.services.known_answers import KnownAnswerRequest, make_test_questions_and_delete_test_runs
 from studies.services.lifecycle import ActionRefused
-from studies.services.test_questions import TestQuestionRequest, make_test_questions_and_delete_test_runs
 from tests import builders
 from tests.admin_pages import logged_in
 from tests.messages.lines import NOTHING, Shown
@@ -100,7 +100,7 @@ def refused(act, make=rated):
 def asks(section, **columns):
     request = {"question": section.questions.first(), "counts": {"positive": 1}}
     request |= {"reference": section.study.systems.get(name="human")} | columns
-    make_test_questions_and_delete_test_runs(section, TestQuestionRequest(**request), by=builders.user())
+    make_test_questions_and_delete_test_runs(section, KnownAnswerRequest(**request), by=builders.user())
 
 
 def with_columns(**columns):

@@ -6,10 +6,9 @@ from django.core.exceptions import ValidationError
 
 from analysis.metrics import comparison, computed, files, store
 from analysis.metrics.files import ScoresFileSettings, ScoresRefused
-from analysis.metrics.judge_check.drawing import draw_check
-from analysis.metrics.judge_check.forms import DrawForm
-from analysis.metrics.judge_check.measuring import compute_result, request_result
-from analysis.metrics.pages.forms import ScoresForm
+from analysis.metrics.judge_check.measuring import compute_result, draw_check, request_result
+from analysis.metrics.judge_check.views import DrawForm
+from analysis.metrics.pages.views import ScoresForm
 from analysis.metrics.store import MetricDescription
 from analysis.metrics.texts.built_in import TextMetric
 from analysis.models import Metric

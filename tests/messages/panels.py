@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 import httpx
 
 from annotators.models import PanelSubmission, PanelTask
-from annotators.recruitment.channels.prolific.service import ProlificService
-from annotators.recruitment.channels.sona.service import SonaService
+from annotators.recruitment.channels.prolific.service import ProlificService, build_filters
+from annotators.recruitment.channels.sona import SonaService
 from annotators.recruitment.panels import (
     Order,
     PanelBusy,
@@ -90,6 +90,11 @@ def lost(operation, answers, **values):
     return prolific(lambda service: service.find_order_result(order), answers)
 
 
+def filtered(thresholds, *catalogue):
+    """What heval says of a link's conditions that Prolific, with this catalogue of filters, does not offer."""
+    return lambda: said(lambda: build_filters(thresholds, catalogue))
+
+
 def asks(answer, is_order=False):
     """What a request says that gets this answer."""
 
@@ -158,7 +163,8 @@ def synced(act):
 
 
 UNSET = {"POST /api/v1/submissions/bonus-payments/": {"amount": 5, "id": "B"}, ROW: SUBMISSION}
-LINES = {
+# Messages of panels' code that pages and their forms show.
+FORMS = {
     f"{PANELS}:clean_secret": [
         ("The token is empty, or contains spaces", "Copy it again", connects("https://panel.example.org", "a b")),
     ],
@@ -169,6 +175,26 @@ LINES = {
             connects("http://other.example.org"),
         ),
     ],
+    f"{PANELS}:_check": [("The panel answers with a redirect (302)", "Correct the address", asks((302, b"")))],
+    f"{PANELS}:grant_credit": [
+        (
+            "SONA shows the credit as “P”, not as granted",
+            "Look at the sign-up at SONA",
+            credited(b"<a><Result><credit_status>P</credit_status></Result></a>"),
+        ),
+    ],
+    f"{PANELS}:submissions": [
+        (
+            "SONA does not show its sign-ups to other programs",
+            "Read them at SONA",
+            sona(lambda service: service.submissions("T")),
+        ),
+    ],
+    f"{PANELS}:_values_with_ids": [
+        ("The panel's id of this work has been erased", "Decide at the panel itself", erased),
+    ],
+}
+LINES = {
     f"{PANELS}:_parse_json": [("The panel's answer is not JSON", AGAIN, asks(b"<html>"))],
     f"{PANELS}:_request": [
         ("The panel's answer is too large", AGAIN, asks(b"1" * 1001, is_order=True)),
@@ -179,7 +205,6 @@ LINES = {
     f"{PANELS}:_check": [
         ("The panel receives too many requests", "Try again later", asks((429, b""))),
         ("The panel's server failed (500)", AGAIN, asks((500, b"Sorry"))),
-        ("The panel answers with a redirect (302)", "Correct the address", asks((302, b""))),
     ],
     f"{PANELS}:rows_of_all_pages": [
         (
@@ -346,26 +371,23 @@ LINES = {
         ),
     ],
     f"{PANELS}:grant_credit": [
-        (
-            "SONA shows the credit as “P”, not as granted",
-            "Look at the sign-up at SONA",
-            credited(b"<a><Result><credit_status>P</credit_status></Result></a>"),
-        ),
         ("contains neither a result nor an error", "Look at the sign-up at SONA", credited(b"<a/>")),
     ],
     f"{PANELS}:refuse": [
         ("declares a document type", "Look at the sign-up at SONA", credited(b"<!DOCTYPE a [<!ENTITY b 'c'>]><a/>")),
     ],
     f"{PANELS}:parse_xml_texts": [("SONA's answer is not XML", "Look at the sign-up at SONA", credited(b"Hello"))],
-    f"{PANELS}:submissions": [
+    f"{PANELS}:build_filters": [
         (
-            "SONA does not show its sign-ups to other programs",
-            "Read them at SONA",
-            sona(lambda service: service.submissions("T")),
+            "Prolific offers no filter “approval rate",
+            "Remove it from the link's settings",
+            filtered({"min_approval_rate": 95}),
         ),
-    ],
-    f"{PANELS}:_values_with_ids": [
-        ("The panel's id of this work has been erased", "Decide at the panel itself", erased),
+        (
+            "Prolific does not know “Elvish”",
+            "Write it in the link's settings as Prolific does",
+            filtered({"languages": ["Elvish"]}, {"filter_id": "fluent-languages", "choices": {"1": "Dutch"}}),
+        ),
     ],
     f"{PANELS}:send_orders_and_sync_panel": [
         (

@@ -17,7 +17,7 @@ from analysis.report.runs import run_analysis
 from analysis.stats.results import Estimate, Interval
 from studies.design.checklist import find_design_problems
 from studies.design.draw import draw_batches
-from studies.imports.bundle import bundle_text, serialize_bundle
+from studies.imports.bundle_files import bundle_text, serialize_bundle
 from studies.models import Arm, Batch, Output, Study
 from studies.services import lifecycle
 from tests import builders, players

@@ -74,7 +74,7 @@ def refused(files) -> list[str]:
 
 def test_no_other_query_selects_answers_by_their_outcome():
     files = [(name(path), parsed(path)) for path in SOURCES]
-    assert len(files) > 500
+    assert len(files) > 400
     found = refused(files)
     assert not found, "select them with annotators.counting.select: " + "; ".join(found)
 

@@ -58,13 +58,13 @@ os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
 import django
 django.setup()
 from studies.services import jobs
-known = set(jobs.kinds()) | set(jobs.periodic._periodic)
+known = set(jobs.kinds()) | set(jobs._periodic)
 import analysis, annotators, heval_site, studies
 for package in (analysis, annotators, heval_site, studies):
     for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
         if not {"migrations", "management", "server", "wsgi", "celery", "__main__"} & set(module.name.split(".")):
             importlib.import_module(module.name)
-everything = set(jobs.registry._kinds) | set(jobs.periodic._periodic)
+everything = set(jobs._kinds) | set(jobs._periodic)
 assert {"launch", "analyse", "import"} <= known
 print(sorted(everything - known))
 """

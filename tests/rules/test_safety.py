@@ -66,7 +66,7 @@ def test_the_search_for_what_runs_or_fetches_finds_it(words):
 
 
 # Who writes CSV: the one writer that guards against formulas, the export that can leave the guard out, and a text that is hashed.
-MAY_WRITE_CSV = {"studies/stimuli/spreadsheet.py", "analysis/data/exports.py", "analysis/stats/seeds.py"}
+MAY_WRITE_CSV = {"studies/stimuli/rows.py", "analysis/data/exports.py", "analysis/stats/seeds.py"}
 
 
 def test_only_the_guarded_writer_makes_csv_files():
@@ -116,8 +116,8 @@ def test_the_search_for_what_marks_safe_finds_it(words):
 MAY_READ_ROLES = {
     "studies/access.py",
     "studies/models/__init__.py",
-    "studies/models/members.py",
-    "studies/admin/inlines/members.py",
+    "studies/models/study.py",
+    "studies/admin/inlines.py",
 }
 ROLES = re.compile(r"\bStudyMember\b|\bmemberships\b|\bstudy\.members\b|\bmembers__|\.is_(superuser|staff)\b")
 

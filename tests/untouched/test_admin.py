@@ -11,9 +11,9 @@ from annotators.models import OutcomePay, Recruitment
 from annotators.recruitment.channels import REGISTRY as CHANNELS
 from studies.imports.study_templates import STUDY_TEMPLATES, create_draft_from_template
 from studies.models import ExclusionRule, Question, Section
-from studies.models.rules import REGISTRY as RULES
+from studies.models.design import REGISTRY as RULES
 from studies.protocols import REGISTRY as PROTOCOLS
-from studies.protocols.base.scales import SCALE_KINDS
+from studies.protocols.base.fields import SCALE_KINDS
 from tests import builders
 from tests.untouched.drafts import hard_study, with_stimuli
 from tests.untouched.rows import OURS, pages_of, save_all

@@ -6,8 +6,8 @@ from django.urls import reverse
 from analysis.report.build import validate_parameters
 from annotators.recruitment import sample
 from annotators.recruitment.channels import REGISTRY as CHANNELS
-from annotators.recruitment.panels import rounds
-from annotators.recruitment.panels.secrets import store_or_delete_secrets
+from annotators.recruitment.panels import orders
+from annotators.recruitment.panels.http_client import store_or_delete_secrets
 from studies.models import Job, Prompt, Study
 from studies.services import lifecycle
 from studies.stimuli.normalising import Preparation
@@ -48,7 +48,7 @@ def test_the_pages_of_a_panel(client, owner):
     for slug in publishing:
         made = builders.recruitment(study, slug, pool=slug)
         store_or_delete_secrets(made, dict.fromkeys(CHANNELS[slug].secrets, "s3cret"), by=owner)
-        rounds.save_round_plan(made, by=owner, people=7, round_places=3, lost_percent=11)
+        orders.save_round_plan(made, by=owner, people=7, round_places=3, lost_percent=11)
         before = rows()
         for name, inputs in (
             ("panel", set(CHANNELS[slug].secrets)),

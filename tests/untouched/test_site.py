@@ -9,8 +9,8 @@ from django.core.cache import cache
 from django.urls import get_resolver, resolve
 
 from annotators.recruitment.channels import REGISTRY as CHANNELS
-from annotators.recruitment.panels import rounds
-from annotators.recruitment.panels.secrets import store_or_delete_secrets
+from annotators.recruitment.panels import orders
+from annotators.recruitment.panels.http_client import store_or_delete_secrets
 from studies.admin.acts import ACTS
 from studies.models import Output, Section, audit
 from tests import builders
@@ -81,7 +81,7 @@ def test_every_form_of_the_site_is_known_and_sent(world):
     settings = next(variants(CHANNELS[publishing].settings_form))
     link = builders.promised(builders.recruitment(world["study"], publishing, pool="other", settings=settings))
     store_or_delete_secrets(link, dict.fromkeys(CHANNELS[publishing].secrets, "s3cret"), by=owner)
-    rounds.save_round_plan(link, by=owner, people=3, round_places=1, lost_percent=0)
+    orders.save_round_plan(link, by=owner, people=3, round_places=1, lost_percent=0)
     of_draft = world | {"study": draft, "door": builders.panel(draft, key="of-draft")}
     of_link = world | {"door": link}
     unknown, used, sent = [], set(), 0

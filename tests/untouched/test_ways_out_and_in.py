@@ -9,7 +9,7 @@ from django.urls import reverse
 from analysis.api import urls as api_urls
 from analysis.api.serializers import StudySerializer
 from studies.design.serialization import STUDY_FIELDS, canonical_json, serialize_design
-from studies.imports.bundle import bundle_text
+from studies.imports.bundle_files import bundle_text
 from studies.models import Study
 from tests import builders
 from tests.analysis.api.rest import api_of

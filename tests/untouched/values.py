@@ -7,7 +7,7 @@ from decimal import Decimal
 from django import forms
 from django.core.exceptions import ValidationError
 
-from studies.protocols.base.scales import SCALE_KINDS, parse_scale
+from studies.protocols.base.fields import SCALE_KINDS, parse_scale
 
 DAY, MOMENT = date(2031, 5, 17), datetime(2031, 5, 17, 10, 11, 12, 131415, tzinfo=UTC)
 # What fields may hold
@@ -130,7 +130,7 @@ def columns_of(model, skipped=(), **given) -> dict:
 
 def scales() -> Iterator[dict]:
     """Each kind of scale: as short as can be, with each part that it may have, and with all of them."""
-    from studies.admin.forms.scales import PARTS
+    from studies.admin.forms import PARTS
 
     parts = {
         "minimum": 0, "maximum": 7, "low": " worst", "middle": "so | so", "high": "best ", "is_best_first": True, "is_lower_better": True,

@@ -4,12 +4,11 @@ import dataclasses
 from inspect import cleandoc
 from typing import Any
 
-from analysis.exclusions.applied_rules import MANDATORY_RULES
+from analysis.exclusions.screening import MANDATORY_RULES
 from annotators.recruitment import channels
 from studies import protocols
-from studies.models import rules
-from studies.protocols.base.scales import SCALE_KINDS, ScaleSpec
-from studies.protocols.base.settings_fields import values_of_new_row
+from studies.models import design
+from studies.protocols.base.fields import SCALE_KINDS, ScaleSpec, values_of_new_row
 
 from .markdown import as_sentence, build_page, inline_code, markdown_facts_list, markdown_table
 
@@ -101,7 +100,7 @@ def channels_page() -> str:
 
 def rules_page() -> str:
     parts = []
-    for rule in sorted(rules.REGISTRY.values(), key=lambda registered: registered.slug):
+    for rule in sorted(design.REGISTRY.values(), key=lambda registered: registered.slug):
         parts += [f"## {rule.slug}", as_sentence(rule.label), cleandoc(rule.help)]
         facts = [
             ("Applied", "to every study" if rule.slug in MANDATORY_RULES else "if the design declares it"),

@@ -9,6 +9,7 @@ import numpy as np
 
 from analysis.data.frames import SECOND_SAMPLE
 from analysis.metrics.beside_people import BesidePeople
+from analysis.metrics.calibrated.rows import CalibrationRows, calibration_rows
 from analysis.metrics.lengths import by_length
 from analysis.metrics.scoring import SCORERS
 from analysis.models import Metric
@@ -27,9 +28,7 @@ from analysis.stats.prediction_powered import CombinedEstimate
 from analysis.stats.results import Estimate
 from annotators.counting import is_simulated
 
-from .families import families_by_name
-from .options import CHOSEN, CalibrationOptions
-from .rows import CalibrationRows, calibration_rows
+from .options import CHOSEN, CalibrationOptions, families_by_name
 
 BOUNDS = (0.0, 1.0)
 # The widths of the figure, as shares of the present width.

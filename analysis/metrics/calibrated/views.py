@@ -1,7 +1,9 @@
 """The page of combined numbers. It shows stored results, computes nothing and never imports numpy."""
 
+import math
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
@@ -10,6 +12,10 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from analysis.data.blinding import are_outcomes_hidden
+from analysis.metrics.calibrated.run import KIND, LatestResult, latest_results, request_calibration
+from analysis.metrics.lengths import SHORT
+from analysis.protocols.blocks import cells
+from analysis.protocols.blocks.populations import groups_sentence
 from annotators.counting import SIMULATED, counted_origins, is_simulated
 from studies.access import Action, check_permission_or_404, get_study, is_allowed
 from studies.models import Job, Study
@@ -18,19 +24,250 @@ from studies.services.lifecycle import ActionRefused
 
 from ..scoring.rows import describe_scores
 from ..store import metrics_in_use
-from .figure import plan_figure
-from .options import CalibrationForm
-from .run import KIND, LatestResult, latest_results, request_calibration
-from .sentences import (
-    all_biases,
-    bias_sentences,
-    judge_sentences,
-    main_sentences,
-    plan_sentences,
-    points,
-    span,
-    whole,
+from .options import CHOSEN, UNKNOWN, CalibrationForm
+
+# The figure of a plan: width of the interval against the number of human answers, with and without judges.
+
+
+WIDTH, HEIGHT = 640, 340
+LEFT, RIGHT, TOP, BOTTOM = 64, 170, 16, 52
+STEPS = (1, 2, 5)
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    at: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFigure:
+    """Lines as lists of points in the units of the picture, ticks, and the ends of the lines for their labels."""
+
+    people: str
+    judges: str
+    people_end: tuple[float, float]
+    judges_end: tuple[float, float]
+    across: list[Tick]
+    up: list[Tick]
+    width: int = WIDTH
+    height: int = HEIGHT
+    left: int = LEFT
+    right: int = WIDTH - RIGHT
+    top: int = TOP
+    bottom: int = HEIGHT - BOTTOM
+
+
+def plan_figure(curve: Mapping[str, Any]) -> PlanFigure | None:
+    """Return the figure of a stored curve: points of (width, answers of people alone, answers with judges). Answers are on a log scale."""
+    rows = sorted(curve.get("points", ()), key=lambda row: -row[0])
+    if len(rows) < 2:
+        return None
+    widths = [row[0] for row in rows]
+    counts = [count for row in rows for count in row[1:]]
+    low, high = math.log10(max(1, min(counts))), math.log10(max(counts))
+    high = max(high, low + 0.3)
+
+    def x(width: float) -> float:
+        return round(LEFT + (widths[0] - width) / (widths[0] - widths[-1]) * (WIDTH - RIGHT - LEFT), 1)
+
+    def y(count: float) -> float:
+        share = (math.log10(max(1, count)) - low) / (high - low)
+        return round(HEIGHT - BOTTOM - share * (HEIGHT - BOTTOM - TOP), 1)
+
+    def line(place: int) -> tuple[str, tuple[float, float]]:
+        points = [(x(row[0]), y(row[place])) for row in rows]
+        return " ".join(f"{across},{up}" for across, up in points), points[-1]
+
+    people, people_end = line(1)
+    judges, judges_end = line(2)
+    if abs(people_end[1] - judges_end[1]) < 16:
+        judges_end = (judges_end[0], people_end[1] + 16)
+    return PlanFigure(
+        people,
+        judges,
+        people_end,
+        judges_end,
+        [Tick(x(width), f"{100 * width:.1f}") for width in widths[:: max(1, len(widths) // 4)]],
+        [Tick(y(count), f"{count:,}") for count in _round_counts(10**low, 10**high)],
+    )
+
+
+def _round_counts(low: float, high: float) -> list[int]:
+    """Return 1, 2 and 5 times the powers of ten between two counts; only the powers of ten if these are many."""
+    found = [step * 10**power for power in range(10) for step in STEPS if low <= step * 10**power <= high]
+    return found if len(found) <= 7 else [count for count in found if str(count).startswith("1")]
+
+
+# What a result says in words. Values of a result are from 0 to 1, and pages show them as points of 100.
+
+
+UNKNOWN_SAMPLE = "Nobody said how the labelled outputs were selected. The combined numbers hold only if they are a random part of all outputs."
+CHOSEN_SAMPLE = (
+    "People judged a chosen part of the outputs. This rules out combined numbers: how far a judge is wrong there says nothing about the other outputs. "
+    "The numbers of people are about the chosen part only."
 )
+UNKNOWN_PEOPLE = "The answers do not say who gave them. This rules out statements about other people: the intervals are about other prompts like these, judged by exactly these people."
+
+STRATA = "The combined numbers give each domain of prompts its share of all outputs, if enough prompts of the domain have answers."
+
+# More sentences than these hide the largest differences.
+MAX_BIASES = 8
+
+
+def points(value: float | None, digits: int = 1) -> str:
+    """Return a value from 0 to 1 as points of 100."""
+    return "–" if value is None else f"{100 * value:.{digits}f}".replace("-", "−")
+
+
+def whole(value: float | None) -> str:
+    """Return a number of answers without decimals."""
+    return "–" if value is None else f"{round(value):,}".replace("-", "−")
+
+
+def span(interval: Mapping[str, Any] | None, null: float | None = None) -> str:
+    """Return the ends of an interval. None of them looks like the ``null`` if it is another value."""
+    ends = [100 * interval[name] for name in ("low", "high")] if interval else []
+    digits = cells.digits_to_distinguish(ends, 1, () if null is None else (100 * null,))
+    return "–" if not interval else f"{points(interval['low'], digits)} to {points(interval['high'], digits)}"
+
+
+def main_sentences(result: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
+    """Return what a reader must know first: people's labels, what judges add, and what the sample rules out."""
+    if result["status"] != "ok":
+        return [f"There is no combined number. {result['reason']}"]
+    # Results of before 2026-11-28 do not say whether robots gave the answers; their page says it.
+    who = "robots" if result.get("is_simulated") else "people"
+    people = f" of {result['n_people']:,} {who}" if result["n_people"] is not None else ""
+    found = [
+        f"{result['n_labels']:,} answers{people} are about {result['n_labelled']:,} of {result['n_items']:,} {_items(result)}. "
+        f"{_named(result['used'])} scored all of them."
+    ]
+    found += groups_sentence(result.get("n_groups"), result.get("n_prompts", 0))
+    if result["is_ruled_out"]:
+        found.append(CHOSEN_SAMPLE)
+    elif options["sample"] == CHOSEN:
+        found.append("People judged all outputs, so no part was chosen.")
+    else:
+        found.append(_saving(result))
+        # Results of before 2026-11-27 have no number of domains.
+        if result.get("n_domains", 1) > 1 and not result["are_all_labelled"]:
+            found.append(STRATA)
+        if options["sample"] == UNKNOWN and not result["are_all_labelled"]:
+            found.append(UNKNOWN_SAMPLE)
+    if not options["are_people_known"]:
+        found.append(UNKNOWN_PEOPLE)
+    return found
+
+
+def _items(result: Mapping[str, Any]) -> str:
+    return "pairs of outputs" if result["kind"] == "preferences" else "outputs"
+
+
+def _named(names: list[str]) -> str:
+    return f"{len(names)} judges" if len(names) > 3 else _quoted(names)
+
+
+def _quoted(names: list[str]) -> str:
+    quoted = [f"“{name}”" for name in names]
+    return " and ".join([", ".join(quoted[:-1]), quoted[-1]]) if len(quoted) > 1 else quoted[0]
+
+
+def _saving(result: Mapping[str, Any]) -> str:
+    if result["are_all_labelled"]:
+        return "People judged every output, so judges add nothing to these numbers. The plan below says what they add to a larger set of outputs."
+    rows = result["systems"] or result["pairs"]
+    saving = [row["result"] for row in rows if (row["result"]["labels_saved"] or 0) > 0]
+    if not saving:
+        return "Judges save no answers. Report the numbers of people."
+    money = [one["money_saved"] for one in saving if one["money_saved"]]
+    cost = f", or {sum(money):,.2f} in rewards and fees" if money else ""
+    return (
+        f"Judges save answers for {len(saving)} of {len(rows)} {'systems' if result['systems'] else 'pairs'}. "
+        f"For these, people alone would need {sum(one['labels_saved'] for one in saving):,.0f} more answers{cost}."
+    )
+
+
+def verdict(verdicts: Mapping[str, int]) -> str:
+    """Return in words whether a judge saves labels. ``verdicts``: the number of systems, or pairs, with each verdict."""
+    n = sum(verdicts.values())
+    useful, useless, nothing = (verdicts.get(name, 0) for name in ("useful", "useless", "none"))
+    if not n or nothing == n:
+        return "The answers are too few to say whether it helps."
+    if useless == n:
+        return "Useless here: it saves less than a tenth of the answers, for every system. Ask people only."
+    if useful == n:
+        return "Useful: it saves at least a tenth of the answers, for every system."
+    if useful:
+        return (
+            f"Useful for {useful} of {n}. For the others it is useless, or more answers or outputs are needed to say."
+        )
+    return f"Unclear: it may save a tenth of the answers. Collect more answers, or let it score more outputs (useless for {useless} of {n})."
+
+
+def judge_sentences(judges: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return in words for each judge, or for all that have the same verdict, whether it saves labels."""
+    names: dict[str, list[str]] = {}
+    for row in judges:
+        names.setdefault(verdict(row["verdicts"]), []).append(row["name"])
+    return [f"{_quoted(some)}: {said[0].lower()}{said[1:]}" for said, some in names.items()]
+
+
+def plan_sentences(result: Mapping[str, Any]) -> list[str]:
+    """Return the plan of the system in the middle in words."""
+    plan = result["plan"]
+    if not plan["curve"]:
+        return ["There is no plan. Each system needs answers about at least ten prompts, from two or more people."]
+    group = next(one for one in plan["groups"] if one["group"] == plan["curve"]["group"])
+    found = [
+        f"The plan assumes that judges score {plan['n_items']:,} outputs of each system. {verdict(plan['verdicts'])}"
+    ]
+    found.extend(
+        f"For an interval of {points(need['width'])} points about “{group['group']}”, people alone need {need['people_alone']:,} answers. "
+        f"With the judges they need {need['with_judge']:,} (between {need['with_judge_low']:,} and {need['with_judge_high']:,})."
+        for need in group["needs"]
+    )
+    return found
+
+
+def all_biases(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the biases by system, domain and length. Results of before 2026-11-27 have none by length."""
+    return [*result["bias_by_system"], *result["bias_by_domain"], *result.get("bias_by_length", ())]
+
+
+def bias_sentences(result: Mapping[str, Any]) -> list[str]:
+    """Return which judges favour which groups, where the joint intervals exclude 0; own families first."""
+    found = []
+    for row in result["bias_by_system"]:
+        if row["is_own_family"]:
+            found.append(
+                f"“{row['judge']}” belongs to the family of “{row['group']}”. Its bias there, compared with the other systems: "
+                f"{points(row['favour']['estimate'])} points ({_span_in_words(row['favour'])}). Do not rank this system by it."
+            )
+    clear = [
+        row
+        for row in all_biases(result)
+        # What a judge gives to long texts it takes from short ones, so one sentence is enough.
+        if not row["is_own_family"] and row["group"] != SHORT and _excludes_zero(row["favour"]["interval_adjusted"])
+    ]
+    clear.sort(key=lambda row: -abs(row["favour"]["estimate"]))
+    for row in clear[:MAX_BIASES]:
+        verb = "favours" if row["favour"]["estimate"] > 0 else "disfavours"
+        found.append(
+            f"“{row['judge']}” {verb} “{row['group'] or 'no domain'}” by {points(abs(row['favour']['estimate']))} points, compared with people."
+        )
+    if len(clear) > MAX_BIASES:
+        found.append(f"The table has {len(clear) - MAX_BIASES} more such differences.")
+    return found
+
+
+def _excludes_zero(interval: Mapping[str, Any] | None) -> bool:
+    return interval is not None and not interval["low"] <= 0 <= interval["high"]
+
+
+def _span_in_words(estimate: Mapping[str, Any]) -> str:
+    return span(estimate["interval"], 0.0) if estimate["interval"] else "no interval"
+
 
 INITIAL = {"sample": "random", "are_people_known": True}
 

@@ -1,26 +1,429 @@
 """The job of a check: compare people with the judge, and hold the result against what was declared."""
 
-from typing import TYPE_CHECKING, Any
+import hashlib
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from random import Random
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from django.db.models import Q
 
 from analysis.data.blinding import check_outcomes_visible
 from analysis.data.frames import SECOND_SAMPLE, second_sample_labels
-from analysis.metrics.calibrated.families import families_by_name
+from analysis.metrics.calibrated.options import families_by_name
 from analysis.metrics.lengths import by_length
-from analysis.models import JudgeCheck, JudgeCheckOutput, JudgeCheckResult, Metric, PairScore
+from analysis.metrics.scoring.rows import read_answers_of_questions
+from analysis.metrics.store import metrics_in_use
+from analysis.models import JudgeCheck, JudgeCheckOutput, JudgeCheckResult, Metric, MetricScore, PairScore
 from analysis.protocols.blocks.populations import has_groups, name_groups_of_plain, name_populations_of_plain
 from annotators.counting import counted_origins, is_simulated
 from studies.access import Action, check_permission_or_404
-from studies.models import Job, Study
+from studies.design.draw import DrawnBatch, seeded_random, store_drawn_batches
+from studies.design.serialization import canonical_json
+from studies.models import Batch, Exposure, Item, Job, Output, Placement, Question, Section, Study, new_seed
+from studies.protocols import REGISTRY, DrawnItem
 from studies.services import jobs
+from studies.services.drafts import locked_draft, record_edit_and_raise_version
 from studies.services.lifecycle import ActionRefused
 from studies.services.version import version
 
-from .binding import guideline_sha256, newest_version
-from .drawing import newest_check
-from .rows import NO, YES, SampledRows, read_sampled_rows
-
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+
+# What a result is about: one version of the judge, and one wording of the guideline. Another one makes the result
+# stale.
+
+
+STALE, OPEN = "stale", "open"
+STATE_WORDS = {"good": "good enough", "not_good": "not good enough", STALE: "stale", OPEN: "open"}
+
+
+@dataclass(frozen=True, slots=True)
+class CheckState:
+    """The state of a check now: ``good``, ``not_good``, ``stale`` or ``open``, why, and the newest result."""
+
+    state: str
+    reason: str
+    check: JudgeCheck | None
+    result: JudgeCheckResult | None
+    judge: Metric | None
+
+    @property
+    def words(self) -> str:
+        return STATE_WORDS[self.state]
+
+    @property
+    def at(self) -> datetime | None:
+        return self.result.at if self.result else None
+
+
+def guideline_sha256(question: Question) -> str:
+    """Return the hash of everything that tells people how to judge."""
+    section = question.section
+    study = section.study
+    content = {
+        "instructions": study.instructions,
+        "arms": sorted(study.arms.values_list("name", "instructions")),
+        "explanation": section.settings.get("explanation", ""),
+        "questions": [[one.key, one.text, one.help, one.scale] for one in section.questions.order_by("position")],
+    }
+    return hashlib.sha256(canonical_json(content).encode()).hexdigest()
+
+
+def newest_version(check: JudgeCheck) -> Metric | None:
+    """Return the newest version in use of the check's judge that gave single outputs scores, or None."""
+    of_question = Q(question=None) | Q(question=check.question_id)
+    rows = metrics_in_use(check.judge.study).filter(of_question, name=check.judge.name, kind=Metric.Kind.JUDGE)
+    return rows.order_by("-pk").first()
+
+
+def find_state(check: JudgeCheck | None) -> CheckState:
+    """Return the state of a check now, from what is stored."""
+    if check is None:
+        return CheckState(OPEN, "no sample is drawn", None, None, None)
+    judge = newest_version(check)
+    result = check.results.order_by("-pk").first()
+    if result is None:
+        return CheckState(OPEN, "no result is computed", check, None, judge)
+    if judge is None:
+        reason = "the judge was discarded"
+    elif judge.fingerprint != result.fingerprint:
+        reason = f"the judge has a newer version, {judge.version}"
+    elif guideline_sha256(check.question) != result.guideline_sha256:
+        reason = "the guideline changed"
+    else:
+        return CheckState(result.verdict, result.result.get("reason", ""), check, result, judge)
+    return CheckState(STALE, reason, check, result, judge)
+
+
+# The labels of people beside the judge's, for the sampled outputs.
+
+
+YES, NO = "yes", "no"
+
+
+@dataclass(frozen=True, slots=True)
+class SampledRows:
+    """``labels``: a row for each label of a person, with ``output``, ``part``, ``weight``, ``people`` and ``judge`` (labels, the judge's
+    may be None), ``annotator``, ``prompt``, ``second_sample`` (the group of the prompt, or the prompt),
+    ``system``, ``domain`` and ``length``. ``runs``: the judge's verdicts by output and run."""
+
+    labels: "DataFrame"
+    runs: "DataFrame"
+
+
+def verdict_of(judge: Metric, score: float, threshold: float) -> str:
+    """Return the judge's label for a score on its own scale."""
+    is_yes = score <= threshold if judge.is_lower_better else score >= threshold
+    return YES if is_yes else NO
+
+
+def read_sampled_rows(check: JudgeCheck, judge: Metric) -> SampledRows:
+    import pandas as pd
+
+    sampled = JudgeCheckOutput.objects.filter(judge_check=check).values_list(
+        "output_id",
+        "part",
+        "probability",
+        "output__system__name",
+        "output__prompt__key",
+        "output__prompt__domain",
+        "output__prompt__group",
+        "output__text",
+    )
+    facts = pd.DataFrame(
+        [
+            (output, part, 1 / p, system, prompt, domain, group, len(text))
+            for output, part, p, system, prompt, domain, group, text in sampled
+        ],
+        columns=["output", "part", "weight", "system", "prompt", "domain", "group", "length"],
+    )
+    facts[SECOND_SAMPLE] = second_sample_labels(facts["prompt"], facts.pop("group"))
+    scores = MetricScore.objects.filter(
+        metric=judge, output__in=JudgeCheckOutput.objects.filter(judge_check=check).values("output")
+    )
+    rows = [(output, run, value) for output, run, value in scores.values_list("output_id", "run", "value")]
+    runs = pd.DataFrame(rows, columns=["output", "run", "value"]).sort_values(["output", "run"])
+    means = runs.groupby("output")["value"].mean()
+    facts["judge"] = [
+        verdict_of(judge, means[output], check.threshold) if output in means.index else None
+        for output in facts["output"]
+    ]
+    runs["verdict"] = [verdict_of(judge, value, check.threshold) for value in runs["value"]]
+    (answers,) = read_answers_of_questions(check.question.section.study, [check.question])
+    answers = answers[["item", "value", "annotator"]]
+    section = check.question.section
+    exposures = Exposure.objects.filter(item__section=section).values_list("item__number", "output_id")
+    by_item = {f"s{section.position}.{number}": output for number, output in exposures}
+    answers = answers.assign(
+        output=answers["item"].map(by_item), people=[YES if value > 0.5 else NO for value in answers["value"]]
+    )
+    labels = answers[["output", "annotator", "people"]].merge(facts, on="output")
+    labels = labels.sort_values(["prompt", "system", "output", "annotator"]).reset_index(drop=True)
+    return SampledRows(labels, runs.merge(facts[["output", "part", "weight", SECOND_SAMPLE]], on="output"))
+
+
+# Which outputs people judge: samples of a fixed size with known probabilities.
+
+
+Unit = TypeVar("Unit", bound=Hashable)
+
+
+def uncertainties(scores: Mapping[Unit, Sequence[float]], threshold: float) -> dict[Unit, float]:
+    """Return how unsure a judge is of each output, from 0 to 1, by the scores of its runs.
+
+    The larger of two numbers counts: the nearness of the mean score to the threshold (1 at the threshold, 0 at the largest distance of
+    any output), and 4 p (1 - p), where p is the share of runs with the verdict “yes”.
+
+    >>> uncertainties({"a": [5], "b": [3], "c": [2, 4]}, 3)
+    {'a': 0.0, 'b': 1.0, 'c': 1.0}
+    """
+    distances = {unit: abs(sum(runs) / len(runs) - threshold) for unit, runs in scores.items()}
+    largest = max(distances.values(), default=0.0)
+    found = {}
+    for unit, runs in scores.items():
+        p = sum(score >= threshold for score in runs) / len(runs)
+        nearness = 1 - distances[unit] / largest if largest else 1.0
+        found[unit] = max(nearness, 4 * p * (1 - p))
+    return found
+
+
+def inclusion_probabilities(sizes: Mapping[Unit, float], n: int) -> dict[Unit, float]:
+    """Return the probabilities of a sample of ``n`` units, in proportion to their sizes and at most 1. They sum to ``n``.
+
+    >>> inclusion_probabilities({"a": 1, "b": 1, "c": 2}, 2)
+    {'a': 0.5, 'b': 0.5, 'c': 1.0}
+    """
+    certain: set[Unit] = set()
+    while True:
+        rest = sum(size for unit, size in sizes.items() if unit not in certain)
+        share = (n - len(certain)) / rest if rest else 0.0
+        beyond = {unit for unit, size in sizes.items() if unit not in certain and size * share >= 1}
+        if not beyond:
+            return {unit: 1.0 if unit in certain else size * share for unit, size in sizes.items()}
+        certain |= beyond
+
+
+def draw_sample(probabilities: Mapping[Unit, float], n: int, rng: Random) -> list[Unit]:
+    """Return ``n`` units by systematic sampling from a random order, which gives each unit exactly its probability."""
+    units = list(probabilities)
+    rng.shuffle(units)
+    start = rng.random()
+    drawn: list[Unit] = []
+    reached = 0.0
+    for unit in units:
+        reached += probabilities[unit]
+        # The next mark lies at start + the number of units drawn. Rounding must not lose the last unit.
+        if reached > start + len(drawn) and len(drawn) < n:
+            drawn.append(unit)
+    missing = [unit for unit in reversed(units) if unit not in set(drawn)][: n - len(drawn)]
+    return [*drawn, *missing]
+
+
+def deal(units: Sequence[Unit], prompts: Mapping[Unit, int], n_batches: int, rng: Random) -> list[list[Unit]]:
+    """Return the units in batches of almost equal size. Outputs for one prompt go to different batches as far as possible."""
+    by_prompt: dict[int, list[Unit]] = {}
+    for unit in units:
+        by_prompt.setdefault(prompts[unit], []).append(unit)
+    groups = list(by_prompt.values())
+    rng.shuffle(groups)
+    batches: list[list[Unit]] = [[] for _ in range(n_batches)]
+    for number, unit in enumerate(unit for group in groups for unit in group):
+        batches[number % n_batches].append(unit)
+    for batch in batches:
+        rng.shuffle(batch)
+    return batches
+
+
+# Draw the sample of a check: store it, and make ready-made batches of a draft from it.
+
+
+KEY_PREFIX = "judge-check-"
+
+
+@dataclass(frozen=True, slots=True)
+class DrawSettings:
+    """What a researcher declares before the launch: the sample, and what is good enough. See ``JudgeCheck``."""
+
+    judge: Metric
+    question: Question
+    n_test: int
+    n_development: int = 0
+    people_per_output: int = 3
+    threshold: float | None = None
+    certainty_ratio: float = 1.0
+    seed: int | None = None
+    min_agreement: float | None = None
+    min_true_positive_rate: float | None = None
+    min_true_negative_rate: float | None = None
+    needs_alternative_test: bool = False
+    epsilon: float = 0.1
+
+
+def judges_of(study: Study):
+    """Return the judges in use that gave single outputs scores."""
+    return metrics_in_use(study).filter(kind=Metric.Kind.JUDGE, scores__isnull=False).distinct()
+
+
+def verdict_questions(study: Study) -> list[Question]:
+    """Return the live questions with two answers about one output a page."""
+    rows = Question.objects.filter(
+        section__study=study, section__purpose=Section.Purpose.LIVE, section__protocol="rating"
+    )
+    rows = rows.select_related("section").order_by("section__position", "position")
+    return [
+        question
+        for question in rows
+        if len((question.scale or {}).get("labels", ())) == 2
+        and REGISTRY["rating"].cleaned_settings(question.section)["shown"] == "one"
+    ]
+
+
+def newest_check(study: Study) -> JudgeCheck | None:
+    return JudgeCheck.objects.filter(study=study).select_related("judge", "question__section").order_by("-pk").first()
+
+
+def draw_check(study: Study, by, chosen: DrawSettings) -> JudgeCheck:
+    """Draw and store a sample, and replace the batches of an earlier one. Raise ActionRefused with what is wrong."""
+    with locked_draft(study.pk, by, deletes_test_runs=True) as draft:
+        _check_design(draft, chosen)
+        threshold = _threshold(chosen)
+        n = chosen.n_test + chosen.n_development
+        scores = _scores_by_output(chosen)
+        if n > len(scores):
+            raise ActionRefused(
+                f"The sample has {n} outputs, but the judge scored {len(scores)} of this study. Draw fewer, or upload more scores."
+            )
+        seed = new_seed() if chosen.seed is None else chosen.seed
+        sign = -1 if chosen.judge.is_lower_better else 1
+        oriented = {output: [sign * score for score in runs] for output, runs in scores.items()}
+        unsure = uncertainties(oriented, sign * threshold)
+        sizes = {output: 1 + (chosen.certainty_ratio - 1) * unsure[output] for output in scores}
+        probabilities = inclusion_probabilities(sizes, n)
+        sample = draw_sample(probabilities, n, seeded_random(seed, "judge check", "sample"))
+        seeded_random(seed, "judge check", "parts").shuffle(sample)
+        check = JudgeCheck.objects.create(
+            study=draft,
+            judge=chosen.judge,
+            question=chosen.question,
+            threshold=threshold,
+            certainty_ratio=chosen.certainty_ratio,
+            n_development=chosen.n_development,
+            n_test=chosen.n_test,
+            n_outputs=len(scores),
+            people_per_output=chosen.people_per_output,
+            seed=seed,
+            min_agreement=chosen.min_agreement,
+            min_true_positive_rate=chosen.min_true_positive_rate,
+            min_true_negative_rate=chosen.min_true_negative_rate,
+            needs_alternative_test=chosen.needs_alternative_test,
+            epsilon=chosen.epsilon,
+            by=by,
+        )
+        Part = JudgeCheckOutput.Part
+        JudgeCheckOutput.objects.bulk_create(
+            (
+                JudgeCheckOutput(
+                    judge_check=check,
+                    output_id=output,
+                    part=Part.TEST if place < chosen.n_test else Part.DEVELOPMENT,
+                    probability=min(1.0, probabilities[output]),
+                )
+                for place, output in enumerate(sample)
+            ),
+            batch_size=1000,
+        )
+        n_batches = _replace_batches(draft, check, sample)
+        Study.objects.filter(pk=draft.pk).update(
+            annotators_per_batch=chosen.people_per_output, target_n=n_batches * chosen.people_per_output
+        )
+        # Everybody who sees the study reads its log, so the seed is only in the check.
+        record_edit_and_raise_version(
+            draft, by, judge=str(chosen.judge), fingerprint=chosen.judge.fingerprint, outputs=n
+        )
+    return check
+
+
+def _check_design(study: Study, chosen: DrawSettings) -> None:
+    section = chosen.question.section
+    with_items = [one for one in study.sections.all() if REGISTRY[one.protocol].has_items]
+    if [one.pk for one in with_items] != [section.pk]:
+        raise ActionRefused(
+            "Only one section may show outputs: the one that asks for the verdict. Delete the others, or use another study."
+        )
+    if study.arms.count() != 1:
+        raise ActionRefused(
+            "The check needs a study with one arm, so that all people judge alike. Delete the other arms."
+        )
+    if study.batches.filter(origin=Batch.Origin.IMPORTED).exclude(key__startswith=KEY_PREFIX).exists():
+        raise ActionRefused(
+            "The study has ready-made batches of a file, which the sample would replace. Use a draft without them."
+        )
+    if chosen.judge.question_id not in (None, chosen.question.pk):
+        raise ActionRefused(
+            "The judge's scores are about another question. Choose that question, or upload scores of this one."
+        )
+
+
+def _threshold(chosen: DrawSettings) -> float:
+    judge, threshold = chosen.judge, chosen.threshold
+    if judge.scale_low is None or judge.scale_high is None:
+        if threshold is None:
+            raise ActionRefused("The judge has no scale. Enter from which score on its verdict is “yes”.")
+        return threshold
+    if threshold is None:
+        return (judge.scale_low + judge.scale_high) / 2
+    if not judge.scale_low <= threshold <= judge.scale_high:
+        raise ActionRefused(
+            f"The threshold is outside of the judge's scale. Enter a score from {judge.scale_low:g} to {judge.scale_high:g}."
+        )
+    return threshold
+
+
+def _scores_by_output(chosen: DrawSettings) -> dict[int, list[float]]:
+    """Return the scores of all runs by output, in an order that does not depend on ids of the database."""
+    rows = MetricScore.objects.filter(metric=chosen.judge, output__system__in=chosen.judge.study.systems.judged())
+    rows = rows.order_by("output__prompt__key", "output__system__name", "output__sample", "run")
+    found: dict[int, list[float]] = {}
+    for output, value in rows.values_list("output_id", "value").iterator(chunk_size=5000):
+        found.setdefault(output, []).append(value)
+    return found
+
+
+def _replace_batches(study: Study, check: JudgeCheck, sample: list[int]) -> int:
+    """Delete the batches of an earlier sample and make those of this one. Return their number."""
+    section = check.question.section
+    earlier = Placement.objects.filter(batch__study=study, batch__key__startswith=KEY_PREFIX)
+    items = set(earlier.values_list("item_id", flat=True))
+    earlier.delete()
+    Batch.objects.filter(study=study, key__startswith=KEY_PREFIX).delete()
+    unused = Item.objects.filter(pk__in=items, placements=None, expected=None, kind=Item.Kind.LIVE)
+    Exposure.objects.filter(item__in=list(unused.values_list("pk", flat=True))).delete()
+    unused.delete()
+    prompts = dict(Output.objects.filter(pk__in=sample).values_list("pk", "prompt_id"))
+    n_batches = -(-len(sample) // section.m)
+    batches = deal(sample, prompts, n_batches, seeded_random(check.seed, "judge check", "batches"))
+    arm = study.arms.get()
+    drawn = [
+        DrawnBatch(
+            number,
+            arm.pk,
+            tuple((section.pk, DrawnItem(prompts[output], (output,), Item.Kind.LIVE)) for output in outputs),
+        )
+        for number, outputs in enumerate(batches)
+    ]
+    store_drawn_batches(
+        study,
+        drawn,
+        places_per_batch=check.people_per_output,
+        origin=Batch.Origin.IMPORTED,
+        first_number=0,
+        keys=[f"{KEY_PREFIX}{number:05}" for number in range(n_batches)],
+    )
+    return n_batches
+
 
 KIND = "check_judge"
 TEST, DEVELOPMENT = JudgeCheckOutput.Part.TEST, JudgeCheckOutput.Part.DEVELOPMENT

@@ -1,9 +1,12 @@
 """The page of a study's metrics and judges. It shows stored results, computes nothing and never imports numpy."""
 
+import math
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from django import forms
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
@@ -12,20 +15,226 @@ from django.views.decorators.http import require_GET, require_POST
 
 from analysis.data.blinding import are_outcomes_hidden
 from analysis.metrics import comparison, computed
-from analysis.metrics.files import MAX_FILE_BYTES, ScoresRefused
+from analysis.metrics.files import MAX_FILE_BYTES, ScoresFileSettings, ScoresRefused, question_names
 from analysis.metrics.scoring.rows import describe_scores
-from analysis.metrics.store import discard, metrics_in_use, upload_scores
+from analysis.metrics.store import MetricDescription, discard, metrics_in_use, upload_scores
 from analysis.models import Metric, MetricsComparison
 from annotators.counting import SIMULATED, counted_origins, is_simulated
 from studies.access import Action, get_study, is_allowed
+from studies.admin.forms import CleanTextMixin
 from studies.models import Job, Output, Study
 from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
-from studies.stimuli.spreadsheet import formula_safe_csv_text
+from studies.stimuli.rows import formula_safe_csv_text
 
-from .figures import scatter_figure
-from .forms import ScoresForm
-from .pairs import UNDEFINED, number_text, pair_rows
+# Axes of figures that templates draw as SVG. Nothing is computed but where a value lies.
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    at: str
+    text: str
+
+
+def at(value: float) -> str:
+    """Return a place in the figure as text, which no language setting changes."""
+    return f"{value:.1f}"
+
+
+def nice_ticks(low: float, high: float, n: int = 5) -> list[float]:
+    """Return about ``n`` round numbers from at most ``low`` to at least ``high``.
+
+    >>> nice_ticks(12.3, 81.0)
+    [0.0, 20.0, 40.0, 60.0, 80.0, 100.0]
+    >>> nice_ticks(50, 50)
+    [49.0, 49.5, 50.0, 50.5, 51.0]
+    """
+    if high - low < 1e-9:
+        low, high = low - 1, high + 1
+    rough = (high - low) / n
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * 0.999)
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return [number * step for number in range(first, last + 1)]
+
+
+def _tick_text(value: float) -> str:
+    return f"{value:g}".replace("-", "−")
+
+
+class Axis:
+    """Values along a line of the figure."""
+
+    def __init__(self, values: Sequence[float], start: float, end: float):
+        self.values = nice_ticks(min(values), max(values))
+        self.start, self.end = start, end
+
+    def place(self, value: float) -> float:
+        low, high = self.values[0], self.values[-1]
+        return self.start + (value - low) / (high - low) * (self.end - self.start)
+
+    @property
+    def ticks(self) -> list[Tick]:
+        return [Tick(at(self.place(value)), _tick_text(round(value, 6))) for value in self.values]
+
+
+# The figure of people beside a metric, as places for a template that draws SVG.
+
+
+WIDTH, HEIGHT = 560, 380
+LEFT, RIGHT, TOP, BOTTOM = 64, 440, 16, 320
+# Names of more systems would cover one another; the table has them.
+MAX_NAMED = 25
+LONGEST_NAME = 18
+
+
+def scatter_figure(systems: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the figure of the systems' mean scores: the metric's across, the people's upwards. Empty without two systems."""
+    if len(systems) < 2:
+        return {}
+    across = Axis([one["metric"] for one in systems], LEFT, RIGHT)
+    upwards = Axis([one["people"] for one in systems], BOTTOM, TOP)
+    dots = [
+        {
+            "text": f"{one['system']}: metric {one['metric']:.3f}, people {one['people']:.3f}",
+            "name": _shortened(one["system"]) if len(systems) <= MAX_NAMED else "",
+            "x": at(across.place(one["metric"])),
+            "y": at(upwards.place(one["people"])),
+            "name_x": at(across.place(one["metric"]) + 8),
+            "name_y": at(upwards.place(one["people"]) + 4),
+        }
+        for one in systems
+    ]
+    return {
+        "width": WIDTH,
+        "height": HEIGHT,
+        "left": LEFT,
+        "right": RIGHT,
+        "top": TOP,
+        "bottom": BOTTOM,
+        "tick_baseline": BOTTOM + 18,
+        "axis_baseline": BOTTOM + 42,
+        "ticks_end": LEFT - 8,
+        "middle_x": at((LEFT + RIGHT) / 2),
+        "middle_y": at((TOP + BOTTOM) / 2),
+        "across": across.ticks,
+        "upwards": [{"at": tick.at, "baseline": at(float(tick.at) + 4), "text": tick.text} for tick in upwards.ticks],
+        "dots": dots,
+    }
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1].rstrip() + "…"
+
+
+# The form that uploads scores of metrics and judges.
+
+
+class ScoresForm(CleanTextMixin, forms.Form):
+    """A file of scores and what a person says about the metric or judge that made them."""
+
+    file = forms.FileField(
+        label="File",
+        help_text="CSV or JSON lines. Columns “system” and “prompt”, and a column for each metric or judge, named like it. Verdicts on pairs have “first” and “second” in the place of “system”.",
+        error_messages={
+            "required": "No file was chosen. Choose the file with the scores.",
+            "empty": "The file is empty. Choose the file with the scores.",
+        },
+    )
+    kind = forms.ChoiceField(label="Kind", choices=Metric.Kind.choices, initial=Metric.Kind.METRIC)
+    version = forms.CharField(
+        label="Version",
+        max_length=200,
+        help_text="The version of the metric's program, or the full name of the judge's model.",
+        error_messages={"required": "The version is missing. Enter the version of the program or model."},
+    )
+    question = forms.ChoiceField(
+        label="Question",
+        required=False,
+        help_text="The question that the scores are about, if the file has no column “question”.",
+    )
+    prompt = forms.CharField(
+        label="Prompt of the judge, or settings of the metric",
+        required=False,
+        max_length=20_000,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text="Another prompt or setting is another version.",
+    )
+    family = forms.CharField(
+        label="Maker of the judge's model",
+        required=False,
+        max_length=100,
+        help_text="Used to warn where a judged system has the same maker.",
+    )
+    is_lower_better = forms.BooleanField(label="Lower is better", required=False)
+    scale_low = forms.FloatField(
+        label="Lowest point of the scale", required=False, help_text="Of a judge who answers on a scale."
+    )
+    scale_high = forms.FloatField(label="Highest point of the scale", required=False)
+    is_partial = forms.BooleanField(
+        label="The file covers a part of the outputs",
+        required=False,
+        help_text="Otherwise a file that leaves out outputs is refused.",
+    )
+
+    def __init__(self, study: Study, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        names = [(name, name) for name in question_names(study)]
+        self.fields["question"].choices = [("", "the output as a whole"), *names]  # type: ignore[attr-defined]  # a choice field
+
+    @property
+    def file_settings(self) -> ScoresFileSettings:
+        cleaned = self.cleaned_data
+        return ScoresFileSettings(
+            question=cleaned["question"],
+            scale_low=cleaned["scale_low"],
+            scale_high=cleaned["scale_high"],
+            is_partial=cleaned["is_partial"],
+        )
+
+    @property
+    def description(self) -> MetricDescription:
+        cleaned = self.cleaned_data
+        return MetricDescription(
+            cleaned["kind"],
+            cleaned["version"],
+            {"prompt": cleaned["prompt"]} if cleaned["prompt"] else {},
+            cleaned["family"],
+            cleaned["is_lower_better"],
+            cleaned["scale_low"],
+            cleaned["scale_high"],
+        )
+
+
+# The table that compares each two metrics, as pages of studies and boards show it.
+
+
+UNDEFINED = "–"
+
+
+def pair_rows(comparisons: Iterable[Mapping[str, Any]], measures: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the stored comparisons with the name of the measure and with their numbers as text."""
+    return [
+        {
+            **row,
+            "label": measures[row["statistic"]],
+            "p": p_value_text(row["pvalue_adjusted"]),
+            "difference": UNDEFINED if row["estimate"] is None else number_text(row["estimate"]),
+        }
+        for row in comparisons
+    ]
+
+
+def number_text(value: float) -> str:
+    # A value that rounds to 0 has no sign.
+    return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
+
+
+def p_value_text(value: float | None) -> str:
+    if value is None:
+        return UNDEFINED
+    return f"{value:.3f}" if value >= 0.001 else "< 0.001"
+
 
 MEASURES = {
     "pearson": "Pearson",

@@ -8,7 +8,7 @@ import json
 import os
 import sys
 
-from .chunks import ChunkScorer, ScoreFailed, TextsOfPrompt
+from .processes import ChunkScorer, ScoreFailed, TextsOfPrompt
 
 # Pages of annotators come before scores when processors are busy.
 POLITENESS = 5

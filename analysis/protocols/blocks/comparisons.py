@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from analysis.data.context import AnalysisContext
 from analysis.data.frames import SECOND_SAMPLE
 from studies.protocols import REGISTRY
-from studies.protocols.base.contrasts import system_contrasts_for_section
+from studies.protocols.base.pairs import system_contrasts_for_section
 
 from .subjects import Subject, join_words, words_of_section
 

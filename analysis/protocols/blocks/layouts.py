@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict, TypeVar, cast
 
-from studies.stimuli.spreadsheet import formula_safe_csv_text as guarded_csv
+from studies.stimuli.rows import formula_safe_csv_text as guarded_csv
 
 from . import cells
 from .cells import claim_of, contrast_of, interval_bounds, is_not_tested, is_sequential, pvalue_cell, significance_stars

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from analysis.protocols.blocks.populations import SECOND_SAMPLE
 from analysis.protocols.blocks.subjects import join_words
 from studies.models import Arm
-from studies.protocols.base.scales import ScaleSpec, parse_scale
+from studies.protocols.base.fields import ScaleSpec, parse_scale
 from studies.protocols.humanlike import SOURCE
 
 if TYPE_CHECKING:

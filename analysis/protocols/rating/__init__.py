@@ -28,14 +28,16 @@ from analysis.protocols.spa_and_rating import build_overview
 
 from .. import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis, register
 from . import layouts
-from .estimates import add_planned_points_equivalence_test, paper_paired_difference, superiority_and_difference
-from .question_ratings import (
+from .estimates import (
     DIFFERENCE,
     SUPERIORITY,
     QuestionRatings,
+    add_planned_points_equivalence_test,
     paired_ratings,
+    paper_paired_difference,
     planned_comparisons_of_question,
     read_question_ratings,
+    superiority_and_difference,
 )
 from .utilities import UTILITY_BLOCK, utility_blocks, utility_difference
 

@@ -16,13 +16,20 @@ from analysis.protocols.spa_and_rating import build_overview
 
 from .. import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis, register
 from . import layouts
-from .answers import ESTIMAND, SectionAnswers, planned_then_unplanned_comparisons, read_section_answers_by_annotator
-from .coherence_and_ranking import coherence_ranking_and_reliability_blocks
-from .drivers import overall_answer_drivers_block
-from .exclusion_effects import exclusion_effect_blocks
-from .exposures import stated_chance_by_exposure_blocks
-from .pairs import pair_preference_blocks
-from .prompt_groups import prompts_by_batch
+from .answers import (
+    ESTIMAND,
+    SectionAnswers,
+    exclusion_effect_blocks,
+    planned_then_unplanned_comparisons,
+    prompts_by_batch,
+    read_section_answers_by_annotator,
+)
+from .comparisons import (
+    coherence_ranking_and_reliability_blocks,
+    overall_answer_drivers_block,
+    pair_preference_blocks,
+    stated_chance_by_exposure_blocks,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame

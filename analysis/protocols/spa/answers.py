@@ -1,21 +1,30 @@
 """Prepare the answers of one section for the statistics: percent as typed, in both orders of naming."""
 
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from analysis.data.context import AnalysisContext
+from analysis.protocols.blocks import Block
 from analysis.protocols.blocks.comparisons import (
     Comparison,
     comparison_from_contrast,
     read_contrasts,
     unplanned_comparison,
 )
-from analysis.protocols.blocks.subjects import words_of_section
+from analysis.protocols.blocks.subjects import in_parentheses, words_of_section
+from studies.design.draw import group_batches_by_shared_prompts
 from studies.protocols import REGISTRY
-from studies.protocols.base.contrasts import system_contrasts_for_section
+from studies.protocols.base.pairs import system_contrasts_for_section
+
+from . import layouts
 
 if TYPE_CHECKING:
     import numpy as np
     from pandas import DataFrame
+
+    from analysis.stats.results import Estimate
+
 
 ESTIMAND = "preference"
 
@@ -100,3 +109,95 @@ def read_section_answers_by_annotator(frame: "DataFrame", section: Any) -> Secti
         elif (y, x, criterion) in columns:
             yx[row, columns[y, x, criterion]] = round(100 * value, 6) if value == value else np.nan
     return SectionAnswers(section, tuple(comparisons), xy, yx, people)
+
+
+# Which annotators read some of the same prompts: the second kind of clusters of stated chances.
+
+
+def read_prompt_groups(answers: SectionAnswers) -> "tuple[np.ndarray | None, int]":
+    """Return the group of each annotator's batch, and the number of annotators whose prompts are not known.
+
+    There are no groups if the prompts of some annotator are not known, for example because only stated chances were imported.
+    """
+    import numpy as np
+
+    numbers = answers.people["batch"].tolist()
+    prompts = prompts_by_batch(answers.section, numbers)
+    n_unknown = sum(not prompts[number] for number in numbers)
+    if n_unknown:
+        return None, n_unknown
+    groups = group_batches_by_shared_prompts(prompts)
+    return np.array([groups[number] for number in numbers], dtype=np.int64), 0
+
+
+def prompts_by_batch(section: Any, numbers: Iterable[int]) -> dict[int, set[Hashable]]:
+    """Return the prompts that are shown in these batches before the section's questions: of a prompt in a group, the group."""
+    from studies.models import Placement
+
+    placements = Placement.objects.filter(batch__study=section.study, item__section=section.reuses_id or section.pk)
+    prompts: dict[int, set[Hashable]] = {number: set() for number in numbers}
+    for number, prompt, group in placements.values_list("batch__number", "item__prompt", "item__prompt__group"):
+        if number in prompts:
+            prompts[number].add(group or prompt)
+    return prompts
+
+
+# Compute the effect of each exclusion rule on each comparison.
+
+
+KEPT_COLUMN_PREFIX = "kept:"
+
+
+def exclusion_effect_blocks(answers: Sequence[SectionAnswers], context: AnalysisContext) -> list[Block]:
+    """Return one block per section. Their tables and figures are merged."""
+    changes_by_section = [_rule_changes(section_answers, context) for section_answers in answers]
+    all_changes = [change for changes in changes_by_section for change in changes]
+    layout: dict[str, Any] = {
+        "tables": [layouts.rule_effects_table(all_changes)],
+        "figures": [layouts.rule_effects_figure(all_changes)],
+    }
+    return [
+        Block(
+            "spa.before_after",
+            f"Effect of each rule{in_parentheses(section_answers.title)}",
+            "recommended",
+            estimates=changes,
+            **(layout if n == 0 else {}),
+            note="Mean after the rule minus mean before it. The same people are on both sides, so the interval resamples them.",
+        )
+        for n, (section_answers, changes) in enumerate(zip(answers, changes_by_section, strict=True))
+    ]
+
+
+def _rule_changes(answers: SectionAnswers, context: AnalysisContext) -> tuple["Estimate", ...]:
+    """Return the mean after minus the mean before each rule, and all primary rules together, resampling annotators."""
+    from analysis.stats import basic, spa
+
+    masks = {
+        name.removeprefix(KEPT_COLUMN_PREFIX): answers.people[name].to_numpy(bool)
+        for name in answers.people.columns
+        if name.startswith(KEPT_COLUMN_PREFIX)
+    }
+    masks["all rules of the recommended estimate"] = answers.people["is_kept"].to_numpy(bool)
+    masks["all primary rules"] = answers.people["is_kept_paper"].to_numpy(bool)
+    values = spa.combine_orders(answers.xy, answers.yx)
+    changes = spa.exclusion_effects_by_rule(
+        values,
+        masks,
+        names=answers.names,
+        level=context.level,
+        resamples=context.resamples,
+        rng=context.rng("before_after", answers.section.position),
+    )
+    estimates = []
+    for rule, mask in masks.items():
+        for column, compared in enumerate(answers.comparisons):
+            change = compared.tag_estimate(changes[rule][compared.key], ESTIMAND)
+            if 0 < mask.sum() < len(mask):
+                # The two groups have different people, so an ordinary two-group comparison is correct here.
+                against = basic.welch_t_test(values[~mask, column], values[mask, column], level=context.level).labelled(
+                    analysis="spa.excluded_against_kept", estimand="mean of those left out - mean of those kept"
+                )
+                change = replace(change, sensitivity=(against,))
+            estimates.append(change)
+    return tuple(estimates)

@@ -15,12 +15,9 @@ from analysis.data.planned_labels import PlannedLabels
 
 from .. import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis, StoppingStatus, register
 from ..blocks.comparisons import Comparison
-from .checks import agreement_and_side_blocks, ranking_blocks
-from .comparison_labels import read_comparison_labels
-from .effort import labels_paid_and_strategy_replay_blocks
-from .labels import planned_comparisons_then_other_pairs
+from .checks import agreement_and_side_blocks, labels_paid_and_strategy_replay_blocks, ranking_blocks
+from .labels import planned_comparisons_then_other_pairs, primary_comparison_stopping_statuses, read_comparison_labels
 from .preference import preference_blocks
-from .stopping import primary_comparison_stopping_statuses
 
 
 @register

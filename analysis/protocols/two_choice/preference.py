@@ -13,7 +13,7 @@ from studies.protocols import REGISTRY
 from studies.protocols.two_choice import PREFERENCE
 
 from . import layouts
-from .comparison_labels import ComparisonLabels, logged_stopping_outcome
+from .labels import ComparisonLabels, logged_stopping_outcome
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate

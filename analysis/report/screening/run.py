@@ -42,8 +42,8 @@ from annotators.places.barrings import (
 )
 from studies.access import Action, check_permission_or_404, filter_allowed, get_study, is_allowed
 from studies.models import Item, Job, Study
-from studies.models.rules import REGISTRY as RULES
-from studies.models.rules import TEST_QUESTION_RULES
+from studies.models.design import REGISTRY as RULES
+from studies.models.design import TEST_QUESTION_RULES
 from studies.protocols import REGISTRY as PROTOCOLS
 from studies.services import jobs
 from studies.services.lifecycle import ActionRefused

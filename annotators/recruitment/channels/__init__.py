@@ -12,7 +12,7 @@ from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import quote, urlsplit
 
-from annotators.models.registry import REGISTRY
+from annotators.models.constants import REGISTRY
 from annotators.recruitment.panels import (
     BulkText,
     ForgedMessage,

@@ -1,15 +1,189 @@
 """Any panel that opens a link with parameters and expects a code or an address at the end."""
 
+import hmac
 import re
+import secrets
+from itertools import combinations
 from urllib.parse import urlencode
 
 from django import forms
 from django.conf import settings
 from django.utils.crypto import constant_time_compare
 
+from annotators.models.identity import keyed_hash
 from studies.stimuli.texts import is_blank
 
 from . import OUTCOMES, Arrival, Channel, WayBack, exported_file, fill_url_template, register
+
+# Codes that say how a visit ended: one for each outcome. No code can be guessed from another.
+
+
+# As in receipts: easy to copy by hand, without 0, 1, I and O.
+ALPHABET = "23456789ABCDEFGHJKLMNPQRSTUVWXYZ"
+CODE_PATTERN = re.compile(r"[A-Za-z0-9_-]{6,64}", re.ASCII)
+# Words that people would try first. These are stems, so that COMPLETED and SCREENEDOUT match too.
+GUESSABLE_STEMS = (
+    "complet",
+    "screen",
+    "fail",
+    "full",
+    "consent",
+    "withdr",
+    "close",
+    "done",
+    "finish",
+    "return",
+    "prolific",
+)
+MIN_DIFFERENCES = 4
+
+
+def generate_outcome_code() -> str:
+    """Generate ten characters. Two codes share a character position only by chance."""
+    return "".join(secrets.choice(ALPHABET) for _ in range(10))
+
+
+def clean_outcome_code(value: str) -> str:
+    if not CODE_PATTERN.fullmatch(value):
+        raise forms.ValidationError("This code is not valid. Enter 6 to 64 letters and digits, without spaces.")
+    if word := next((word for word in GUESSABLE_STEMS if word in re.sub("[^a-z]", "", value.lower())), None):
+        raise forms.ValidationError(f"The code contains “{word}” and is easy to guess. Choose another code.")
+    if len(set(value.lower())) < 4:
+        raise forms.ValidationError("This code repeats itself and is easy to guess. Choose another code.")
+    return value
+
+
+def is_guessable_from_code(code: str, other_code: str) -> bool:
+    """Return whether a person who knows one code could find the other in a few attempts."""
+    code, other_code = code.casefold(), other_code.casefold()
+    if code in other_code or other_code in code:
+        return True
+    n_differences = sum(a != b for a, b in zip(code, other_code, strict=False)) + abs(len(code) - len(other_code))
+    return n_differences < MIN_DIFFERENCES
+
+
+class OutcomeCodesForm(forms.Form):
+    """Add a field ``code_<outcome>`` for each way to end, with a generated value."""
+
+    required_outcomes = ("complete",)
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        for outcome, description in OUTCOMES.items():
+            self.fields[f"code_{outcome}"] = forms.CharField(
+                required=outcome in self.required_outcomes,
+                max_length=64,
+                label=f"code: {description}",
+                initial=generate_outcome_code,
+                validators=[clean_outcome_code],  # type: ignore[list-item]  # its result is not used
+            )
+        self.order_fields([f"code_{outcome}" for outcome in OUTCOMES])
+
+    def clean(self):
+        cleaned = super().clean() or self.cleaned_data
+        codes = [(name, cleaned[name]) for name in self.fields if name.startswith("code_") and cleaned.get(name)]
+        for (name, code), (later_name, other_code) in combinations(codes, 2):
+            if later_name not in self.errors and is_guessable_from_code(code, other_code):
+                self.add_error(
+                    later_name,
+                    f"This code is too similar to “{self.fields[name].label}”: people could guess it. "
+                    "Choose another code.",
+                )
+        return cleaned
+
+
+# Personal invitation links. A link works on every device, and opening it does not use it up.
+
+
+class InvitationSettings(forms.Form):
+    people = forms.IntegerField(
+        min_value=1, max_value=10000, initial=20, label="invitations", help_text="The number of links."
+    )
+    days = forms.IntegerField(
+        min_value=0,
+        max_value=365,
+        initial=0,
+        required=False,
+        label="days for each part",
+        help_text=(
+            "For studies with several parts over days: a place is kept for this number of days, and the "
+            "link leads to a list of parts. 0: one sitting, with the study's own times."
+        ),
+    )
+    revoked = forms.CharField(
+        required=False,
+        label="revoked numbers",
+        help_text="Numbers of invitations that are no longer valid, separated by commas.",
+    )
+
+    def clean_revoked(self):
+        numbers = [number.strip() for number in self.cleaned_data["revoked"].split(",") if number.strip()]
+        if not all(number.isascii() and number.isdigit() for number in numbers):
+            raise forms.ValidationError(
+                "These are not numbers of invitations. Enter whole numbers separated by commas, for example 3, 17."
+            )
+        return ", ".join(numbers)
+
+
+def invitation_token(recruitment_key: str, number: int) -> str:
+    """Return 128 bits that only this site can compute for the person, so no table of secrets is needed."""
+    return f"{number}-{keyed_hash('invitation', recruitment_key, str(number))[:32]}"
+
+
+@register
+class Invitation(Channel):
+    slug = "invitation"
+    label = "Personal invitations"
+    help = (
+        "One link per person. Only your own list says who has which link; heval knows only the number of "
+        "the invitation."
+    )
+    settings_form = InvitationSettings
+    link_is_personal = True
+
+    def read_arrival(self, recruitment, parameters):
+        code = parameters.get("i", "")
+        number, _, _ = code.partition("-")
+        people = int(recruitment.settings.get("people", 0))
+        if not (number.isascii() and number.isdigit() and len(number) < 6 and 1 <= int(number) <= people):
+            return Arrival(problem="This link is not complete. Please open the whole link that you were sent.")
+        if not hmac.compare_digest(code.encode(), invitation_token(recruitment.key, int(number)).encode()):
+            return Arrival(problem="This link is not complete. Please open the whole link that you were sent.")
+        if number in {n.strip() for n in recruitment.settings.get("revoked", "").split(",")}:
+            return Arrival(problem="This invitation is no longer valid. Please write to the researcher.")
+        return Arrival(person=f"{recruitment.key}:{number}", trust="keyed")
+
+    def min_reserved_seconds(self, recruitment):
+        return int(recruitment.settings.get("days") or 0) * 86_400
+
+    def links(self, recruitment, base):
+        people = int(recruitment.settings.get("people", 0))
+        return [(f"Invitation {n}", f"{base}?i={invitation_token(recruitment.key, n)}") for n in range(1, people + 1)]
+
+    def rehearsal_entry(self, recruitment, base, number):
+        return f"{base}?i={invitation_token(recruitment.key, number)}", str(number)
+
+    def problems(self, recruitment):
+        return (
+            []
+            if recruitment.settings.get("people")
+            else ["The link has no invitations. Enter their number in the link's settings."]
+        )
+
+
+# A plain link for colleagues, classes and mailing lists. People are not identified, so anyone can take part.
+
+
+@register
+class OpenLink(Channel):
+    slug = "open_link"
+    label = "Open link"
+    help = "Anyone with the link may take part. People can return only by the address of their own page."
+    identifies_people = False
+
+    def read_arrival(self, recruitment, parameters):
+        return Arrival(trust="none")
+
 
 LONGEST_PERSON = 200
 PLACEHOLDERS = ("person", "session", "task", "code")

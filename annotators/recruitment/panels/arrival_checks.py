@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 
 from annotators.models import Assignment, PanelEvent, Recruitment
 from annotators.models.constants import APPROVED, REJECTED, SUBMITTED, UNKNOWN, WORKING
-from annotators.models.crypto import keyed_hash
+from annotators.models.identity import keyed_hash
 from annotators.places.assign import hash_person_id
 from annotators.recruitment.channels import REGISTRY
 

@@ -28,20 +28,19 @@ from annotators.models.constants import (
     UNKNOWN,
     WORKING,
 )
-from annotators.models.crypto import keyed_hash
-from annotators.models.identity import ERASED_PREFIX, PERSON_PREFIX, person_id_placeholder, store_person_ids
+from annotators.models.identity import ERASED_PREFIX, PERSON_PREFIX, keyed_hash, person_id_placeholder, store_person_ids
 from annotators.places import assign
-from annotators.places.receipts import compute_receipt, normalize_receipt
+from annotators.places.places import compute_receipt, normalize_receipt
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.signals import submissions_imported
 from studies.access import Action, check_permission_or_404
 from studies.models import audit
 
 from . import SubmissionSnapshot
-from .secrets import has_service_secret
+from .http_client import has_service_secret
 
 if TYPE_CHECKING:
-    from annotators.models.annotated import SubmissionWithStatus
+    from annotators.models.assignments import SubmissionWithStatus
 
 Trust, Released = Assignment.Trust, Assignment.Released
 

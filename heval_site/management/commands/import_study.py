@@ -11,14 +11,15 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 from django.template.defaultfilters import pluralize
 
-from studies.imports.bundle import MAX_BUNDLE_BYTES, BundleRefused, create_draft_from_bundle
-from studies.imports.tables import ImportReport, Options, import_job, import_stimuli_file
-from studies.imports.tables.options import GROUPS_BY
+from studies.imports.bundle import MAX_BUNDLE_BYTES, BundleRefused
+from studies.imports.bundle_files import create_draft_from_bundle
+from studies.imports.tables import ImportReport, Options, import_stimuli_file, run
+from studies.imports.tables.columns import GROUPS_BY
 from studies.models import Study
 from studies.services import drafts, lifecycle
 from studies.services.study_lookup import find_study
 from studies.stimuli.rows import is_bundle
-from studies.stimuli.settings_records import SettingsRefused
+from studies.stimuli.texts import SettingsRefused
 
 PEEKED_BYTES = 256 * 1024
 
@@ -147,7 +148,7 @@ class Command(BaseCommand):
                 )
             columns[name] = file_name
         try:
-            report = import_job.get_importer("answers").read(
+            report = run.get_importer("answers").read(
                 study, path, options={"columns": columns}, by=by, is_dry_run=options["dry_run"]
             )
         except (lifecycle.ActionRefused, SettingsRefused) as refused:

@@ -8,14 +8,14 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
 from analysis.planning.advice import percent, points_text
-from analysis.planning.changes import HELP, TEXTS, WHOLE, changed_inputs, starting_inputs
+from analysis.planning.checklist import HELP, TEXTS, WHOLE, changed_inputs, starting_inputs
 from analysis.planning.inputs import PEOPLE, PROMPTS, PROMPTS_EACH, InvalidPlanInputs, PlanInputs, inputs_from_draft
-from analysis.planning.numbers import quick_numbers
-from analysis.planning.pilot_studies import PREFIX, estimate_study, find_pilot_study
-from analysis.planning.pilots import draws_of
+from analysis.planning.pilots import PREFIX, draws_of, estimate_study, find_pilot_study
+from analysis.planning.results import quick_numbers
 from analysis.planning.run import compute_plan, simulate_plan
 from analysis.stats.planning.inputs import StudySize, Variation
-from studies.imports.bundle import MAX_BUNDLE_BYTES, BundleRefused, create_draft_from_bundle
+from studies.imports.bundle import MAX_BUNDLE_BYTES, BundleRefused
+from studies.imports.bundle_files import create_draft_from_bundle
 from studies.models import Study, new_seed
 from studies.services.drafts import refuse_if_launched
 from studies.services.lifecycle import ActionRefused

@@ -5,8 +5,8 @@ from pathlib import Path
 from django.core.management.base import BaseCommand, CommandError
 
 from annotators.models import Recruitment
+from annotators.recruitment.panels.http_client import NoService
 from annotators.recruitment.panels.reconcile import MATCH_STATUSES, import_panel_file_and_release_places
-from annotators.recruitment.panels.secrets import NoService
 from annotators.recruitment.panels.sync import PanelUnavailable, send_orders_and_sync_panel
 
 

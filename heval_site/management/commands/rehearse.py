@@ -6,9 +6,9 @@ import sys
 from django.core.management.base import BaseCommand, CommandError
 
 from annotators.models import Recruitment
-from annotators.recruitment.panels.rehearsal_jobs import DEFAULT_PEOPLE
+from annotators.recruitment.panels.stand_in import DEFAULT_PEOPLE
+from heval_site.rehearsal.rehearsal import RehearsalRefused, run_rehearsal
 from heval_site.rehearsal.results import report_lines
-from heval_site.rehearsal.runner import RehearsalRefused, run_rehearsal
 
 
 class Command(BaseCommand):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from studies.imports.bundle import create_draft_from_bundle, parse_bundle_json
+from studies.imports.bundle_files import create_draft_from_bundle, parse_bundle_json
 from studies.models import Study, new_seed
 
 SPA = "Ethayarajh and Jurafsky 2022, The Authenticity Gap in Human Evaluation"

@@ -1,6 +1,6 @@
 """Import prompts, outputs and ready-made batches from files into a draft. docs: reference/import-formats."""
 
-from .options import Options
+from .columns import Options
 from .result import ImportReport
 from .run import import_stimuli_file
 from .writing import StudyChanged

@@ -6,24 +6,182 @@ columns named by system, such as ``output:ada``. docs: reference/import-formats.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any
 
 from studies.models import Output
 from studies.stimuli.rows import Row, Rows, TableProblems
-from studies.stimuli.texts import LANGUAGE_TAG, is_blank
-
-from .cells import (
-    CellRefused,
-    ColumnLayout,
-    RecordReader,
-    parse_name_cell,
-    parse_non_negative_integer_cell,
-    parse_text_cell,
+from studies.stimuli.texts import (
+    LANGUAGE_TAG,
+    SettingsRefused,
+    TextRefused,
+    clean_name,
+    clean_text,
+    is_blank,
+    name_key,
+    parse_record,
+    tuples_to_lists,
 )
-from .options import GROUP_COLUMNS, Options
+
+# The options that a researcher sets before an import. heval never guesses them from the file.
+
+
+SOURCE = "source"
+# Columns that may name what prompts belong together to, and the source, of which equal texts make a group.
+GROUP_COLUMNS = ("document", "doc_id", "dialogue", "topic")
+GROUPS_BY = (*GROUP_COLUMNS, SOURCE)
+# Names in the record of a file that was uploaded before an upgrade.
+OLDER_NAMES = {"pairs_within": "max_length_difference", "pairs_most": "max_pairs"}
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to read a file. Each switch allows something that is refused without it.
+
+    ``makes_batches``: the rows name ready-made batches, one per annotator. ``creates_systems``: add systems that the
+    study does not have. ``allows_empty``: a blank text is an empty output, even without ``is_empty``.
+    ``replaces_changed``: replace content of the study that differs from the file. ``makes_pairs``: the rows are single
+    texts of two systems. Pairs have equal attributes ``pairs_by`` and lengths that differ by at most
+    ``max_length_difference`` words. ``max_pairs`` limits their number; 0 means all. ``groups_by``: what names the group of a prompt
+    (``GROUPS_BY``); '' is the column ``group``, if the file has one.
+    """
+
+    makes_batches: bool = False
+    creates_systems: bool = False
+    allows_empty: bool = False
+    replaces_changed: bool = False
+    makes_pairs: bool = False
+    pairs_by: tuple[str, ...] = ()
+    max_length_difference: int = 0
+    max_pairs: int = 0
+    groups_by: str = ""
+
+    def __post_init__(self) -> None:
+        if self.makes_pairs and self.makes_batches:
+            raise SettingsRefused(
+                "options: a file of single texts cannot contain ready-made batches. Choose makes_pairs or makes_batches."
+            )
+        if self.groups_by and self.groups_by not in GROUPS_BY:
+            raise SettingsRefused(
+                f"options: groups_by must be empty or one of {', '.join(GROUPS_BY)}, not “{self.groups_by:.40}”."
+            )
+        if self.max_length_difference < 0 or self.max_pairs < 0:
+            raise SettingsRefused(
+                "options: the maximum difference in length and the maximum number of pairs must be whole numbers from 0."
+            )
+
+    def as_json(self) -> dict[str, Any]:
+        return tuples_to_lists(asdict(self))
+
+    @classmethod
+    def from_json(cls, stored: object) -> "Options":
+        """Return the options from stored JSON. Raise SettingsRefused, which names the wrong part."""
+        if isinstance(stored, dict):
+            stored = {OLDER_NAMES.get(name, name): part for name, part in stored.items()}
+        options: Options = parse_record(cls, stored, "options")
+        return options
+
+
+# Code that all importers share: rows of a table as records, and parsers of common cells.
+
+
+MAX_NUMBER = 32_767
+MAX_LISTED_IGNORED = 50
+
+
+class CellRefused(Exception):
+    """A row, or one cell of it, that cannot be imported."""
+
+    def __init__(self, column: str | None, text: str):
+        super().__init__(text)
+        self.column, self.text = column, text
+
+
+@dataclass(frozen=True)
+class ColumnLayout:
+    """The meaning of a row's columns. ``cells`` maps our name of a column to the file's. ``problem`` says why they cannot be read."""
+
+    cells: Mapping[str, str]
+    ignored: tuple[str, ...]
+    problem: str = ""
+
+
+class RecordReader:
+    """Read the rows of a table as records. Skip a row with a problem, and note the problem."""
+
+    def __init__(self, rows: Rows, problems: TableProblems):
+        self.rows, self.problems = rows, problems
+        self.count = 0
+        self.ignored: dict[str, None] = {}
+
+    def parse_layout(self, columns: tuple[str, ...]) -> ColumnLayout:
+        raise NotImplementedError
+
+    def parse_row(self, row: Row, layout: Any) -> Any:
+        """Return the row as a record, or None if it has a problem, which is noted."""
+        raise NotImplementedError
+
+    def __iter__(self) -> Iterator[Any]:
+        for row in self.rows:
+            self.count += 1
+            layout = self.parse_layout(tuple(row.values))
+            if layout.problem:
+                self.problems.add(row.number, None, layout.problem)
+                if self.count == 1:  # the header's fault: all rows below it have it too
+                    return
+                continue
+            if layout.ignored and len(self.ignored) < MAX_LISTED_IGNORED:
+                self.ignored |= dict.fromkeys(layout.ignored)
+            record = self.parse_row(row, layout)
+            if record is not None:
+                yield record
+
+    def read_or_add_problem(self, row: Row, read: Callable[[], Any]) -> Any:
+        """Return the result of ``read``, or None if it refuses. Then note a problem of the row."""
+        try:
+            return read()
+        except CellRefused as refused:
+            self.problems.add(row.number, refused.column, refused.text)
+            return None
+
+
+def parse_text_cell(value: Any, column: str | None, max_length: int | None = None) -> str:
+    if value is None:
+        return ""
+    try:
+        return clean_text(value, max_length=max_length)
+    except TextRefused as refused:
+        raise CellRefused(column, _without_field(refused)) from None
+
+
+def parse_name_cell(value: Any, column: str | None, max_length: int) -> str:
+    """Return a name or key, or '' if the cell is empty. A JSON integer becomes the text of its digits."""
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return ""
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    try:
+        return clean_name(value, max_length=max_length, field="text")
+    except TextRefused as refused:
+        raise CellRefused(column, _without_field(refused)) from None
+
+
+def _without_field(refused: TextRefused) -> str:
+    return str(refused).removeprefix("text: ")
+
+
+def parse_non_negative_integer_cell(value: Any, column: str | None) -> int | None:
+    """Return a whole number that the database can store, or None if the cell is empty."""
+    if value is None or value == "":
+        return None
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value.strip(), re.ASCII):
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_NUMBER:
+        raise CellRefused(column, f"must be a whole number from 0 to {MAX_NUMBER:,}, not {value!r:.40}.")
+    return value
+
 
 ALIASES = {"key": "prompt_key", "prompt": "prompt_text"}
 PROMPT_COLUMNS = ("prompt_key", "prompt_text", "source", "group", "domain", "language", "prompt_image", "attributes")
@@ -393,3 +551,18 @@ def around_difference(before: str, after: str) -> tuple[str, str]:
 def columns_of(cells: PromptCells, media: str) -> tuple[str, ...]:
     """Return the columns of a prompt in the order of the journal."""
     return cells.key, cells.text, cells.source, cells.domain, cells.language, media, cells.attributes, cells.group
+
+
+# Check that the names in a file look different to a person.
+
+
+class DistinctNames:
+    """A set of names that must look different to a person."""
+
+    def __init__(self, taken):
+        self._by_key = {name_key(name): name for name in taken}
+
+    def add_and_find_lookalike(self, name: str) -> str:
+        """Take the name. Return another taken name that looks the same, or '' if all others look different."""
+        other = self._by_key.setdefault(name_key(name), name)
+        return "" if other == name else other

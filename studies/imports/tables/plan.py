@@ -5,31 +5,258 @@ import, each decision goes to a journal: a temporary file that the writing repla
 """
 
 import json
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import IO, Any
 
+from studies.design.draw import seeded_random
 from studies.models import Output, Study
 from studies.stimuli.images import ImageRefused
-from studies.stimuli.rows import TableProblems
+from studies.stimuli.rows import Row, Rows, TableProblems
 from studies.stimuli.surface import SurfaceProfile, surface_warnings_from_profiles
+from studies.stimuli.texts import is_blank, word_count
 
 from .batches import BatchCollector
-from .cells import MAX_NUMBER
-from .columns import OutputCells, PromptCells, StimulusRow, around_difference, columns_of, excerpt, stimulus_row_preview
+from .columns import (
+    MAX_NUMBER,
+    SOURCE,
+    DistinctNames,
+    Options,
+    OutputCells,
+    PromptCells,
+    StimulusRow,
+    around_difference,
+    columns_of,
+    excerpt,
+    stimulus_row_preview,
+)
 from .existing import (
     MAX_PROFILED_TEXTS,
     NO_EXTRAS,
     ExistingStimuli,
+    ImportedImages,
     OutputKey,
     PromptState,
     output_content_digest,
     text_digest,
 )
-from .groups import PromptGroups
-from .images import ImportedImages
-from .names import DistinctNames
-from .options import Options
 from .result import MAX_EXAMPLES, MAX_LISTED_CHANGES, MAX_LISTED_MISSING, ImportChange, ImportReport
+
+# The groups of prompts of an import: those that the file names, those by equal sources, and those that heval
+# proposes.
+
+
+PROPOSED = "groups_proposed"  # the kind of a finding; its example is the value of ``Options.groups_by`` that accepts it
+
+
+class PromptGroups:
+    """Note the group of each prompt of a file once, and propose groups if the file seems to have some."""
+
+    def __init__(self, options: Options, known: Iterable[PromptState]):
+        self.options = options
+        known = list(known)
+        self._names = DistinctNames({state.group for state in known} - {""})
+        self._taken = {state.group for state in known}
+        self._by_source = {state.source: state.group for state in known if state.source and state.group}
+        self._proposed: dict[str, Counter[str | bytes]] = {}
+
+    def with_group(self, cells: PromptCells) -> PromptCells:
+        """Return the prompt with the group of its source, if the options ask for it. Equal sources have a group with a number."""
+        if self.options.groups_by != SOURCE or not cells.source or cells.group:
+            return cells
+        digest = text_digest(cells.source)
+        if digest not in self._by_source:
+            names = (f"source {number}" for number in count(len(self._by_source) + 1))
+            self._by_source[digest] = name = next(name for name in names if name not in self._taken)
+            self._taken.add(name)
+        return replace(cells, group=self._by_source[digest])
+
+    def find_lookalike(self, group: str) -> str:
+        """Take the group. Return another group that looks the same, or '' if there is none."""
+        return self._names.add_and_find_lookalike(group) if group else ""
+
+    def note(self, cells: PromptCells) -> None:
+        """Count a prompt for the proposals. Call it once for each prompt of the file."""
+        proposed: dict[str, str | bytes] = dict(cells.proposed_groups)
+        if cells.source and not cells.group:
+            proposed[SOURCE] = text_digest(cells.source)
+        for name, value in proposed.items():
+            self._proposed.setdefault(name, Counter())[value] += 1
+
+    def findings(self, prompts: Iterable[PromptState]) -> Iterator[tuple[str, str, list[str], int]]:
+        """Yield (kind, text, examples, number): the groups that the study would have, or what may be groups."""
+        groups = Counter(state.group for state in prompts)
+        n_alone = groups.pop("", 0)
+        if groups:
+            yield (
+                "groups",
+                f"Groups of prompts: {len(groups):,}, with {groups.total():,} prompts; prompts without a group: {n_alone:,}. Results count groups "
+                "in place of prompts.",
+                [],
+                len(groups),
+            )
+            return
+        for name, values in self._proposed.items():
+            # One value for all prompts, or another one for each, says nothing about which prompts belong together.
+            if not 1 < len(values) < values.total():
+                continue
+            what = "Equal source texts" if name == SOURCE else f"The column “{name}”"
+            yield (
+                PROPOSED,
+                f"{what} may say which prompts belong together: {len(values):,} groups of {values.total():,} prompts. Choose this if prompts of "
+                "a group resemble each other.",
+                [name],
+                len(values),
+            )
+
+
+# Pair outputs that have no common prompt: equal in declared attributes, similar in length, otherwise at random.
+#
+# Each text is used once; a text that its system repeats is left out. Each group of equal attributes gives the largest
+# number of pairs that the allowed difference in words permits. Source: Thorleiksdóttir et al. 2022, section 5.3.
+
+
+ATTRIBUTE_PREFIX = "attribute:"
+
+
+@dataclass(frozen=True, slots=True)
+class PairCandidate:
+    """A text to pair, with its row."""
+
+    row: int
+    system: str
+    text: str
+    n_words: int
+    attributes: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Pairing:
+    """The pairs of a file, and the numbers of unpaired and repeated texts."""
+
+    pairs: list[tuple[PairCandidate, PairCandidate]] = field(default_factory=list)
+    unpaired: dict[str, int] = field(default_factory=dict)
+    repeated: dict[str, int] = field(default_factory=dict)
+    surplus_pairs: int = 0
+
+    def notes(self) -> list[str]:
+        """Return sentences about the texts that were not used."""
+        notes = [f"{n:,} texts of {system} have no partner" for system, n in sorted(self.unpaired.items()) if n]
+        notes += [f"{n:,} texts of {system} are repeated" for system, n in sorted(self.repeated.items()) if n]
+        return notes + (
+            [f"{self.surplus_pairs:,} more pairs are possible, above the maximum number of pairs"]
+            if self.surplus_pairs
+            else []
+        )
+
+
+def pair_texts_by_attributes_and_length(rows: Rows, options: Options, seed: int) -> tuple[Rows, Pairing]:
+    """Turn the rows of a file (``system``, ``text``, attributes) into rows of pairs. Note problems in ``rows.problems``."""
+    problems = rows.problems
+    pairing = Pairing()
+    by_system = _candidates(rows, options, problems, pairing)
+    if problems:
+        return Rows((), iter(()), problems), pairing
+    if len(by_system) != 2:
+        names = ", ".join(sorted(by_system)) or "none"
+        problems.add(None, "system", f"pairs need exactly two systems; the file has {len(by_system)}: {names[:300]}.")
+        return Rows((), iter(()), problems), pairing
+    (first, first_texts), (second, second_texts) = sorted(by_system.items())
+    groups: dict[tuple[str, ...], tuple[list[PairCandidate], list[PairCandidate]]] = defaultdict(lambda: ([], []))
+    for side_number, side in enumerate((first_texts, second_texts)):
+        for candidate in side:
+            groups[candidate.attributes][side_number].append(candidate)
+    for attributes, sides in sorted(groups.items()):
+        shuffled = [
+            seeded_random(seed, "pairs", attributes, side_number).sample(side, len(side))
+            for side_number, side in enumerate(sides)
+        ]
+        first_texts, second_texts = (sorted(side, key=lambda candidate: candidate.n_words) for side in shuffled)
+        pairing.pairs += _matched(first_texts, second_texts, options.max_length_difference)
+    pairing.pairs = seeded_random(seed, "pairs").sample(pairing.pairs, len(pairing.pairs))
+    for name, side in ((first, first_texts), (second, second_texts)):
+        pairing.unpaired[name] = len(side) - len(pairing.pairs)
+    if options.max_pairs:
+        pairing.surplus_pairs = max(0, len(pairing.pairs) - options.max_pairs)
+        pairing.pairs = pairing.pairs[: options.max_pairs]
+    if not pairing.pairs:
+        problems.add(
+            None,
+            None,
+            "no two texts of the two systems have equal attributes and similar lengths: allow a larger difference in length.",
+        )
+    columns = (
+        "prompt_key",
+        *(ATTRIBUTE_PREFIX + name for name in options.pairs_by),
+        f"output:{first}",
+        f"output:{second}",
+    )
+    return Rows(columns, _as_rows(pairing.pairs, columns), problems), pairing
+
+
+def _candidates(
+    rows: Rows, options: Options, problems: TableProblems, pairing: Pairing
+) -> dict[str, list[PairCandidate]]:
+    by_system: dict[str, list[PairCandidate]] = {}
+    seen: set[tuple[str, str]] = set()
+    for row in rows:
+        system, text = row.values.get("system"), row.values.get("text")
+        if not isinstance(system, str) or not system.strip():
+            problems.add(row.number, "system", "names no system: each row needs a system and a text.")
+            continue
+        if not isinstance(text, str) or is_blank(text):
+            problems.add(row.number, "text", "is empty: there is nothing to pair.")
+            continue
+        attributes = tuple(_attribute(row, name, problems) for name in options.pairs_by)
+        system, key = system.strip(), text.strip()
+        candidates = by_system.setdefault(system, [])
+        if (system, key) in seen:
+            pairing.repeated[system] = pairing.repeated.get(system, 0) + 1
+            continue
+        seen.add((system, key))
+        candidates.append(PairCandidate(row.number, system, text, word_count(text), attributes))
+    return by_system
+
+
+def _attribute(row: Row, name: str, problems: TableProblems) -> str:
+    stored = row.values.get("attributes")
+    cell_attributes: Mapping[str, Any] = stored if isinstance(stored, Mapping) else {}
+    value = next(
+        (
+            where[key]
+            for where, key in ((row.values, ATTRIBUTE_PREFIX + name), (row.values, name), (cell_attributes, name))
+            if key in where
+        ),
+        None,
+    )
+    if value is None or value == "":
+        problems.add(row.number, name, "is missing: texts are paired by it.")
+        return ""
+    return str(value).strip()
+
+
+def _matched(
+    first_texts: list[PairCandidate], second_texts: list[PairCandidate], within: int
+) -> Iterator[tuple[PairCandidate, PairCandidate]]:
+    """Pair two lists that are sorted by length. Taking the shortest match each time gives the largest number of pairs."""
+    i = j = 0
+    while i < len(first_texts) and j < len(second_texts):
+        difference = first_texts[i].n_words - second_texts[j].n_words
+        if abs(difference) <= within:
+            yield first_texts[i], second_texts[j]
+        i += difference <= within
+        j += difference >= -within
+
+
+def _as_rows(pairs: list[tuple[PairCandidate, PairCandidate]], columns: tuple[str, ...]) -> Iterator[Row]:
+    for number, (first, second) in enumerate(pairs, 1):
+        yield Row(
+            first.row,
+            dict(zip(columns, (f"pair-{number:05}", *first.attributes, first.text, second.text), strict=True)),
+        )
+
 
 FIRST_ROWS = 10
 

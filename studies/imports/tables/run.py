@@ -1,28 +1,33 @@
 """Run a whole import: read the file and report. If it is confirmed, write what was reported."""
 
 import hashlib
+import json
+import os
+import re
+import secrets
 import tempfile
-from collections.abc import Callable
-from contextlib import ExitStack
+import time
+import uuid
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 
 from studies.access import Action, check_permission_or_404
 from studies.imports.preparation import prepare_stimuli_and_delete_dropped_prompts
-from studies.models import AuditEvent, Study, audit
-from studies.services import lifecycle
-from studies.stimuli.archives import Archive, read_zip
-from studies.stimuli.rows import Rows, read_rows
+from studies.models import AuditEvent, Job, Study, audit
+from studies.services import jobs, lifecycle
+from studies.services.lifecycle import ActionRefused
+from studies.stimuli.images import Archive, read_zip
+from studies.stimuli.rows import Rows, TableLimits, read_rows
 
-from .cells import RecordReader
-from .columns import StimulusReader, known_column_names
-from .existing import load_existing_stimuli
-from .images import ImportedImages
-from .options import Options
-from .pairing import pair_texts_by_attributes_and_length
-from .plan import ImportPlan
+from .columns import Options, RecordReader, StimulusReader, known_column_names
+from .existing import ImportedImages, load_existing_stimuli
+from .plan import ImportPlan, pair_texts_by_attributes_and_length
 from .result import ImportReport
 from .writing import StudyChanged, reason_not_importable, write_import_plan
 
@@ -126,3 +131,297 @@ def check_expected_outcome(report: ImportReport, expected_outcome: dict[str, Any
 def file_sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# Uploaded files between the dry run and the confirmation: the same bytes for both, private, and deleted after a day.
+#
+# Each file has a random name. A small JSON file beside it holds its user, its study and its report.
+
+
+MAX_BYTES = TableLimits().bytes
+RETENTION_SECONDS = 24 * 60 * 60
+
+_TOKEN = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass
+class Upload:
+    """A stored file and its record."""
+
+    token: str
+    study: int
+    user: int
+    filename: str
+    size: int
+    sha256: str
+    options: dict[str, Any] = field(default_factory=dict)
+    job: str = ""  # the code of the job that reads it or did so last
+    is_confirmed: bool = False
+    report: dict[str, Any] | None = None
+    fault: str = ""
+    kind: str = "stimuli"  # what the file holds (import_job.register)
+
+    @property
+    def path(self) -> Path:
+        return path_of_file(self.token)
+
+    def save(self) -> None:
+        """Replace the record in one step, so that readers never see a part of it."""
+        new = get_or_create_uploads_folder() / f".{self.token}.{secrets.token_hex(4)}"
+        new.write_text(json.dumps(asdict(self)), encoding="utf-8")
+        os.chmod(new, 0o600)
+        os.replace(new, _record(self.token))
+
+    def delete_file(self) -> None:
+        """Delete the file, but keep its record and report."""
+        self.path.unlink(missing_ok=True)
+
+    def is_intact(self) -> bool:
+        """Return whether the file still exists with the same bytes."""
+        try:
+            with self.path.open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest() == self.sha256
+        except OSError:
+            return False
+
+
+def get_or_create_uploads_folder() -> Path:
+    """Return the folder of uploads. It is beside the media folder and never served."""
+    path = Path(getattr(settings, "UPLOADS_ROOT", None) or Path(settings.MEDIA_ROOT).parent / "uploads")
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return path
+
+
+def _record(token: str) -> Path:
+    return get_or_create_uploads_folder() / f"{token}.json"
+
+
+def store_upload(
+    chunks: Iterable[bytes],
+    filename: str,
+    *,
+    study_id: int,
+    user_id: int,
+    options: dict[str, Any],
+    kind: str = "stimuli",
+) -> Upload:
+    """Store a file while it arrives. Raise ActionRefused if it is empty or too large; then nothing remains."""
+    file = store_file(chunks)
+    name = PurePosixPath(filename.replace("\\", "/")).name
+    name = "".join(c for c in name if c.isprintable())[:200] or "file"
+    upload = Upload(file.token, study_id, user_id, name, file.size, file.sha256, options, kind=kind)
+    upload.save()
+    return upload
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file in the folder of uploads. It has no record of its own."""
+
+    token: str
+    size: int
+    sha256: str
+
+    @property
+    def path(self) -> Path:
+        return path_of_file(self.token)
+
+
+def path_of_file(token: str) -> Path:
+    return get_or_create_uploads_folder() / f"{token}.data"
+
+
+def store_file(chunks: Iterable[bytes]) -> StoredFile:
+    """Store a file while it arrives. Raise ActionRefused if it is empty or too large; then nothing remains."""
+    token, size, digest = secrets.token_hex(16), 0, hashlib.sha256()
+    path = path_of_file(token)
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            for chunk in chunks:
+                size += len(chunk)
+                if size > MAX_BYTES:
+                    raise ActionRefused(
+                        f"The file has more than {MAX_BYTES:,} bytes, the maximum. Split it into smaller files."
+                    )
+                digest.update(chunk)
+                file.write(chunk)
+        if not size:
+            raise ActionRefused("The file is empty.")
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    return StoredFile(token, size, digest.hexdigest())
+
+
+def get_upload(token: str, study_id: int | None) -> Upload | None:
+    """Return the study's upload with this token, or None if the study has no such upload."""
+    if not _TOKEN.fullmatch(token):
+        return None
+    try:
+        upload = Upload(**json.loads(_record(token).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+    return upload if upload.study == study_id else None
+
+
+def purge_old_files(older_than_seconds: float = RETENTION_SECONDS) -> int:
+    """Remove files older than a day. Return their number."""
+    before, n = time.time() - older_than_seconds, 0
+    for path in get_or_create_uploads_folder().iterdir():
+        with suppress(FileNotFoundError):  # another process purges too
+            if path.stat().st_mtime < before:
+                path.unlink()
+                n += 1
+    return n
+
+
+# Import an upload: at once if it is small, otherwise as a job.
+#
+# Each importer handles one kind of file. Other apps register their importers in ready().
+
+
+KIND = "import"
+SMALL_BYTES = 2 * 1024 * 1024
+USER_FACING_ERRORS = (lifecycle.ActionRefused,)
+
+
+@dataclass(frozen=True, slots=True)
+class Importer:
+    """The importer of one kind of file. ``read`` takes (study, path), and filename, options as JSON, by, is_dry_run,
+    expected_outcome, progress and job as keywords.
+
+    ``reason_not_importable``: why the study does not accept such a file now, or ''. ``page``: the name of the upload page's URL.
+    """
+
+    read: Callable[..., ImportReport]
+    reason_not_importable: Callable[[Study], str]
+    page: str
+    confirm_label: str = "Import into the study"
+
+
+def import_stimuli_with_json_options(
+    study: Study, path, *, options: dict[str, Any], job: Job | None = None, **how: Any
+) -> ImportReport:
+    return import_stimuli_file(study, path, options=Options.from_json(options), **how)
+
+
+_importers: dict[str, Importer] = {}
+
+
+def register_importer(kind: str, importer: Importer) -> None:
+    """Register the importer of a kind of file. You may register the same importer again."""
+    if _importers.setdefault(kind, importer) != importer:
+        raise ValueError(f"Two importers are registered for the kind of file {kind!r}.")
+
+
+def get_importer(kind: str) -> Importer:
+    return _importers[kind]
+
+
+def importer_of(upload: Upload) -> Importer:
+    return get_importer(upload.kind)
+
+
+register_importer("stimuli", Importer(import_stimuli_with_json_options, reason_not_importable, "import"))
+
+
+def _read(study: Study, upload: Upload, by, progress: ProgressCallback, **how: Any) -> ImportReport:
+    return importer_of(upload).read(
+        study, upload.path, filename=upload.filename, options=upload.options, by=by, progress=progress, **how
+    )
+
+
+def dry_run_upload(study: Study, upload: Upload, by, progress: ProgressCallback = no_progress) -> None:
+    """Run a dry run, and store its report beside the file."""
+    _check(upload)
+    report = _read(study, upload, by, progress, is_dry_run=True)
+    upload.report, upload.fault = report.as_json(), ""
+    upload.save()
+
+
+def import_upload_and_delete_file(
+    study: Study, upload: Upload, by, progress: ProgressCallback = no_progress, job: Job | None = None
+) -> None:
+    """Write what the dry run reported. If the study has changed since, store a new report and raise StudyChanged."""
+    _check(upload)
+    agreed = ImportReport.from_json(upload.report).outcome() if upload.report else None
+    try:
+        report = _read(study, upload, by, progress, expected_outcome=agreed, job=job)
+    except StudyChanged as moved:
+        dry_run_upload(study, upload, by, progress)
+        upload.is_confirmed, upload.fault = False, str(moved)
+        upload.save()
+        raise
+    upload.report, upload.fault, upload.is_confirmed = report.as_json(), "", report.is_sound
+    upload.save()
+    if report.is_sound:
+        upload.delete_file()
+
+
+def process_or_queue_upload(study: Study, upload: Upload, by, *, is_confirmed: bool) -> Job | None:
+    """Dry-run or import the upload: at once if it is small, otherwise by a job. Return the job, or None if it is done."""
+    if upload.size <= SMALL_BYTES:
+        (import_upload_and_delete_file if is_confirmed else dry_run_upload)(study, upload, by)
+        return None
+    if is_confirmed and (writing := _unfinished_writing(upload)):
+        return writing
+    # Two simultaneous confirmations share one job. A confirmation after a fault starts a new one.
+    # Another dry run of the same file has other options.
+    attempt = f"{'write' if is_confirmed else 'look'}-{upload.job[:8]}"
+    job = jobs.submit(
+        KIND,
+        study=study,
+        by=by,
+        request_token=f"import-{upload.token}-{attempt}",
+        upload=upload.token,
+        is_confirmed=is_confirmed,
+        filename=upload.filename,
+        sha256=upload.sha256,
+    )
+    upload.job, upload.fault = str(job.code), ""
+    upload.save()
+    return job
+
+
+def job_of(upload: Upload) -> Job | None:
+    """Return the job that reads the upload or did so last."""
+    return Job.objects.filter(code=uuid.UUID(upload.job)).first() if upload.job else None
+
+
+def _unfinished_writing(upload: Upload) -> Job | None:
+    job = job_of(upload)
+    is_unfinished_writing = job is not None and job.arguments.get("is_confirmed") and job.state not in jobs.ENDED
+    return job if is_unfinished_writing else None
+
+
+def _check(upload: Upload) -> None:
+    if not upload.is_intact():
+        raise lifecycle.ActionRefused(
+            "The uploaded file no longer exists: heval keeps uploads for one day. Upload it again."
+        )
+
+
+@jobs.register(KIND, is_one_per_study=True, user_facing_errors=USER_FACING_ERRORS)
+def dry_run_or_import_upload_job(job: Job, progress: jobs.ProgressReporter) -> dict:
+    """Import a large file. A second run after a crash finds everything written and changes nothing."""
+    upload = get_upload(job.arguments["upload"], job.study_id)
+    if upload is None:
+        raise lifecycle.ActionRefused(
+            "The uploaded file no longer exists: heval keeps uploads for one day. Upload it again."
+        )
+    is_confirmed = bool(job.arguments["is_confirmed"])
+    if not (is_confirmed and upload.is_confirmed):
+        if is_confirmed:
+            import_upload_and_delete_file(job.study, upload, job.by, progress, job)
+        else:
+            dry_run_upload(job.study, upload, job.by, progress)
+    report = upload.report or {}
+    return {key: report.get(key) for key in ("sha256", "rows", "counts", "is_written")} | {
+        "problems": (report.get("problems") or {}).get("count", 0)
+    }
+
+
+@jobs.register_periodic(60 * 60)
+def purge_old_upload_files() -> int:
+    """Delete uploads that are older than one day."""
+    return purge_old_files()

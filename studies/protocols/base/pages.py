@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .fields import ChoiceField, Field, Option
-from .scales import ScaleSpec
+from .fields import ChoiceField, Field, Option, ScaleSpec
 
 
 @dataclass(frozen=True, slots=True)

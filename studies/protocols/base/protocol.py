@@ -7,16 +7,84 @@ from functools import lru_cache
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from .drawing import DrawnItem, ShownSystems, StimulusPool
+from .fields import Robot, parse_scale, values_of_new_row
+from .known_answers import ExpectedAnswer, parse_practice_answers
 from .pages import Page, PageField, PageItem, PageQuestion, PageSection
-from .practice import ExpectedAnswer, parse_practice_answers
-from .problems import Problem
-from .robots import Robot
-from .scales import parse_scale
-from .settings_fields import values_of_new_row
 
 if TYPE_CHECKING:
     from django import forms
+
+
+# A problem: something missing or unwise in the definition of a study.
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something missing (blocking) or unwise (a researcher acknowledges it by name) in a study's definition."""
+
+    text: str
+    field: str = ""
+    is_blocking: bool = True
+    name: str = ""
+
+    @property
+    def key(self) -> str:
+        """The key that an acknowledgement names."""
+        return self.name or self.text
+
+
+# Records for drawing the items of a batch: what a protocol draws from, and what it returns.
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnItem:
+    """An item of a future batch: outputs in the order of their numbers, or ``item``, an item made in the draft."""
+
+    prompt: int | None = None
+    outputs: tuple[int, ...] = ()
+    kind: str = "live"
+    item: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StimulusPool:
+    """What a batch may draw from.
+
+    ``prompts``: ids in the order of this pass. ``systems``: ids by name. ``outputs``: samples by prompt and system.
+    ``turns`` (balanced coverage): the place of each prompt in the first pass and the number of this pass, both from 0. A
+    protocol that shows a part of a prompt's outputs uses them to take turns. ``sources``: if the protocol shows one output
+    per prompt, the systems from which the output at each place is taken. ``is_balanced``: the batch shows systems equally
+    often, as far as possible. Studies that were launched before this was done draw each item by itself.
+    """
+
+    prompts: Sequence[int]
+    systems: Sequence[int]
+    outputs: Mapping[tuple[int, int], tuple[int, ...]]
+    turns: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    sources: Sequence[tuple[int, ...]] = ()
+    is_balanced: bool = False
+
+
+class UnfillableBatch(Exception):
+    """Not enough is left to fill a batch. The message names what is missing; ``field`` is the part of the study that lacks it."""
+
+    def __init__(self, text: str = "There is not enough left for one batch.", field: str = "prompts"):
+        super().__init__(text)
+        self.field = field
+
+
+@dataclass(slots=True)
+class ShownSystems:
+    """The ids of systems and arms that the batches read so far show in one section.
+
+    ``arms``: the systems that each arm shows. ``items``: the systems of each item. ``batches``: the systems of all items of
+    a batch in the section.
+    """
+
+    systems: set[int] = field(default_factory=set)
+    arms: dict[int, set[int]] = field(default_factory=dict)
+    items: set[frozenset[int]] = field(default_factory=set)
+    batches: set[frozenset[int]] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +146,7 @@ class Protocol:
     # How two annotators' answers to a question about an item are compared: as a "choice", as "points" for an output, as
     # "points_toward_first" (for the output that the annotator saw first), or not by models of annotators ("").
     comparable_answers = ""
-    # The kind of scale (studies.protocols.base.scales.SCALE_KINDS) of a new question.
+    # The kind of scale (studies.protocols.base.fields.SCALE_KINDS) of a new question.
     default_scale_kind = "percent"
     # The questions of a new section: columns of Question.
     questions: Sequence[Mapping[str, Any]] = ()

@@ -12,7 +12,7 @@ from analysis.api.tokens import create_token, revoke_token
 from analysis.data.flat_rows import annotator_pseudonym, assignment_pseudonym
 from analysis.models import Metric
 from annotators.models import Exclusion
-from studies.imports.tables import uploads
+from studies.imports.tables import run
 from studies.models import Job, StudyMember
 from tests.builders import draft_study, user
 from tests.size_plans import planned_size
@@ -128,7 +128,7 @@ TABLE = (
 @pytest.fixture
 def world(owner, settings, tmp_path, monkeypatch):
     """A closed study and a draft with people of every role, and a client for each actor."""
-    monkeypatch.setattr("analysis.api.permissions.requests_per_minute", lambda scope: 100_000)
+    monkeypatch.setattr("analysis.api.base.requests_per_minute", lambda scope: 100_000)
     settings.MEDIA_ROOT = tmp_path
     study, draft, elsewhere = closed_study(owner, 1), draft_study(owner=owner), draft_study(owner=owner)
     analysis_of(study)
@@ -171,7 +171,7 @@ def world(owner, settings, tmp_path, monkeypatch):
         "m": metric.pk,
         "n": annotator_pseudonym(study, first.annotator.code),
         "k": planned_size(draft).pk,
-        "i": uploads.store_upload([b"prompt_key"], "a.csv", study_id=draft.pk, user_id=owner.pk, options={}).token,
+        "i": run.store_upload([b"prompt_key"], "a.csv", study_id=draft.pk, user_id=owner.pk, options={}).token,
     }
 
 

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from studies.models import Study
-from studies.stimuli import strict_json
+from studies.stimuli import texts
 from tests.builders import draft_study, user
 
 from .rest import api_of, body_of, closed_study
@@ -250,11 +250,11 @@ def test_no_body_whatsoever_makes_an_error_of_ours(draft, body):
     "body", [value for name, value in BODIES.items() if name.startswith(("depth", "lone", "NUL", "a key", "NaN"))]
 )
 def test_strict_json_refuses(body):
-    with pytest.raises(strict_json.BadJson):
-        strict_json.loads(body)
+    with pytest.raises(texts.BadJson):
+        texts.loads(body)
 
 
 def test_strict_json_reads_what_is_json():
     value = {"a": [1, -2.5, True, None, "ü\u202e😀"], "": {}}
-    assert strict_json.loads(json.dumps(value).encode()) == value
-    assert strict_json.loads(json.dumps(value, ensure_ascii=False).encode()) == value
+    assert texts.loads(json.dumps(value).encode()) == value
+    assert texts.loads(json.dumps(value, ensure_ascii=False).encode()) == value

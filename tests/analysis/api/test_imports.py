@@ -5,7 +5,7 @@ import json
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from studies.imports.tables import import_job, uploads
+from studies.imports.tables import run
 from studies.models import Job, Study
 from studies.services import jobs
 from tests.boards.builders import png, zipped
@@ -34,7 +34,7 @@ def send(study: Study, data: bytes, name="stimuli.zip", **options):
 
 
 def kept_files():
-    return list(uploads.get_or_create_uploads_folder().glob("*.data"))
+    return list(run.get_or_create_uploads_folder().glob("*.data"))
 
 
 def test_a_zip_brings_prompts_with_their_images_and_a_repeated_one_changes_nothing(draft):
@@ -72,7 +72,7 @@ def test_a_dry_run_reports_and_writes_nothing(draft):
 
 
 def test_a_large_file_is_read_by_a_job_whose_report_can_be_polled(draft, monkeypatch):
-    monkeypatch.setattr(import_job, "SMALL_BYTES", 0)
+    monkeypatch.setattr(run, "SMALL_BYTES", 0)
     api, accepted = send(draft, zipped(IMAGES), **NEW)
     path = f"studies/{draft.code}/imports/{accepted.json()['id']}/"
     assert (accepted.status_code, api.get(path).json()["state"]) == (202, Job.State.WAITING)
@@ -87,7 +87,7 @@ def test_a_large_file_is_read_by_a_job_whose_report_can_be_polled(draft, monkeyp
 
 
 def test_a_study_that_was_launched_takes_no_file(owner, settings, tmp_path, monkeypatch):
-    monkeypatch.setattr(import_job, "SMALL_BYTES", 0)
+    monkeypatch.setattr(run, "SMALL_BYTES", 0)
     settings.MEDIA_ROOT = tmp_path / "media"
     study = spa_study(owner)
     _, refused = send(study, TABLE, "stimuli.csv")

@@ -67,10 +67,9 @@ def test_lists_take_as_many_queries_for_many_rows_as_for_few(owner):
 
 def test_starting_an_analysis_twice_with_one_key_gives_one_job(owner, monkeypatch):
     from studies.services import jobs
-    from studies.services.jobs import registry
 
     assert "analyse" in jobs.kinds(), "the tasks are imported before one of them is replaced"
-    monkeypatch.setitem(registry._kinds, "analyse", jobs.JobKind("analyse", lambda job, progress: {}, False, ()))
+    monkeypatch.setitem(jobs._kinds, "analyse", jobs.JobKind("analyse", lambda job, progress: {}, False, ()))
     study, api = closed_study(owner, 1), api_of(owner)
     path = f"studies/{study.code}/analyses/"
     first, second = (api.post(path, {}, **{"Idempotency-Key": "k1"}) for _ in range(2))

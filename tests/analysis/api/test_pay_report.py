@@ -10,7 +10,7 @@ from analysis.data.flat_rows import assignment_pseudonym
 from annotators.models import Payment
 from annotators.models.identity import store_person_id
 from annotators.pay import ledger
-from annotators.places.receipts import compute_receipt
+from annotators.places.places import compute_receipt
 from tests.admin_pages import logged_in
 from tests.builders import panel, spa_study, user
 from tests.players import submitted

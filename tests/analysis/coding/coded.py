@@ -2,8 +2,7 @@
 
 from analysis.coding import samples
 from analysis.coding.codebook import EXPLANATIONS_CODEBOOK, REJECTIONS_CODEBOOK
-from analysis.coding.samples import read_coded_samples
-from analysis.coding.sampling import draw_coding_sample
+from analysis.coding.samples import draw_coding_sample, read_coded_samples
 from analysis.report.coding_blocks import build_coding_blocks
 from studies.models import StudyMember
 from tests.builders import user

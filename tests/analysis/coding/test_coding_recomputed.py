@@ -12,8 +12,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from analysis.coding import samples
 from analysis.coding.codebook import EXPLANATIONS_CODEBOOK, REJECTIONS_CODEBOOK
-from analysis.coding.samples import read_coded_samples
-from analysis.coding.sampling import draw_coding_sample
+from analysis.coding.samples import draw_coding_sample, read_coded_samples
 from analysis.data.exports import csv_blocks
 from analysis.data.flat_rows import Selection
 from analysis.report.coding_blocks import build_coding_blocks

@@ -106,7 +106,7 @@ def test_reviewers_agree_by_reason_and_refused_work_can_be_left_out(study, coder
     from analysis.data.frames import assignments_frame, responses_frame
     from analysis.data.rule_input import build_rule_input
     from analysis.exclusions import FAIL, PASS
-    from analysis.exclusions.rules.failed_review import flag_failed_reviews
+    from analysis.exclusions.rules.work import flag_failed_reviews
 
     flags = flag_failed_reviews(build_rule_input(study, responses_frame(study).rows, assignments_frame(study).rows))
     assert (
@@ -151,7 +151,7 @@ def test_work_that_nobody_reviewed_is_unknown(study):
     from analysis.data.frames import assignments_frame, responses_frame
     from analysis.data.rule_input import build_rule_input
     from analysis.exclusions import UNKNOWN
-    from analysis.exclusions.rules.failed_review import flag_failed_reviews
+    from analysis.exclusions.rules.work import flag_failed_reviews
 
     flags = flag_failed_reviews(build_rule_input(study, responses_frame(study).rows, assignments_frame(study).rows))
     assert set(flags.states.values()) == {UNKNOWN}

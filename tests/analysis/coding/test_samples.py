@@ -12,8 +12,7 @@ from analysis.coding.codebook import (
     parse_codebook,
 )
 from analysis.coding.models import Coding, CodingSample
-from analysis.coding.samples import read_coded_samples
-from analysis.coding.sampling import codable_explanation_responses
+from analysis.coding.samples import codable_explanation_responses, read_coded_samples
 from annotators.models import Assignment
 from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from studies.services.lifecycle import ActionRefused

@@ -7,10 +7,10 @@ import pytest
 
 from analysis.data.export_codebook import build_export_codebook, build_export_codebook_markdown
 from analysis.data.flat_rows import RESPONSE_COLUMNS, Selection
-from annotators.pages import record
+from annotators.pages import form_data, record
 from studies.models import Exposure, Study
 from studies.protocols import REGISTRY
-from studies.protocols.base.scales import parse_scale
+from studies.protocols.base.fields import parse_scale
 from tests.builders import add_marks, add_ranking, add_relative, draft_study, launched
 from tests.players import answered, claimed, form, open_page, submitted
 from tests.samples import sample_draft
@@ -38,7 +38,7 @@ def test_columns_that_differ_from_their_general_meaning_are_explained(slug):
         stored.extend((asks[row.slot], form.typed.get(row.slot, ""), row) for row in rows)
         return rows
 
-    build = record.build_new_responses
+    build = form_data.build_new_responses
     with patch.object(record, "build_new_responses", build_new_responses):
         submitted(study, "p")
     assert stored

@@ -14,7 +14,7 @@ from analysis.data.export_codebook import build_export_codebook, build_export_co
 from analysis.data.exports import TABLES
 from analysis.data.flat_rows import Selection
 from annotators.models import Response
-from studies.stimuli.spreadsheet import FORMULA_STARTS
+from studies.stimuli.rows import FORMULA_STARTS
 from tests.analysis.api.rest import api_of, body_of, close, unguarded
 from tests.analysis.data.exported import HOSTILE, ODD, add_text, csv_rows, export, json_rows
 from tests.builders import spa_study, user

@@ -6,9 +6,9 @@ from pandas import isna
 from analysis.data.frames import responses_frame
 from analysis.data.rule_input import pilot_agrees, read_test_answers
 from annotators.models import Assignment
-from annotators.pay.verdicts.evidence import measure_work_evidence
+from annotators.pay.evidence import measure_work_evidence
 from studies.protocols.base.fields import TIE
-from studies.protocols.base.test_questions import KnownAnswer
+from studies.protocols.base.known_answers import KnownAnswer
 from tests.known_answers import answered
 
 pytestmark = pytest.mark.django_db

@@ -12,10 +12,10 @@ from django.utils import timezone
 from analysis.data import frames, planned_labels
 from analysis.data.exports import jsonl_blocks_with_summary_line
 from analysis.data.flat_rows import Selection, annotator_pseudonym
-from analysis.exclusions import FAIL, PASS, AssignmentFlags, applied_rules
+from analysis.exclusions import FAIL, PASS, AssignmentFlags, screening
 from analysis.metrics.scoring import rows as scoring_rows
-from analysis.planning import pilot_studies
-from analysis.protocols.two_choice.comparison_labels import read_comparison_labels
+from analysis.planning import pilots
+from analysis.protocols.two_choice.labels import read_comparison_labels
 from analysis.report import report_data
 from analysis.report.build import analysis_contexts, validate_parameters
 from analysis.report.stopping import compute_stopping_state
@@ -27,10 +27,13 @@ from annotators.pages.record import full_page_state
 from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from annotators.places import assign, exclusions
 from studies.models import ExclusionRule, Item, Question, Section, Study
-from studies.models.rules import REGISTRY, Rule
-from studies.services.practice import create_practice_item_and_delete_test_runs
-from studies.services.test_questions import TestQuestionRequest as Request
-from studies.services.test_questions import delete_test_question_and_test_runs, make_test_questions_and_delete_test_runs
+from studies.models.design import REGISTRY, Rule
+from studies.services.known_answers import KnownAnswerRequest as Request
+from studies.services.known_answers import (
+    create_practice_item_and_delete_test_runs,
+    delete_test_question_and_test_runs,
+    make_test_questions_and_delete_test_runs,
+)
 from tests.builders import add_choice, draft_study, launched, painted, user
 from tests.players import answered, claimed, submitted
 
@@ -212,7 +215,7 @@ def counted(study, monkeypatch) -> set[tuple[str, str]]:
     scored = scoring_rows.read_answers_of_questions(study, questions)
     found["scores"] = [name for rows in scored for name in rows["annotator"]]
     found["boards"] = scoring_rows.read_scored_rows(study, scoring_rows.find_criteria(study))["annotator"]
-    answers, _ = pilot_studies._headline_answers(study)
+    answers, _ = pilots._headline_answers(study)
     found["pilots"] = [name for _, headline in answers for name in headline.annotators]
 
     text = b"".join(jsonl_blocks_with_summary_line("responses", Selection(study))).decode()
@@ -260,7 +263,7 @@ def _unfinished_work_is_a_result(patch):
 
     patch.setattr(planned_labels, "_claims", claims)
     patch.setattr(report_data.ReportData, "submitted", property(lambda data: data.assignments["assignment"].tolist()))
-    patch.setattr(applied_rules, "MANDATORY_RULES", ("manual",))
+    patch.setattr(screening, "MANDATORY_RULES", ("manual",))
 
 
 def _everything_is_live(patch):
@@ -298,7 +301,7 @@ FAULTS = {
     "origins are forgotten": lambda m: m.setattr(counting, "_with_prefix", _forgetting("origin")),
     "refused work counts": lambda m: m.setattr(planned_labels, "REFUSED_REASONS", frozenset()),
     "no rule excludes": lambda m: [
-        m.setattr(module, "excluding_rules", lambda *a, **o: []) for module in (applied_rules, planned_labels)
+        m.setattr(module, "excluding_rules", lambda *a, **o: []) for module in (screening, planned_labels)
     ],
     "unseen answers count": lambda m: [
         m.setattr(module, "left_out_answer_ids", lambda *a, **o: set()) for module in (report_data, planned_labels)

@@ -7,11 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.exclusions import FAIL, PASS, UNKNOWN, AssignmentFlags, RuleInput, load_rules, rules
-from analysis.exclusions.applied_rules import AppliedRule, kept_assignment_ids
-from analysis.exclusions.flow import exclusion_flow
-from analysis.exclusions.rules.answered import AnswerSettings
-from analysis.exclusions.rules.incoherent import TauSettings
-from studies.models.rules import REGISTRY
+from analysis.exclusions.rules.answers import AnswerSettings, TauSettings
+from analysis.exclusions.screening import AppliedRule, exclusion_flow, kept_assignment_ids
+from studies.models.design import REGISTRY
 from tests.analysis.exclusions.frames import assignments, responses
 
 
@@ -184,7 +182,7 @@ def test_unknown_never_excludes_and_rules_that_see_outcomes_spare_the_recommende
 
 def test_a_module_among_the_rules_is_found_without_a_list(tmp_path, monkeypatch):
     (tmp_path / "of_nobody.py").write_text(
-        "from studies.models.rules import register\n\n\n@register('of_nobody', 'of nobody')\ndef of_nobody(material): ...\n"
+        "from studies.models.design import register\n\n\n@register('of_nobody', 'of nobody')\ndef of_nobody(material): ...\n"
     )
     monkeypatch.setattr(rules, "__path__", [*rules.__path__, str(tmp_path)])
     try:
@@ -245,11 +243,12 @@ def test_settings_are_checked_by_their_forms():
     ],
 )
 def test_the_launch_refuses_a_rule_that_names_what_does_not_exist(rule, settings, said):
+    from studies.design import checklist
     from studies.services import lifecycle
     from tests import builders
 
     study = builders.spa_draft(rules=[(rule, settings)])
-    found = [problem for problem in lifecycle.find_design_problems(study) if problem.field == "exclusion_rules"]
+    found = [problem for problem in checklist.find_design_problems(study) if problem.field == "exclusion_rules"]
     if not said:
         assert not found and builders.launched(study).state == "launched"
         return

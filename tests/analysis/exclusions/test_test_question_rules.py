@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from analysis.exclusions import FAIL, PASS, UNKNOWN, RuleInput
-from analysis.exclusions.rules.test_questions import MODEL_CHOICES, FailedTestsSettings
+from analysis.exclusions.rules.checks import MODEL_CHOICES, FailedTestsSettings
 from analysis.exclusions.screening import (
     AnnotatorTestCounts,
     ModelSettings,
@@ -20,7 +20,7 @@ from analysis.exclusions.screening import (
 )
 from analysis.report.build import build_report
 from analysis.stats.mixture import MODELS, screen_annotators_by_question_type
-from studies.models.rules import REGISTRY
+from studies.models.design import REGISTRY
 from tests.analysis.exclusions.frames import assignments, responses
 from tests.known_answers import answered
 

@@ -4,8 +4,7 @@ import pytest
 from django.core.exceptions import PermissionDenied
 from django.urls import reverse
 
-from analysis.metrics.calibrated.families import families_by_name
-from analysis.metrics.calibrated.options import CalibrationOptions
+from analysis.metrics.calibrated.options import CalibrationOptions, families_by_name
 from analysis.metrics.calibrated.run import calibrate, latest_results, request_calibration
 from analysis.metrics.files import ScoresFileSettings
 from analysis.metrics.store import MetricDescription, upload_scores

@@ -12,11 +12,9 @@ from analysis.metrics.calibrated import compute
 from analysis.metrics.calibrated.options import CalibrationOptions
 from analysis.metrics.calibrated.rows import calibration_rows
 from analysis.metrics.calibrated.run import calibrate
-from analysis.metrics.comparison import compare_question, compare_with_people, people_table
-from analysis.metrics.judge_check.measuring import compute_result
-from analysis.metrics.judge_check.rows import read_sampled_rows
-from analysis.metrics.judge_check.sentences import context_sentences
-from analysis.metrics.system_table import system_table
+from analysis.metrics.comparison import compare_question, compare_with_people, people_table, system_table
+from analysis.metrics.judge_check.measuring import compute_result, read_sampled_rows
+from analysis.metrics.judge_check.views import context_sentences
 from analysis.stats import judges
 from studies.models import Output
 from tests.boards.builders import rating_template

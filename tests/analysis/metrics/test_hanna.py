@@ -6,7 +6,7 @@ import pytest
 
 from analysis.metrics.calibrated.options import CalibrationOptions
 from analysis.metrics.calibrated.run import calibrate
-from analysis.metrics.calibrated.sentences import UNKNOWN_PEOPLE, main_sentences
+from analysis.metrics.calibrated.views import UNKNOWN_PEOPLE, main_sentences
 from tests import hanna
 from tests.builders import user
 

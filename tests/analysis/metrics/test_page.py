@@ -7,7 +7,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
 from analysis.metrics import comparison
-from analysis.metrics.pages.figures import scatter_figure
+from analysis.metrics.pages.views import scatter_figure
 from analysis.models import Metric, MetricsComparison
 from studies.models import Job, StudyMember
 from tests.admin_pages import logged_in

@@ -6,9 +6,8 @@ from unicodedata import normalize
 import pytest
 
 from analysis.metrics.texts import processes
-from analysis.metrics.texts.built_in import BUILT_IN, scorers
-from analysis.metrics.texts.chunks import ChunkScorer, TextsOfPrompt
-from analysis.metrics.texts.words import is_english, is_unspaced, words
+from analysis.metrics.texts.built_in import BUILT_IN, is_english, is_unspaced, scorers, words
+from analysis.metrics.texts.processes import ChunkScorer, TextsOfPrompt
 
 # A text, one with a word or two changed, and one that shares a digit alone.
 SCRIPTS = {

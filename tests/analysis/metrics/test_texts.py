@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from analysis.metrics.texts import durations, processes
+from analysis.metrics.texts import processes
 from analysis.metrics.texts.built_in import BUILT_IN
-from analysis.metrics.texts.chunks import ChunkScorer, ScoreFailed, TextsOfPrompt
+from analysis.metrics.texts.processes import ChunkScorer, ScoreFailed, TextsOfPrompt
 
 CHUNK = [
     TextsOfPrompt(["The green house was found.", "A house that is green"], ["Found: the green houses", "", "Is it?"]),
@@ -74,13 +74,13 @@ def test_a_process_that_dies_is_reported(monkeypatch):
 
 
 def test_the_time_of_ter_is_said_before_it_starts_and_while_it_runs():
-    assert durations.seconds_per_output(40, durations.LOW) == pytest.approx(0.0105)
-    assert durations.seconds_per_output(60, durations.LOW) == pytest.approx(0.0392, rel=0.01)
-    assert durations.seconds_per_output(160, durations.HIGH) == pytest.approx(13.8, rel=0.01), (
+    assert processes.seconds_per_output(40, processes.LOW) == pytest.approx(0.0105)
+    assert processes.seconds_per_output(60, processes.LOW) == pytest.approx(0.0392, rel=0.01)
+    assert processes.seconds_per_output(160, processes.HIGH) == pytest.approx(13.8, rel=0.01), (
         "as it grows from 40 to 80"
     )
-    assert durations.forecast(10_000, 20, 2) == durations.forecast(0, 500, 2) == ""
-    assert durations.forecast(10_000, 40, 2) == "50 seconds to 2 minutes"
-    assert durations.forecast(10_000, 80, 2) == "8 minutes to 50 minutes"
-    assert durations.time_left(9, 1, 100) == durations.time_left(90, 95, 100) == ""
-    assert durations.time_left(60, 100, 10_000) == "about 2 hours left"
+    assert processes.forecast(10_000, 20, 2) == processes.forecast(0, 500, 2) == ""
+    assert processes.forecast(10_000, 40, 2) == "50 seconds to 2 minutes"
+    assert processes.forecast(10_000, 80, 2) == "8 minutes to 50 minutes"
+    assert processes.time_left(9, 1, 100) == processes.time_left(90, 95, 100) == ""
+    assert processes.time_left(60, 100, 10_000) == "about 2 hours left"

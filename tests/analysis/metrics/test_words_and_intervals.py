@@ -5,9 +5,9 @@ from itertools import product
 
 import pytest
 
-from analysis.metrics.calibrated import sentences as calibrated
-from analysis.metrics.judge_check import sentences as judge_check
-from boards.views import sentences as boards
+from analysis.metrics.calibrated import views as calibrated
+from analysis.metrics.judge_check import views as judge_check
+from boards.views import table as boards
 
 # Middle and half width of an interval around 0; the last four have an end close to 0.
 PLACES = [(m, h) for m, h in product((-0.2, -0.05, 0.0, 0.05, 0.2), (0.02, 0.1))] + [

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from analysis.planning.advice import advice_sentences, simulated_advice
-from analysis.planning.curves import design_curves
 from analysis.planning.inputs import PlanInputs
+from analysis.planning.results import design_curves
 from analysis.stats.planning.inputs import StudySize, Target
 from analysis.stats.planning.study_plans import assemble_plan, plan_parts, simulate_part
 

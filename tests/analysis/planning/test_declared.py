@@ -4,13 +4,11 @@ import pytest
 from django.urls import reverse
 
 from analysis.planning import results
-from analysis.planning.changes import changed_inputs
-from analysis.planning.checklist import find_plan_problems
-from analysis.planning.declared import claim_labels
+from analysis.planning.checklist import changed_inputs, find_plan_problems
 from analysis.planning.forms import DECLARED, OF_PLAN, PlanForm
-from analysis.planning.inputs import InvalidPlanInputs, PlanInputs, inputs_from_draft
-from analysis.planning.numbers import quick_numbers
+from analysis.planning.inputs import InvalidPlanInputs, PlanInputs, claim_labels, inputs_from_draft
 from analysis.planning.page import live_context
+from analysis.planning.results import quick_numbers
 from analysis.planning.run import compute_plan
 from analysis.stats.planning import study_plans
 from analysis.stats.planning.comparisons import Comparisons

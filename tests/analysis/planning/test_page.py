@@ -153,7 +153,7 @@ def test_live_numbers_load_no_numpy():
     code = (
         "import sys, django; django.setup()\n"
         "from analysis.planning.page import live_context\n"
-        "from analysis.planning.panels import panel_rows\n"
+        "from analysis.planning.results import panel_rows\n"
         "from analysis.planning.inputs import PlanInputs\n"
         "from analysis.stats.planning.comparisons import Comparisons\n"
         "from analysis.stats.planning.inputs import StudySize, Target\n"

@@ -7,9 +7,9 @@ from django.core.cache import cache
 from django.urls import reverse
 
 from analysis.planning.forms import PlanForm
-from analysis.planning.panels import all_panels, documented_rate, panel_rows, panel_values, site_costs
+from analysis.planning.results import all_panels, documented_rate, panel_rows, panel_values, site_costs
 from annotators.models import Assignment, Payment, Recruitment
-from annotators.pay.channel_costs import channel_costs
+from annotators.pay.costs import channel_costs
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import ChargedFees
 from annotators.recruitment.panels.alerts import refresh_cached_fees

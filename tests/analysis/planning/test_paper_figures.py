@@ -2,8 +2,8 @@
 
 import pytest
 
-from analysis.planning.curves import design_curves
 from analysis.planning.inputs import PlanInputs
+from analysis.planning.results import design_curves
 from analysis.stats import power_of_means
 from analysis.stats.planning.closed_forms import components
 from analysis.stats.planning.inputs import StudySize, Target, Variation

@@ -15,11 +15,10 @@ from django.core.management import CommandError, call_command
 from django.http import Http404
 from django.urls import reverse
 
-from analysis.planning import pilot_studies, pilots, run
-from analysis.planning.advice import percent
-from analysis.planning.answer_files import AnswersRefused, read_answers_file
-from analysis.planning.assured import live_power
+from analysis.planning import pilots, run
+from analysis.planning.advice import live_power, percent
 from analysis.planning.inputs import PLANNED_AS, InvalidPlanInputs, PlanInputs
+from analysis.planning.pilots import AnswersRefused, read_answers_file
 from analysis.protocols import REGISTRY, ProtocolAnalysis
 from analysis.stats.planning import pilot_estimates, simulated_studies
 from analysis.stats.planning.closed_forms import quick_assurance, quick_plan
@@ -53,7 +52,7 @@ def closed(study, people=0):
 @pytest.fixture
 def pilot(owner, monkeypatch):
     """A closed study of two choices. Robots answered, and count as people here."""
-    monkeypatch.setattr(pilot_studies, "ORIGINS", ("robot",))
+    monkeypatch.setattr(pilots, "ORIGINS", ("robot",))
     study = draft_study(
         systems=("alpha", "beta"),
         prompts=20,
@@ -70,24 +69,20 @@ def pilot(owner, monkeypatch):
 def test_a_closed_study_is_a_pilot_of_those_who_may_read_it(pilot, owner, same_orders, monkeypatch):
     with pytest.raises(InvalidPlanInputs, match="prior: The answers of this study are not read yet"):
         pilots.resolve_prior(f"pilot:{pilot.code}", owner)
-    stored = pilot_studies.estimate_study(pilot, owner)
+    stored = pilots.estimate_study(pilot, owner)
     resolved = pilots.resolve_prior(f"pilot:{pilot.code}", owner)
     assert resolved.variation.source == resolved.label
     assert resolved.label == "study “Pilot”, beta > alpha, naturalness, 10 people, 20 prompts, 100 answers"
     assert len(resolved.draws) == pilot_estimates.DRAWS and len({draw.sd_people for draw in resolved.draws}) > 10
     with monkeypatch.context() as without_computation:
         without_computation.setattr(pilot_estimates, "estimate_pilot", None)
-        assert pilot_studies.estimate_study(pilot, None) == stored and stored.by == owner
-    monkeypatch.setattr(pilot_studies, "VERSION", 99)
-    again = pilot_studies.estimate_study(pilot, owner)
+        assert pilots.estimate_study(pilot, None) == stored and stored.by == owner
+    monkeypatch.setattr(pilots, "VERSION", 99)
+    again = pilots.estimate_study(pilot, owner)
     assert again != stored and again.estimate == stored.estimate, "the draws change"
     with pytest.raises(AppendOnlyViolation):
         StudyPilot.objects.update(comparison="x")
-    assert (
-        list(pilot_studies.pilot_studies(owner))
-        == [pilot]
-        == list(pilot_studies.pilot_studies(user("root", is_superuser=True)))
-    )
+    assert list(pilots.pilot_studies(owner)) == [pilot] == list(pilots.pilot_studies(user("root", is_superuser=True)))
     inputs = PlanInputs(
         StudySize(protocol="two_choice", people=12, prompts=20, prompts_each=5), prior=f"pilot:{pilot.code}"
     )
@@ -98,9 +93,9 @@ def test_a_closed_study_is_a_pilot_of_those_who_may_read_it(pilot, owner, same_o
     stranger, coder = user("stranger"), user("coder")
     StudyMember.objects.create(study=pilot, user=coder, role=StudyMember.Role.CODER)
     for other, refusal in ((stranger, Http404), (coder, PermissionDenied)):
-        assert not pilot_studies.pilot_studies(other).exists()
+        assert not pilots.pilot_studies(other).exists()
         with pytest.raises(refusal):
-            pilot_studies.estimate_study(pilot, other)
+            pilots.estimate_study(pilot, other)
         with pytest.raises(InvalidPlanInputs, match="prior: You can read no study with this code"):
             pilots.resolve_prior(f"pilot:{pilot.code}", other)
 
@@ -109,17 +104,17 @@ def test_a_study_that_still_collects_is_no_pilot(owner):
     study = choice_study(by=owner)
     record_simulated_answers(study, 6, {"alpha": 0.0, "beta": 0.4})
     study.assignments.update(origin="live")
-    assert not pilot_studies.pilot_studies(owner).exists()
+    assert not pilots.pilot_studies(owner).exists()
     with pytest.raises(PermissionDenied, match="still collecting"):
-        pilot_studies.estimate_study(study, owner)
+        pilots.estimate_study(study, owner)
     lifecycle.unblind(study, owner, "a pilot")
-    assert list(pilot_studies.pilot_studies(owner)) == [study]
+    assert list(pilots.pilot_studies(owner)) == [study]
 
 
 def test_a_study_that_says_too_little_is_refused_with_advice(owner):
     study = closed(choice_study(by=owner))
     with pytest.raises(ActionRefused, match="cannot be a pilot. It has no answers about pairs"):
-        pilot_studies.estimate_study(study, owner)
+        pilots.estimate_study(study, owner)
 
 
 def answers(size=None, variation=None):
@@ -235,7 +230,7 @@ def test_the_page_plans_with_a_study_and_the_job_uses_its_draws(pilot, owner, cl
     assert waiting.templates[0].name == "admin/studies/job.html"
     jobs.run_waiting_jobs()
     job = Job.objects.get()
-    assert (job.kind, job.state) == (pilot_studies.KIND, Job.State.DONE), job.error
+    assert (job.kind, job.state) == (pilots.KIND, Job.State.DONE), job.error
     shown = client.get(job.result["url"])
     assert shown.context["form"].inputs.size.people == 31
     text = shown.content.decode()
@@ -266,7 +261,7 @@ def test_rest_reads_a_pilot_as_a_job_and_then_plans_with_it(pilot, owner, same_o
         (error,) = ask(method, path, body, 400)["errors"]
         assert error["field"] == "prior" and "are not read yet" in error["message"]
     job = ask("POST", "pilots/", {"pilot": str(pilot.code)}, 202)
-    assert job["kind"] == pilot_studies.KIND and not StudyPilot.objects.exists(), "read in the request"
+    assert job["kind"] == pilots.KIND and not StudyPilot.objects.exists(), "read in the request"
     jobs.run_waiting_jobs()
     found = json.loads(body_of(api_of(owner).send("GET", f"studies/{draft.code}/jobs/{job['code']}/")))
     assert found["state"] == "done" and found["result"]["prior"] == prior
@@ -352,7 +347,7 @@ def test_every_protocol_that_is_planned_can_be_a_pilot():
     ("add", "rows"), [(add_spa, "60 readings"), (add_best_worst, "60 answers")], ids=["stated chances", "best-worst"]
 )
 def test_stated_chances_and_best_worst_choices_are_pilots(owner, monkeypatch, same_orders, add, rows):
-    monkeypatch.setattr(pilot_studies, "ORIGINS", ("robot",))
+    monkeypatch.setattr(pilots, "ORIGINS", ("robot",))
     study = draft_study(
         systems=("alpha", "beta", "gamma"),
         prompts=10,
@@ -364,7 +359,7 @@ def test_stated_chances_and_best_worst_choices_are_pilots(owner, monkeypatch, sa
     add(study, m=2)
     study = launched(study)
     record_simulated_answers(study, 30, {"alpha": 0.0, "beta": 0.4, "gamma": 0.1})
-    stored = pilot_studies.estimate_study(closed(study), owner)
+    stored = pilots.estimate_study(closed(study), owner)
     label = pilots.resolve_prior(f"pilot:{study.code}", owner).label
     assert label.endswith(f"30 people, 10 prompts, {rows}"), label
     assert len(stored.estimate["draws"]) == pilot_estimates.DRAWS
@@ -382,7 +377,7 @@ def test_a_study_that_cannot_be_a_pilot_says_why_and_what_to_do(owner):
     cases.append((answered, "The outcomes of this study are still hidden. Close it, or unblind it"))
     for one, text in cases:
         with pytest.raises(InvalidPlanInputs, match=text):
-            pilot_studies.find_pilot_study(str(one.code), owner)
+            pilots.find_pilot_study(str(one.code), owner)
 
 
 def test_a_public_prior_has_no_draws(owner):

@@ -6,9 +6,9 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
-from analysis.planning.changes import changed_inputs, starting_inputs
+from analysis.planning.checklist import changed_inputs, starting_inputs
 from analysis.stats.planning.closed_forms import quick_plan
-from studies.imports.bundle import bundle_text
+from studies.imports.bundle_files import bundle_text
 from studies.models import Job, SizePlan, Study
 from studies.services import jobs
 from tests.analysis.api.rest import api_of, body_of

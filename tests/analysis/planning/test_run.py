@@ -9,14 +9,13 @@ from django.db import IntegrityError, connection, transaction
 from django.http import Http404
 
 from analysis import tasks
-from analysis.planning import pieces
+from analysis.planning import results
 from analysis.planning.run import KIND, choose_plan, compute_plan, request_plan, seed_of_job, simulate_plan
 from analysis.stats.planning import study_plans
 from analysis.stats.planning.inputs import Variation
 from studies.models import Job, SizePlan, Study
 from studies.models.guards import AppendOnlyViolation
 from studies.services import copying, jobs
-from studies.services.jobs import registry
 from studies.services.lifecycle import ActionRefused
 from tests.builders import add_choice, choice_study, draft_study, spa_draft, user
 
@@ -151,7 +150,7 @@ def test_viewers_do_not_plan(draft):
 
 def test_a_shared_plan_has_the_numbers_of_one_process_digit_by_digit(draft, owner, few_runs, monkeypatch):
     """Another process computes every second piece, and the rows of the database keep all digits."""
-    compute, by_others = pieces.compute_piece, []
+    compute, by_others = results.compute_piece, []
 
     def compute_and_let_another_process_help(piece):
         if not by_others or by_others[-1] is None:
@@ -162,7 +161,7 @@ def test_a_shared_plan_has_the_numbers_of_one_process_digit_by_digit(draft, owne
 
     kind = jobs.kinds()[KIND]
     shared = replace(kind, part=compute_and_let_another_process_help)
-    monkeypatch.setitem(registry._kinds, KIND, shared)
+    monkeypatch.setitem(jobs._kinds, KIND, shared)
     asked = inputs()
     draws = [Variation(sd_people=0.1 * n, sd_prompts=1 / (3 + n)) for n in range(3)]
     monkeypatch.setattr(tasks, "draws_of", lambda *given: draws)

@@ -19,9 +19,9 @@ from analysis.stats.planning.simulated_studies import assign_prompts, evidence_a
 from analysis.stats.planning.study_plans import PlanPart, simulate_part
 from studies.design.workload import minutes_text
 from studies.models import Section, Study, StudyMember
-from studies.models.rules import REGISTRY as RULES
+from studies.models.design import REGISTRY as RULES
 from studies.protocols import REGISTRY
-from studies.protocols.base.settings_fields import values_of_new_row
+from studies.protocols.base.fields import values_of_new_row
 from tests.builders import add_choice, add_rating, draft_study, user
 from tests.samples import sample_draft
 

@@ -8,7 +8,7 @@ from analysis.protocols import best_worst, marks, ranking, rating, relative
 from analysis.protocols.blocks import _default_conclusion, build_planned_conclusions, cells, layouts
 from analysis.protocols.humanlike import planned_comparisons as humanlike
 from analysis.protocols.rating import utilities
-from analysis.protocols.spa import pairs as spa_pairs
+from analysis.protocols.spa import comparisons as spa_pairs
 from analysis.protocols.two_choice import preference
 
 KEY = "beta > alpha, section 1"

@@ -18,11 +18,11 @@ from analysis.report.build import build_report
 from annotators.models import Assignment
 from annotators.pages.record import full_page_state
 from annotators.participation.simulate import CrowdSettings, record_simulated_answers
+from studies.design import checklist
 from studies.design.draw import DrawnBatch, store_drawn_batches
 from studies.design.workload import estimate_stored_or_trial_batch_workloads
 from studies.models import Arm, Batch, Contrast, Output, Study
 from studies.protocols import REGISTRY, DrawnItem
-from studies.services import lifecycle
 from studies.stimuli.texts import reading_minutes, word_count
 from tests.builders import add_section, draft_study, launched
 
@@ -236,7 +236,7 @@ def checked_estimate(study, planned):
 
 def refused(study):
     """Why the checklist lets nobody launch the study: its blocking problems, each with words and a place; [] where it accepts it."""
-    reasons = [problem for problem in lifecycle.find_design_problems(study) if problem.is_blocking]
+    reasons = [problem for problem in checklist.find_design_problems(study) if problem.is_blocking]
     assert all(problem.text.strip() and problem.field for problem in reasons), reasons
     return reasons
 
@@ -336,6 +336,6 @@ def test_prompts_need_the_outputs_of_the_systems_of_their_arm_alone():
     Output.objects.filter(system__name="alpha", prompt__in=prompts[::2]).delete()
     Output.objects.filter(system__name="beta", prompt__in=prompts[1::2]).delete()
     assert not refused(study)
-    names = {problem.name for problem in lifecycle.find_design_problems(study)}
+    names = {problem.name for problem in checklist.find_design_problems(study)}
     assert {"outputs_missing:arm 1", "outputs_missing:arm 2"} <= names
     assert played(study, planned) == {True}

@@ -13,7 +13,7 @@ from statsmodels.stats.inter_rater import fleiss_kappa
 from analysis.data.exports import csv_blocks
 from analysis.data.flat_rows import Selection
 from analysis.report.build import build_report
-from annotators.places import top_ups
+from annotators.places import monitor
 from annotators.places.exclusions import exclude_assignments
 from studies.models import Study
 from studies.protocols.base.fields import TIE
@@ -33,11 +33,11 @@ def study():
     rng = random.Random(5)
     for n in range(12):
         choosing(study, f"p{n}", lambda item: rng.choice(["alpha", "beta"]))
-    top_ups.settle_or_top_up_study_items(study)
+    monitor.settle_or_top_up_study_items(study)
     n = 100
     while outcome(study, f"look {n}") == "claimed" and n < 112:
         choosing(study, f"look {n}", lambda item: rng.choice(["alpha", "beta"]))
-        top_ups.settle_or_top_up_study_items(study)
+        monitor.settle_or_top_up_study_items(study)
         n += 1
     lifecycle.start_closing(Study.objects.get(pk=study.pk), by=None)
     lifecycle.end_grace_period(Study.objects.get(pk=study.pk), by=None)

@@ -4,7 +4,7 @@ The product: hypothesis, family (alone, one of three, before another, behind ano
 place of the interval, level, missing test, forbidden claim, stopping rule, and each estimand that has a sentence.
 
 Cells that cannot occur:
-- a claim by a margin under a stopping rule, with equivalence expected, or against chance: ``studies.design.margins`` refuses them;
+- a claim by a margin under a stopping rule, with equivalence expected, or against chance: ``studies.design.comparisons`` refuses them;
 - "lower is better" without a claim by a margin: then nothing says which direction is better;
 - a stopping rule with another protocol than two choices;
 - a family that waits for another one, and a family of three, under Holm's or Hommel's method, with an interval that agrees with p.
@@ -171,7 +171,7 @@ def test_every_function_that_words_a_claim_is_in_the_product():
     found = {name: n for name, n in makers.items() if n}
     assert found == {
         "best_worst.py": 1, "blocks/__init__.py": 1, "humanlike/planned_comparisons.py": 1, "marks.py": 1,
-        "ranking.py": 1, "rating/__init__.py": 2, "rating/utilities.py": 1, "relative.py": 1, "spa/pairs.py": 1,
+        "ranking.py": 1, "rating/__init__.py": 2, "rating/utilities.py": 1, "relative.py": 1, "spa/comparisons.py": 1,
         "two_choice/preference.py": 1,
     }  # fmt: skip
     assert {name.partition("/")[0].removesuffix(".py") for name in found} - {"blocks"} == set(REGISTRY) - {"survey"}

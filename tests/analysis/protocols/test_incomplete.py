@@ -6,9 +6,9 @@ from analysis.data.frames import assignments_frame, responses_frame
 from analysis.data.rule_input import build_rule_input
 from analysis.exclusions import FAIL, PASS
 from annotators.models import Response
-from annotators.places import top_ups
+from annotators.places import monitor
 from studies.models import Item, Study
-from studies.models.rules import REGISTRY
+from studies.models.design import REGISTRY
 from studies.services import lifecycle
 from tests.builders import add_marks, choice_study, draft_study, launched
 from tests.players import MAX_THREE, choosing, play
@@ -55,7 +55,7 @@ def test_who_gives_third_labels_is_asked_what_their_batch_holds():
     disputed = Item.objects.filter(study=study).order_by("number").first().pk
     for person in "ab":
         choosing(study, person, lambda item, p=person: "beta" if item == disputed and p == "b" else "alpha")
-    assert top_ups.settle_or_top_up_study_items(study) == 1
+    assert monitor.settle_or_top_up_study_items(study) == 1
     third = choosing(study, "c", lambda item: "beta")
     assert third.responses.count() == 1
     assert set(states(study).values()) == {PASS}

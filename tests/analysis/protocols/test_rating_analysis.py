@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 
 from analysis.protocols.blocks import sentences
+from studies.design import checklist
 from studies.models import Contrast, System
-from studies.services import lifecycle
 from tests.analysis.protocols.analysed import analysed
 from tests.builders import add_rating, draft_study, warnings_of
 
@@ -229,8 +229,8 @@ def test_references_that_are_lacking_are_named_in_the_checklist(section):
     x.save()
     Contrast.objects.create(study=study, x=x, y=y, estimand="utility")
     assert "one_end:1" in warnings_of(study)
-    blocking = [problem.text for problem in lifecycle.find_design_problems(study) if problem.is_blocking]
+    blocking = [problem.text for problem in checklist.find_design_problems(study) if problem.is_blocking]
     assert any("need a maximal and a minimal reference" in text for text in blocking)
     System.objects.create(study=study, name="worst", reference="minimal")
     assert "ends_on_points:1" in warnings_of(study)
-    assert not any("need a maximal" in problem.text for problem in lifecycle.find_design_problems(study))
+    assert not any("need a maximal" in problem.text for problem in checklist.find_design_problems(study))

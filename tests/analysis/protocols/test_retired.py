@@ -10,7 +10,7 @@ from analysis.data.flat_rows import Selection
 from analysis.data.planned_labels import read_planned_labels_of_claimed_batches
 from analysis.report.build import build_report
 from analysis.report.stopping import compute_stopping_state
-from annotators.places import top_ups
+from annotators.places import monitor
 from studies.models import Item, Study
 from studies.services import lifecycle
 from tests.builders import add_choice, add_rating, choice_study, draft_study, launched
@@ -97,7 +97,7 @@ def test_in_disagreement_it_keeps_no_later_item_waiting():
     (look,) = compute_stopping_state(Study.objects.get(pk=study.pk)).statuses
     assert len(look.evidence) == 1, "the second item wants a third label"
     retire(study, items[1])
-    assert top_ups.settle_or_top_up_study_items(study) == 0
+    assert monitor.settle_or_top_up_study_items(study) == 0
     (look,) = compute_stopping_state(Study.objects.get(pk=study.pk)).statuses
     assert len(look.evidence) == 3
     report = build_report(closed(study), {"resamples": 99})

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from analysis.protocols.blocks.sentences import population_phrase
-from analysis.protocols.spa import prompt_groups
-from analysis.protocols.spa.prompt_groups import group_batches_by_shared_prompts
-from studies.design.draw import DrawnBatch, DrawnItem, store_drawn_batches
+from analysis.protocols.spa import answers
+from studies.design.draw import DrawnBatch, DrawnItem, group_batches_by_shared_prompts, store_drawn_batches
 from studies.models import Batch, Output
 from tests.analysis.protocols.analysed import analysed, block
 from tests.analysis.protocols.stated import frame_of
@@ -21,7 +20,7 @@ PEOPLE = 12
 
 
 def test_the_example_is_true():
-    assert doctest.testmod(prompt_groups).failed == 0
+    assert doctest.testmod(answers).failed == 0
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -26,7 +26,7 @@ from analysis.protocols.rating import layouts as rating_layouts
 from analysis.protocols.rating.utilities import _phrases as utility_phrases
 from analysis.protocols.relative import _make_phrases
 from analysis.protocols.spa import layouts as spa_layouts
-from analysis.protocols.spa.pairs import _phrases as spa_phrases
+from analysis.protocols.spa.comparisons import _phrases as spa_phrases
 from analysis.protocols.spa_and_rating import build_overview
 from analysis.protocols.two_choice import layouts as choice_layouts
 from analysis.protocols.two_choice.preference import _phrases as choice_phrases

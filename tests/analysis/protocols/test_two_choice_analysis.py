@@ -7,7 +7,7 @@ import pytest
 from analysis.report.build import build_report
 from analysis.report.stopping import apply_stopping_rules
 from annotators.models import Response
-from annotators.places import top_ups
+from annotators.places import monitor
 from annotators.places.exclusions import exclude_assignments
 from studies.models import Batch, Item, Question, Study
 from studies.services import lifecycle
@@ -113,7 +113,7 @@ def test_a_budget_is_that_of_the_study_and_not_of_a_pair():
     # The first and the third have one batch; what they disagree on goes to the top-up, and the fourth place stays open.
     for person, system in (("first", "alpha"), ("second", "alpha"), ("third", "beta")):
         choosing(study, person, lambda item, system=system: system)
-    assert top_ups.settle_or_top_up_study_items(study) == 2
+    assert monitor.settle_or_top_up_study_items(study) == 2
     batches = [claimed(study, person).batch.origin for person in ("fourth", "fifth")]
     assert sorted(batches) == ["drawn", "top_up"]
     choosing(study, ("fourth", "fifth")[batches.index("top_up")], lambda item: "beta")
@@ -126,12 +126,12 @@ def test_third_labels_decide_items_and_no_share():
         prompts=40, m=10, target_n=8, annotators_per_batch=2, settings={"strategy": "max_three", "stopping": "none"}
     )
     many(study, 8, 0.5, seed=9)
-    thirds = top_ups.settle_or_top_up_study_items(study)
+    thirds = monitor.settle_or_top_up_study_items(study)
     person = 0
     while Batch.objects.filter(study=study, claimed=0).exists():
         choosing(study, f"third{person}", lambda item: "beta")
         person += 1
-        assert top_ups.settle_or_top_up_study_items(study) == 0
+        assert monitor.settle_or_top_up_study_items(study) == 0
     result, tables = report_of(study)
     (effort,) = tables["choice_effort"]["rows"]
     assert effort["labels"] == 80 + thirds and effort["items"] == effort["answered"] == 40 and effort["open"] == 0
@@ -147,7 +147,7 @@ def test_a_third_label_stays_one_when_the_first_is_left_out():
     )
     first = choosing(study, "first", lambda item: "alpha")
     choosing(study, "second", lambda item: "beta")
-    assert top_ups.settle_or_top_up_study_items(study) == 2
+    assert monitor.settle_or_top_up_study_items(study) == 2
     choosing(study, "third", lambda item: "beta")
     exclude_assignments([first], "too_fast", user("administrator", is_superuser=True))
     result, _ = report_of(study)
@@ -162,7 +162,7 @@ def test_whoever_stands_in_for_a_third_label_gives_one():
     )
     for person, system in (("first", "alpha"), ("second", "beta")):
         choosing(study, person, lambda item, system=system: system)
-    top_ups.settle_or_top_up_study_items(study)
+    monitor.settle_or_top_up_study_items(study)
     for person in ("third", "stand-in"):
         assignment = choosing(study, person, lambda item: "beta")
         exclude_assignments(

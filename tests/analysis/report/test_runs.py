@@ -15,7 +15,6 @@ from analysis.report.runs import run_analysis
 from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from studies.models import AuditEvent, Job, Study
 from studies.services import jobs, lifecycle
-from studies.services.jobs import registry
 from tests import ROOT
 from tests.analysis.protocols.answers import answer
 from tests.builders import spa_study, user
@@ -88,11 +87,11 @@ def test_a_job_can_be_cancelled_and_a_wrong_parameter_is_told(study):
         calls.append(one.pk)
         return kind.work(one, progress)
 
-    registry._kinds["analyse"] = jobs.JobKind("analyse", work, True, kind.user_facing)
+    jobs._kinds["analyse"] = jobs.JobKind("analyse", work, True, kind.user_facing)
     try:
         jobs.claim_and_run_job(job.pk)
     finally:
-        registry._kinds["analyse"] = kind
+        jobs._kinds["analyse"] = kind
     jobs.claim_and_run_job(other.pk)
     job.refresh_from_db()
     other.refresh_from_db()

@@ -11,7 +11,7 @@ from analysis.report.build import build_report
 from analysis.report.stopping import apply_stopping_rules, compute_stopping_state, submit_stopping_checks
 from annotators.models import Assignment
 from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
-from annotators.places import assign, top_ups
+from annotators.places import assign, monitor
 from annotators.places.exclusions import create_exclusion_reversal, exclude_assignments
 from studies.models import AuditEvent, Job, Study
 from studies.services import jobs, lifecycle
@@ -143,7 +143,7 @@ def test_a_study_that_was_launched_before_counts_as_it_did(settings):
 def test_third_labels_stand_outside_the_queue():
     study = choice_study(prompts=2, m=2, target_n=2, **MAX_THREE)
     choosing(study, "a", lambda item: "alpha"), choosing(study, "b", lambda item: "beta")
-    top_ups.settle_or_top_up_study_items(study)
+    monitor.settle_or_top_up_study_items(study)
     choosing(study, "c", lambda item: "beta")
     assign_claim_queue_numbers(study)
     assert Assignment.objects.filter(queue_number=None).count() == 1
@@ -192,10 +192,10 @@ def test_a_budget_is_not_spent_while_an_item_wants_a_third_label():
     study = choice_study(prompts=2, m=2, target_n=2, **MAX_THREE)
     choosing(study, "a", lambda item: "alpha"), choosing(study, "b", lambda item: "beta")
     assert not apply_stopping_rules(study)["is_over"] and now(study).state == "launched"
-    top_ups.settle_or_top_up_study_items(study)
+    monitor.settle_or_top_up_study_items(study)
     assert not apply_stopping_rules(study)["is_over"]
     choosing(study, "c", lambda item: "beta")
-    top_ups.settle_or_top_up_study_items(study)
+    monitor.settle_or_top_up_study_items(study)
     assert apply_stopping_rules(study)["is_over"]
 
 

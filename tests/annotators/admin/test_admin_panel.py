@@ -7,11 +7,11 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from annotators.models import Assignment, PanelOrder, PanelSecret, PanelSubmission, PanelTask, Recruitment
-from annotators.places.receipts import compute_receipt
+from annotators.places.places import compute_receipt
 from annotators.recruitment.panels import SubmissionSnapshot
+from annotators.recruitment.panels.http_client import NoService, get_panel_service, store_or_delete_secrets
 from annotators.recruitment.panels.orders import get_or_create_order
 from annotators.recruitment.panels.reconcile import import_submissions_and_release_places
-from annotators.recruitment.panels.secrets import NoService, get_panel_service, store_or_delete_secrets
 from studies.models import AuditEvent, Job, StudyMember
 from studies.services import jobs
 from tests.admin_pages import logged_in

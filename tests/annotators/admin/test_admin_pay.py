@@ -10,12 +10,12 @@ from annotators.models import Assignment, PageVisit, PanelOrder, Payment
 from annotators.models.identity import store_person_id
 from annotators.pay import ledger
 from annotators.pay.files import parse_bonus_csv
-from annotators.pay.hourly_pay import build_hourly_pay_chart, low_wage_warning, pay_by_arm
+from annotators.pay.statement import build_hourly_pay_chart, low_wage_warning, pay_by_arm
 from annotators.places import assign
-from annotators.places.receipts import compute_receipt
+from annotators.places.places import compute_receipt
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import BulkText
-from annotators.recruitment.panels.secrets import store_or_delete_secrets
+from annotators.recruitment.panels.http_client import store_or_delete_secrets
 from studies.models import AuditEvent, Job, StudyMember
 from studies.services import jobs
 from tests.admin_pages import logged_in

@@ -8,7 +8,7 @@ from django.test import Client
 
 from annotators.admin.preview import PreviewPage, build_preview_html
 from annotators.models import Annotator, Assignment, PageVisit, Response
-from annotators.places.draft_test_runs import erase_test_run_data, start_test_run
+from annotators.places.batch_plan import erase_test_run_data, start_test_run
 from studies.models import FIRST_TEST_NUMBER, Batch, Exposure, Item, Output, Placement
 from studies.services.lifecycle import ActionRefused
 from tests import builders, players

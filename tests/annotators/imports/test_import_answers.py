@@ -18,7 +18,7 @@ from annotators.imports import Options, import_answers_and_close_draft
 from annotators.models import Annotator, Assignment, Response
 from annotators.places.monitor import count_places_by_arm, progress_by_study, recent_daily_counts_of_live_assignments
 from studies.design.serialization import frozen_design_mismatch_text
-from studies.imports.tables import StudyChanged, import_job, uploads
+from studies.imports.tables import StudyChanged, run
 from studies.models import Design, Item, Job, Study
 from studies.services import jobs, lifecycle
 from tests import builders
@@ -303,15 +303,15 @@ def test_the_pages_look_first_then_write(client, settings, tmp_path):
 
 def test_a_large_file_is_a_job_that_can_be_run_twice(settings, tmp_path, monkeypatch):
     settings.MEDIA_ROOT = tmp_path / "media"
-    monkeypatch.setattr(import_job, "SMALL_BYTES", 10)
+    monkeypatch.setattr(run, "SMALL_BYTES", 10)
     study = choice_draft()
-    upload = uploads.store_upload(
+    upload = run.store_upload(
         [CHOICES.encode()], "a.csv", study_id=study.pk, user_id=user().pk, options={"columns": {}}, kind="answers"
     )
-    import_job.process_or_queue_upload(study, upload, user(), is_confirmed=False)
+    run.process_or_queue_upload(study, upload, user(), is_confirmed=False)
     jobs.run_waiting_jobs()
-    upload = uploads.get_upload(upload.token, study.pk)
-    job = import_job.process_or_queue_upload(study, upload, user(), is_confirmed=True)
+    upload = run.get_upload(upload.token, study.pk)
+    job = run.process_or_queue_upload(study, upload, user(), is_confirmed=True)
     jobs.run_waiting_jobs()
     job.refresh_from_db()
     assert (job.state, job.result["is_written"], job.total) == ("done", True, 3), job.error

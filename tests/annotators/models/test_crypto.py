@@ -4,7 +4,7 @@ import pytest
 from cryptography.fernet import InvalidToken
 from django.test import override_settings
 
-from annotators.models.crypto import Purpose, decrypt, encrypt
+from annotators.models.identity import Purpose, decrypt, encrypt
 
 # Written with the key "a key of long ago", the first two before the purposes had names.
 STORED = {

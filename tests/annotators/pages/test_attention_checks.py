@@ -8,14 +8,14 @@ from django.test import Client
 from analysis.data.frames import assignments_frame, responses_frame
 from analysis.data.rule_input import build_rule_input
 from analysis.exclusions import FAIL, PASS, UNKNOWN
-from analysis.exclusions.flow import exclusion_flow
+from analysis.exclusions.screening import exclusion_flow
 from annotators.models import Response
 from annotators.pages.record import full_page_state
-from annotators.pay.owed_amounts import compute_amount_owed
+from annotators.pay.evidence import measure_work_evidence
+from annotators.pay.ledger import compute_amount_owed
 from annotators.pay.promises import get_pay_terms, pay_obstacles
-from annotators.pay.verdicts.evidence import measure_work_evidence
 from annotators.places import assign
-from studies.models.rules import REGISTRY as RULES
+from studies.models.design import REGISTRY as RULES
 from studies.protocols import REGISTRY
 from tests.attention import add_attention, check_pages, fresh, play, study_with_checks, wrong_answers
 from tests.builders import launched, panel, promised, recruitment, spa_draft

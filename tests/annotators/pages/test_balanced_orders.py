@@ -9,8 +9,7 @@ import pytest
 
 from annotators.pages.sequence import _build_itinerary, get_section_itinerary
 from annotators.places.batch_plan import frozen_batch_plan, get_batch_plan
-from studies.design.draw import draw_batches
-from studies.design.seeds import seeded_random
+from studies.design.draw import draw_batches, seeded_random
 from studies.design.serialization import serialize_design
 from studies.models import Design, Exposure, Output, Study
 from studies.services.copying import clone_study

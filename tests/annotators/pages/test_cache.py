@@ -1,6 +1,6 @@
 """What a process keeps of texts: the last ones, as much as was said."""
 
-from annotators.pages.cache import SizedLRUCache
+from annotators.pages.fast_path import SizedLRUCache
 
 LETTERS = [chr(0x100 + n) for n in range(101)]
 

@@ -7,7 +7,7 @@ from django.db import DEFAULT_DB_ALIAS, DataError, IntegrityError, connection, t
 from django.test.utils import CaptureQueriesContext
 
 from annotators.models import PageVisit, Response
-from annotators.pages.compiled_queries import (
+from annotators.pages.fast_path import (
     CompiledSelect,
     CompiledUpdate,
     columns_in_model_order,
@@ -16,8 +16,7 @@ from annotators.pages.compiled_queries import (
     update_then_insert_if_all_matched,
 )
 from annotators.pages.form_data import NewResponse
-from annotators.pages.record import VISIT_COLUMNS, record_page_answers
-from annotators.pages.statements import RESPONSE_COLUMNS
+from annotators.pages.record import RESPONSE_COLUMNS, VISIT_COLUMNS, record_page_answers
 from tests.builders import spa_study
 from tests.players import claimed, form, plausible, submitted
 

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from annotators.models import PageVisit
-from annotators.pages.images import page_image_names
+from annotators.pages.form_data import page_image_names
 from annotators.pages.record import full_page_state
 from annotators.places.batch_plan import get_batch_plan
 from studies.protocols import REGISTRY

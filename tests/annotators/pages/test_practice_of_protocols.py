@@ -6,8 +6,8 @@ from django.test import Client
 from annotators.models import Assignment, QualificationAttempt
 from annotators.pages.record import full_page_state
 from studies.models import Expected, Section
-from studies.protocols.base.test_questions import practice_answer
-from studies.services.practice import create_practice_item_and_delete_test_runs
+from studies.protocols.base.known_answers import practice_answer
+from studies.services.known_answers import create_practice_item_and_delete_test_runs
 from tests import builders
 from tests.players import answered, claimed, open_page
 from tests.samples import blocking

@@ -8,13 +8,12 @@ from django.utils import timezone
 
 from annotators.models import QualificationAttempt
 from annotators.pages.record import full_page_state
-from annotators.pay.owed_amounts import compute_amount_owed
+from annotators.pay.ledger import compute_amount_owed
 from annotators.pay.promises import get_pay_terms
-from annotators.places.qualifications import count_qualification_results
+from annotators.places.assign import count_qualification_results
 from studies.design.serialization import serialize_design
-from studies.imports.bundle.reading import create_draft_from_bundle
-from studies.imports.bundle.schema import BundleRefused
-from studies.imports.bundle.writing import bundle_text, serialize_bundle
+from studies.imports.bundle import BundleRefused
+from studies.imports.bundle_files import bundle_text, create_draft_from_bundle, serialize_bundle
 from studies.models import Qualification, Section, Study
 from studies.services.copying import clone_study
 from tests import builders

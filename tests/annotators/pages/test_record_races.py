@@ -16,7 +16,7 @@ from django.utils import timezone
 from annotators.models import Assignment, PageVisit, Response
 from annotators.pages.record import record_page_answers, save_page_draft_and_extend_deadline
 from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
-from annotators.places import assign, leases
+from annotators.places import assign, places
 from studies.models import Study
 from studies.services import lifecycle
 from tests.annotators.places.sending import came_of
@@ -114,7 +114,7 @@ MEANWHILE = {
     "it fails checks": (lambda a: assign.release_assignment(a.pk, "failed_checks"), 409, [], "failed_checks"),
     "the study is closed": (_closed, NEXT, [3, 3], "expired"),
     "the person withdraws": (lambda a: withdraw_annotator_and_erase_texts(fresh(a)), 409, [], "withdrawn"),
-    "the time is extended": (lambda a: leases.extend_reservation(fresh(a)), NEXT, [3, 3], ""),
+    "the time is extended": (lambda a: places.extend_reservation(fresh(a)), NEXT, [3, 3], ""),
 }
 
 

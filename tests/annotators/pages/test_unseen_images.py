@@ -28,7 +28,7 @@ def sender(slug, tmp_path, settings) -> Sender:
 
 def shown(one: Sender):
     """The next page with its fields and the names of its images."""
-    from annotators.pages.images import page_image_names
+    from annotators.pages.form_data import page_image_names
     from annotators.places.batch_plan import get_batch_plan
 
     step = full_page_state(one.assignment).steps[one.key]

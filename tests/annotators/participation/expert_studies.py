@@ -1,6 +1,6 @@
 """Studies in which one expert takes several parts."""
 
-from annotators.recruitment.channels.invitation import invitation_token
+from annotators.recruitment.channels.generic import invitation_token
 from tests.builders import add_rating, draft_study, launched, recruitment
 
 PARTS = 3

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 from annotators.models import Assignment
 from annotators.places import assign
-from annotators.recruitment.channels.invitation import invitation_token
+from annotators.recruitment.channels.generic import invitation_token
 from studies.models import Study
 from studies.services import lifecycle
 from tests.annotators.participation.expert_studies import PARTS, expert_study

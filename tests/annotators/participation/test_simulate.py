@@ -11,8 +11,7 @@ from analysis.report import stopping
 from annotators.models import Assignment, PageVisit, Response
 from annotators.participation.simulate import CrowdSettings, default_system_strengths, record_simulated_answers
 from studies.protocols import REGISTRY, Protocol
-from studies.protocols.base.fields import Field
-from studies.protocols.base.robots import Robot
+from studies.protocols.base.fields import Field, Robot
 from tests.builders import choice_study, launched, spa_study
 from tests.samples import sample_draft
 

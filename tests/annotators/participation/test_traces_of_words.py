@@ -17,8 +17,8 @@ from django.test import Client
 from annotators import tasks
 from annotators.models import Appeal, Assignment, Inquiry, PanelSubmission, Verdict
 from annotators.pages.record import full_page_state
-from annotators.participation.inquiries import create_inquiry
-from annotators.pay.verdicts.appeals import answer_appeal
+from annotators.participation.withdrawal import create_inquiry
+from annotators.pay.decisions import answer_appeal
 from annotators.places.barrings import bar_annotator, lift_barring
 from studies.models import StudyMember
 from studies.models.guards import allowing_erasure

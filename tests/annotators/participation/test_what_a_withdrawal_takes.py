@@ -8,9 +8,9 @@ from annotators.models import Annotator, Assignment, Payment, Response, SampleCo
 from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from annotators.pay import ledger
 from annotators.places import assign
+from annotators.places.assign import count_qualification_results
 from annotators.places.barrings import bar_annotator, is_barred
-from annotators.places.qualifications import count_qualification_results
-from annotators.recruitment.panels import rounds
+from annotators.recruitment.panels import orders
 from studies.models import Qualification, Study
 from tests import builders
 from tests.annotators.pages.quizzes import attempt, fresh, quiz_study
@@ -110,7 +110,7 @@ CELLS = {
         lambda m: select(Use.ROWS, Assignment.objects.filter(study=m.study)).exists(),
         False,
     ),
-    "a place of the panel's round": (lambda m: rounds.count_taken_panel_places(m.recruitment).finished == 1, False),
+    "a place of the panel's round": (lambda m: orders.count_taken_panel_places(m.recruitment).finished == 1, False),
     "a value of the panel's file": (lambda m: SampleValue.objects.filter(annotator=m.annotator).exists(), False),
     "a barring in the study": (lambda m: is_barred(m.study, m.annotator_id), True),
     "a barring in the group": (lambda m: is_barred(Study(exclusion_group="tales"), m.annotator_id), True),

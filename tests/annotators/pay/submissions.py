@@ -1,7 +1,7 @@
 """Submissions that a panel shows of work that was done here."""
 
 from annotators.places import assign
-from annotators.places.receipts import compute_receipt
+from annotators.places.places import compute_receipt
 from annotators.recruitment.panels import SubmissionSnapshot
 from annotators.recruitment.panels.reconcile import import_submissions_and_release_places
 

@@ -14,7 +14,7 @@ from annotators.recruitment.channels.prolific.service import ProlificService
 from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
 from annotators.recruitment.panels import ChargedFees, PanelBusy, RequestRefused
 from annotators.recruitment.panels.alerts import cached_fees, refresh_cached_fees
-from annotators.recruitment.panels.secrets import store_or_delete_secrets
+from annotators.recruitment.panels.http_client import store_or_delete_secrets
 from annotators.recruitment.panels.sync import send_orders_and_sync_panel
 from studies.models import Arm
 from tests.admin_pages import logged_in

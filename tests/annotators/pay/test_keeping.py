@@ -12,7 +12,7 @@ from annotators import tasks
 from annotators.models import Assignment, PanelSubmission, Payment
 from annotators.models.identity import get_person_id, store_person_id
 from annotators.pay import ledger
-from annotators.pay.id_retention import ids_retained_for_pay_past_erasure_time
+from annotators.pay.ledger import ids_retained_for_pay_past_erasure_time
 from annotators.recruitment.panels.alerts import find_panel_alerts
 from annotators.recruitment.panels.orders import get_or_create_order
 from heval_site.runtime import doctor

@@ -10,13 +10,13 @@ from django.db.models import F
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from analysis.api import pay_report
+from analysis.api.pay import build_pay_report_by_arm_and_link
 from annotators.admin import pay
 from annotators.models import Assignment, PageVisit, Payment, Recruitment, Verdict
 from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from annotators.pay import ledger
 from annotators.pay.costs import compute_link_cost
-from annotators.pay.hourly_pay import low_wage_warning, pay_by_arm, pay_overall_and_by_arm
+from annotators.pay.statement import low_wage_warning, pay_by_arm, pay_overall_and_by_arm
 from annotators.places.exclusions import open_replacement_places_up_to_cap
 from studies.models import Study
 from studies.services import lifecycle
@@ -60,7 +60,7 @@ def test_what_is_owed_and_not_written_down_is_in_the_sum_and_said():
     out = StringIO()
     call_command("update_ledger", link.key, "--dry-run", stdout=out)
     assert "0.00 due, 5.00 not recorded yet, 5.00 to come" in out.getvalue()
-    assert pay_report.build_pay_report_by_arm_and_link(study)["links"][0]["unrecorded"] == "5.00"
+    assert build_pay_report_by_arm_and_link(study)["links"][0]["unrecorded"] == "5.00"
     client.post(address, {"settle": "1"})
     found = compute_link_cost(again(link))
     assert (found.due, found.unsettled, found.total) == (Decimal("5.00"), 0, Decimal("10.00"))
@@ -190,7 +190,7 @@ def test_pay_in_another_currency_is_no_part_of_pay_an_hour():
     Assignment.objects.filter(recruitment=here).update(recruitment=elsewhere)
     page = text(client.get(f"/admin/annotators/recruitment/study/{study.pk}/pay/"))
     assert page.count('<td class="number">–</td>') == 2 and "6 in all are paid" in page
-    assert pay_report.build_pay_report_by_arm_and_link(study)["arms"][0] | {"minutes": None} == {
+    assert build_pay_report_by_arm_and_link(study)["arms"][0] | {"minutes": None} == {
         "arm": "all",
         "people": 6,
         "minutes": None,

@@ -10,7 +10,7 @@ from annotators.models.identity import get_person_id, store_person_id
 from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from annotators.pay import ledger
 from annotators.places import assign
-from annotators.recruitment.panels.publishing import publishing_obstacles
+from annotators.recruitment.panels.orders import publishing_obstacles
 from studies.models import AuditEvent
 from studies.services import lifecycle
 from tests.admin_pages import changed, errors_of, form_of, logged_in

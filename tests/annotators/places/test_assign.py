@@ -11,7 +11,7 @@ from django.utils import timezone
 from annotators.models import Annotator, Assignment, PageVisit, PanelIdentity, Response
 from annotators.models.identity import get_person_id, store_person_id
 from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
-from annotators.places import assign, leases
+from annotators.places import assign, places
 from studies.models import AuditEvent, Batch, Study
 from studies.services import lifecycle
 from tests.builders import spa_draft, spa_study
@@ -109,10 +109,10 @@ def test_the_sweeper_releases_what_is_over_and_nothing_else(study):
 
 def test_more_time_is_given_while_the_place_is_held(study):
     assignment = claimed(study, "a")
-    assert leases.extend_reservation(assignment)
+    assert places.extend_reservation(assignment)
     assert Assignment.objects.get(pk=assignment.pk).reserved_until > assignment.reserved_until + timedelta(minutes=15)
     assign.release_assignment(assignment.pk, "expired")
-    assert not leases.extend_reservation(assignment)
+    assert not places.extend_reservation(assignment)
 
 
 def test_an_item_already_given_is_not_given_again():

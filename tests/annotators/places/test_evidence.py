@@ -5,7 +5,7 @@ import re
 import pytest
 from django.test import Client
 
-from annotators.places.stopping_figure import latest_stopping_figures
+from annotators.places.monitor import latest_stopping_figures
 from studies.models import Study
 from studies.services import jobs
 from tests.builders import choice_study, user

@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from annotators.models import RecruitmentArm
-from annotators.places.offers import arm_offer, offer_range
+from annotators.places.places import arm_offer, offer_range
 from studies.design.wording import wording_of
 from tests.builders import humanlike_draft, launched, panel
 from tests.players import claimed, submitted

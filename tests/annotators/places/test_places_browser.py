@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from annotators.models import Assignment
 from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
-from annotators.places import leases
+from annotators.places import places
 from studies.models import Study
 from studies.services import lifecycle
 from tests.accessibility import violations
@@ -34,7 +34,7 @@ class Clocked:
     def __init__(self, browser, base, study, **options):
         door = promised(panel(study), fault="all")
         self.mine = submitted(study, "w", until=PAGE, recruitment=door, is_consented=True)
-        leases.extend_reservation(row(self.mine))
+        places.extend_reservation(row(self.mine))
         self.context = browser.new_context(viewport=DESKTOP, timezone_id="Asia/Tokyo", **options)
         self.page = self.context.new_page()
         self.page.set_default_timeout(8000)
@@ -121,7 +121,7 @@ def test_the_line_is_renewed_warns_once_and_says_when_the_time_is_over(clocked):
     person.pass_time(seconds=50)
     assert person.said == ["5 minutes are left. Press More time to keep your place."]
     # In another tab somebody pressed the button: nothing is over at the old end.
-    leases.extend_reservation(row(person.mine))
+    places.extend_reservation(row(person.mine))
     person.pass_time(minutes=5)
     person.waits_for("Place kept until")
     person.is_true()

@@ -13,7 +13,7 @@ from django.utils import timezone
 from annotators.models import Assignment, PageVisit, Response
 from annotators.pages.record import AssignmentClosed, ConflictingAnswers, PageOutOfOrder, full_page_state
 from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
-from annotators.places import assign, leases
+from annotators.places import assign, places
 from annotators.places.barrings import bar_annotator, is_barred
 from tests.annotators.places.sending import came_of
 from tests.builders import humanlike_draft, launched, recruitment, spa_study, user
@@ -191,7 +191,7 @@ def play(study, seed):
                 elif act < 0.9:
                     assign.release_expired_places()
                 elif act < 0.95:
-                    leases.extend_reservation(Assignment.objects.select_related("study").get(pk=assignment.pk))
+                    places.extend_reservation(Assignment.objects.select_related("study").get(pk=assignment.pk))
                 else:
                     withdraw_annotator_and_erase_texts(Assignment.objects.select_related("study").get(pk=assignment.pk))
                     break

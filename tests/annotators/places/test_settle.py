@@ -9,7 +9,7 @@ from django.db.models import Count
 from annotators.models import Assignment, Response
 from annotators.pages.record import full_page_state
 from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
-from annotators.places import assign, top_ups
+from annotators.places import assign, monitor
 from annotators.places.exclusions import exclude_assignments
 from studies.models import AuditEvent, Batch, Item, Study
 from studies.services import lifecycle
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.postgres
 
 def labels_of(study) -> Counter:
     """How many labels each item has that count."""
-    rows = Response.objects.filter(assignment__in=top_ups.submitted_and_not_replaced_assignments(study))
+    rows = Response.objects.filter(assignment__in=monitor.submitted_and_not_replaced_assignments(study))
     return Counter(rows.values_list("item", flat=True))
 
 
@@ -42,17 +42,17 @@ def test_only_items_in_disagreement_get_a_third_label():
         # a and c have the first batch: claims go to the batch with the fewest people.
         choosing(study, person, lambda item, p=person: "beta" if item == disputed and p == "c" else "alpha")
     assert outcome(study, "e") == "wait"  # nobody has looked yet, so an item may need a third
-    assert top_ups.settle_or_top_up_study_items(study) == 1
+    assert monitor.settle_or_top_up_study_items(study) == 1
     settled = set(Item.objects.filter(settled_at__isnull=False).values_list("pk", flat=True))
     assert settled == set(Item.objects.filter(study=study).values_list("pk", flat=True)) - {disputed}
     (top_up,) = Batch.objects.filter(origin="top_up")
     assert (top_up.wanted, [p.item_id for p in top_up.placements.all()]) == (1, [disputed])
-    assert top_ups.settle_or_top_up_study_items(study) == 0  # its place is open: nothing is asked for twice
+    assert monitor.settle_or_top_up_study_items(study) == 0  # its place is open: nothing is asked for twice
     # Those who had the item are not given it again; somebody new is.
     third = choosing(study, "f", lambda item: "beta")
     assert third.submitted_at and third.batch == top_up
     assert outcome(study, "g") == "wait"
-    assert top_ups.settle_or_top_up_study_items(study) == 0 and not Item.objects.filter(settled_at=None).exists()
+    assert monitor.settle_or_top_up_study_items(study) == 0 and not Item.objects.filter(settled_at=None).exists()
     assert outcome(study, "g") == "full"
     assert labels_of(study)[disputed] == 3 and set(labels_of(study).values()) == {2, 3}
     assert AuditEvent.objects.filter(study=study, verb="top up").count() == 1
@@ -72,10 +72,10 @@ def test_a_top_up_waits_for_m_items_while_other_places_are_open():
     for person in "bcd":
         choosing(study, person, lambda item: "alpha")
     choosing(study, "e", against)
-    assert top_ups.settle_or_top_up_study_items(study) == 0 and not Batch.objects.filter(origin="top_up").exists()
+    assert monitor.settle_or_top_up_study_items(study) == 0 and not Batch.objects.filter(origin="top_up").exists()
     disputed.clear()
     choosing(study, "f", against)
-    assert top_ups.settle_or_top_up_study_items(study) == 2
+    assert monitor.settle_or_top_up_study_items(study) == 2
     assert Batch.objects.get(origin="top_up").placements.count() == 2
 
 
@@ -84,14 +84,14 @@ def test_a_withdrawal_does_not_unsettle_and_a_replacement_does():
     study = choice_study(prompts=2, m=2, target_n=2, withdrawal_blanks_ratings=True, **MAX_THREE)
     owner = user("owner", is_superuser=True)
     first, second = (choosing(study, person, lambda item: "alpha") for person in "ab")
-    top_ups.settle_or_top_up_study_items(study)
+    monitor.settle_or_top_up_study_items(study)
     withdraw_annotator_and_erase_texts(first)
-    assert top_ups.settle_or_top_up_study_items(study) == 0 and not Item.objects.filter(settled_at=None).exists()
+    assert monitor.settle_or_top_up_study_items(study) == 0 and not Item.objects.filter(settled_at=None).exists()
     exclude_assignments([second], "technical", by=owner, should_reopen_places=True)
-    assert top_ups.settle_or_top_up_study_items(study) == 0
+    assert monitor.settle_or_top_up_study_items(study) == 0
     assert Item.objects.filter(settled_at=None).count() == 2
     choosing(study, "c", lambda item: "beta")
-    top_ups.settle_or_top_up_study_items(study)
+    monitor.settle_or_top_up_study_items(study)
     assert max(labels_of(study).values()) <= 3
 
 
@@ -105,15 +105,15 @@ def test_a_late_answer_is_no_label():
         choosing(study, person, lambda item: "alpha")
     answered(late, "s1.p2")
     assert Assignment.objects.get(pk=late.pk).is_late
-    assert top_ups.settle_or_top_up_study_items(study) == 0 and not Item.objects.filter(settled_at=None).exists()
+    assert monitor.settle_or_top_up_study_items(study) == 0 and not Item.objects.filter(settled_at=None).exists()
 
 
 @pytest.mark.django_db
 def test_a_retired_item_and_other_strategies_keep_nobody_waiting():
     study = choice_study(prompts=2, m=2, target_n=1)
     submitted(study, "a")
-    assert top_ups.settle_or_top_up_study_items(study) == 0 and outcome(study, "b") == "full"
-    assert top_ups.settle_or_top_up_study_items(spa_study(target_n=1)) == 0
+    assert monitor.settle_or_top_up_study_items(study) == 0 and outcome(study, "b") == "full"
+    assert monitor.settle_or_top_up_study_items(spa_study(target_n=1)) == 0
 
 
 @pytest.mark.django_db
@@ -121,7 +121,7 @@ def test_a_closed_study_is_not_topped_up():
     study = choice_study(prompts=2, m=2, target_n=2, **MAX_THREE)
     choosing(study, "a", lambda item: "alpha"), choosing(study, "b", lambda item: "beta")
     lifecycle.start_closing(study, by=None)
-    assert top_ups.settle_or_top_up_study_items(study) == 0 and not Batch.objects.filter(origin="top_up").exists()
+    assert monitor.settle_or_top_up_study_items(study) == 0 and not Batch.objects.filter(origin="top_up").exists()
 
 
 @pytest.mark.django_db
@@ -129,7 +129,7 @@ def test_third_places_are_beyond_the_cap_and_do_not_count_as_places():
     study = choice_study(prompts=2, m=2, target_n=2, target_cap=2, **MAX_THREE)
     choosing(study, "a", lambda item: "alpha"), choosing(study, "b", lambda item: "beta")
     assert (
-        top_ups.settle_or_top_up_study_items(study) == 2
+        monitor.settle_or_top_up_study_items(study) == 2
         and lifecycle.count_opened_places_towards_cap(Study.objects.get(pk=study.pk)) == 2
     )
     assert outcome(study, "c") == "claimed"
@@ -177,7 +177,7 @@ def test_an_item_never_gets_a_fourth_label_whoever_races(people, threads):
     def act(n):
         rng = random.Random(n)
         if n % 3 == 0:
-            return top_ups.settle_or_top_up_study_items(study)
+            return monitor.settle_or_top_up_study_items(study)
         claim = assign.claim_batch(Study.objects.get(pk=study.pk), assign.get_or_create_annotator("panel", f"p{n}"))
         if claim.outcome != "claimed":
             return claim.outcome
@@ -191,7 +191,7 @@ def test_an_item_never_gets_a_fourth_label_whoever_races(people, threads):
 
     all_at_once(act, range(people), threads)
     for n in range(60):  # the rest, one after the other, until nobody is wanted any more
-        top_ups.settle_or_top_up_study_items(study)
+        monitor.settle_or_top_up_study_items(study)
         if act(1000 + 3 * n + 1) == "full":
             break
     else:
@@ -201,7 +201,7 @@ def test_an_item_never_gets_a_fourth_label_whoever_races(people, threads):
     assert max(places_of(study).values()) <= 3
     for item in Item.objects.filter(study=study).annotate(n=Count("placements")):
         rows = Response.objects.filter(
-            assignment__in=top_ups.submitted_and_not_replaced_assignments(study), item=item
+            assignment__in=monitor.submitted_and_not_replaced_assignments(study), item=item
         ).order_by("received_at", "pk")
         chosen = list(rows.values_list("chosen__output__system", flat=True))
         assert (len(chosen) == 3) == (chosen[0] != chosen[1]), chosen

@@ -3,7 +3,7 @@
 from django.test import Client
 
 from annotators.models import Assignment, Recruitment
-from annotators.recruitment.panels.secrets import store_or_delete_secrets
+from annotators.recruitment.panels.http_client import store_or_delete_secrets
 from tests.builders import spa_study, user
 from tests.players import answered
 

@@ -28,12 +28,12 @@ from annotators.models import (
     Verdict,
 )
 from annotators.pages.record import full_page_state
-from annotators.places.addresses import assignment_code
 from annotators.places.exclusions import exclude_assignments
+from annotators.places.places import assignment_code
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import RequestRefused
+from annotators.recruitment.panels.http_client import store_or_delete_secrets
 from annotators.recruitment.panels.orders import get_or_create_order
-from annotators.recruitment.panels.secrets import store_or_delete_secrets
 from studies.services import jobs
 from tests.addresses import addresses, filled
 from tests.annotators.recruitment.people_of_channels import Case

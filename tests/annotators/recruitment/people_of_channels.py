@@ -7,7 +7,7 @@ from annotators.models import (
     Recruitment,
 )
 from annotators.recruitment.channels import OUTCOMES
-from annotators.recruitment.channels.invitation import invitation_token
+from annotators.recruitment.channels.generic import invitation_token
 
 
 @dataclass

@@ -13,7 +13,7 @@ from django.utils import timezone
 from annotators.models import Annotator, Assignment, PageVisit, Response
 from annotators.participation import link_actions
 from annotators.places import assign
-from annotators.recruitment.channels.invitation import invitation_token
+from annotators.recruitment.channels.generic import invitation_token
 from studies.services import lifecycle
 from tests import ROOT
 from tests.builders import panel, recruitment, spa_study, user

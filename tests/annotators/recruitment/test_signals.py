@@ -10,7 +10,7 @@ from annotators.pay import receivers
 from annotators.recruitment import signals
 from annotators.recruitment.panels import SubmissionSnapshot
 from annotators.recruitment.panels.alerts import Alert, find_panel_alerts
-from annotators.recruitment.panels.publishing import publishing_obstacles
+from annotators.recruitment.panels.orders import publishing_obstacles
 from annotators.recruitment.panels.reconcile import import_submissions_and_release_places
 from tests.builders import spa_study, user
 

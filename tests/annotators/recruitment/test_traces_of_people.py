@@ -32,9 +32,9 @@ from annotators.pay import files, ledger
 from annotators.places import assign
 from annotators.recruitment import sample
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.panels import SubmissionSnapshot, WebhookMessage, incremental_sync, sync
+from annotators.recruitment.panels import SubmissionSnapshot, WebhookMessage, sync
+from annotators.recruitment.panels.http_client import WEBHOOK_SECRET, store_or_delete_secrets
 from annotators.recruitment.panels.reconcile import import_submissions_and_release_places
-from annotators.recruitment.panels.secrets import WEBHOOK_SECRET, store_or_delete_secrets
 from heval_site.runtime import logs
 from studies.models import Job, Study
 from studies.services import jobs
@@ -193,7 +193,7 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
         assert {order.values["submission"] for order in ordered} <= {they.arrival(who).ids["session"] for who in names}
         assert PanelOrder.objects.exclude(panel_message="").exists()
         they.is_clean("ordered")
-        incremental_sync.schedule_incremental_sync(they.door)
+        sync.schedule_incremental_sync(they.door)
         for job in Job.objects.filter(state="waiting"):
             jobs.claim_and_run_job(job.pk)
         they.is_clean("looked at again")

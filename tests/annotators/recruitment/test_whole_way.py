@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from annotators.models import Assignment, PanelOrder, PanelTask
-from annotators.pay.verdicts.decisions import get_work_by_assignment, reject_work
+from annotators.pay.decisions import get_work_by_assignment, reject_work
 from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
 from annotators.recruitment.panels.reconcile import count_submissions_and_missing_by_status
 from annotators.recruitment.panels.sync import schedule_sync

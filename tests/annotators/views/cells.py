@@ -16,7 +16,7 @@ from annotators.pages.record import full_page_state
 from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from annotators.places import assign
 from studies.models import Study
-from studies.protocols.base.robots import Robot
+from studies.protocols.base.fields import Robot
 from studies.services import lifecycle
 from tests.annotators.views.kept import WORDS, asks_of, assert_kept
 from tests.builders import COMMENT, add_rating, add_survey, draft_study, launched, recruitment

@@ -6,7 +6,7 @@ from django.test import Client
 
 from annotators.models import Assignment
 from annotators.pages.record import full_page_state
-from annotators.places.addresses import assignment_code
+from annotators.places.places import assignment_code
 from annotators.views.urls import assignment_urlpatterns
 from tests.annotators.views.visitors import START
 from tests.robots import Page

@@ -11,11 +11,11 @@ from django.test import Client
 from annotators.models import Appeal, Assignment, PageVisit, Response, Verdict
 from annotators.pages.record import full_page_state
 from annotators.places import assign
-from annotators.places.addresses import assignment_code, new_limited_address
 from annotators.places.barrings import bar_annotator
+from annotators.places.places import assignment_code, new_limited_address
 from annotators.recruitment.channels import REGISTRY
 from studies.models import Batch
-from studies.protocols.base.robots import Robot
+from studies.protocols.base.fields import Robot
 from tests.annotators.views.looking import DRAFT, WORDS, Look
 from tests.annotators.views.visitors import DOORS, START, Person, Released, door_of, undone
 from tests.builders import add_rating, add_survey, draft_study, humanlike_draft, launched, panel, spa_study, user

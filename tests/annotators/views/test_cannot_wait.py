@@ -10,9 +10,9 @@ from annotators.models import Annotator, Assignment, Payment
 from annotators.models.constants import SUBMITTED
 from annotators.models.identity import restored_external_ids
 from annotators.pay import ledger
-from annotators.pay.owed_amounts import assignments_considered_for_pay
+from annotators.pay.ledger import assignments_considered_for_pay
 from annotators.places import assign
-from annotators.places.receipts import compute_receipt
+from annotators.places.places import compute_receipt
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import SubmissionSnapshot
 from annotators.recruitment.panels.reconcile import import_submissions_and_release_places, submissions_with_match_status

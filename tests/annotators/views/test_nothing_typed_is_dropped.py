@@ -16,7 +16,7 @@ from annotators.pages.record import PageNotStored
 from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from annotators.views import pages as page_views
 from annotators.views import urls
-from heval_site.middleware import errors
+from heval_site import middleware
 from studies.protocols import REGISTRY
 from tests import ROOT
 from tests.annotators.views.cells import BODIES, STATES, at_work, cells, snapshot, study_of, walk_through
@@ -153,9 +153,9 @@ def test_an_address_that_is_none_shows_what_was_sent_to_it(path):
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "templates").glob("[45]*.html")))
 def test_every_page_about_a_fault_shows_what_an_annotator_sent_and_nothing_of_anybody_else(name):
-    shown = errors.error_response(RequestFactory().post("/p/some-code/s1/", DATA), int(name), title="A fault")
+    shown = middleware.error_response(RequestFactory().post("/p/some-code/s1/", DATA), int(name), title="A fault")
     assert not raw_lacking(shown, DATA)
-    other = errors.error_response(RequestFactory().post("/admin/login/", DATA), int(name), title="A fault")
+    other = middleware.error_response(RequestFactory().post("/admin/login/", DATA), int(name), title="A fault")
     assert "marks" not in other.content.decode()
 
 

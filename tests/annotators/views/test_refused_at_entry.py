@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from annotators.models import Appeal
-from annotators.pay.verdicts.appeals import answer_appeal
+from annotators.pay.decisions import answer_appeal
 from annotators.places import assign
 from annotators.places.barrings import bar_annotator
 from studies.models import StudyMember

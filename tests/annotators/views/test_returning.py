@@ -11,8 +11,8 @@ from django.test import Client
 
 from annotators.models import Annotator, Assignment
 from annotators.pages.record import full_page_state
-from annotators.places import assign, leases
-from annotators.places.receipts import compute_receipt
+from annotators.places import assign, places
+from annotators.places.places import compute_receipt
 from annotators.recruitment.channels import OUTCOMES, REGISTRY
 from annotators.views.urls import assignment_urlpatterns
 from studies.models import Batch, Study
@@ -99,7 +99,7 @@ def wrong_after(person, mine, outcome, is_everywhere=True) -> list[str]:
         for what, send in sent if outcome else ():
             send()
             look(f"link {what}")
-            has_list = leases.channel_min_reserved_seconds(person.door) and "Your work" in person.heading
+            has_list = places.channel_min_reserved_seconds(person.door) and "Your work" in person.heading
             if person.at != end and not open_again and not has_list:
                 wrong.append(f"link {what}: leads to {person.at}")
     keys = tuple(f"/{key}/" for key in full_page_state(mine).sequence.keys) if mine.batch_id else ("/s1/",)

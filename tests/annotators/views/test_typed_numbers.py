@@ -8,8 +8,7 @@ import pytest
 
 from annotators.models import PageVisit, Response
 from studies.protocols import REGISTRY
-from studies.protocols.base.fields import AnswerRefused, WholeNumberField
-from studies.protocols.base.scales import SCALE_KINDS, ScaleSpec
+from studies.protocols.base.fields import SCALE_KINDS, AnswerRefused, ScaleSpec, WholeNumberField
 from studies.protocols.ranking import RankField
 from tests.browsing import until
 from tests.builders import add_survey, draft_study, launched

@@ -1,7 +1,7 @@
 """Studies of every protocol, with every kind of scale and every way out."""
 
 from studies.models import Question
-from studies.protocols.base.scales import SCALE_KINDS
+from studies.protocols.base.fields import SCALE_KINDS
 from tests.builders import (
     COMMENT,
     SCREENING,

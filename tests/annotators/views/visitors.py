@@ -11,7 +11,7 @@ from django.test import Client
 from annotators.models import Assignment
 from annotators.pages.record import full_page_state
 from annotators.places import assign
-from annotators.places.addresses import assignment_code
+from annotators.places.places import assignment_code
 from annotators.recruitment.channels import REGISTRY
 from studies.models import Batch, Study
 from studies.services import lifecycle

@@ -3,7 +3,7 @@
 import pytest
 
 from annotators.models import Inquiry, Response
-from annotators.views import assignment_pages
+from annotators.views import pages
 from tests.bad_input.annotators.assignments import at_questions, finished, words_of
 from tests.players import claimed
 
@@ -59,7 +59,7 @@ def test_a_question_that_cannot_be_sent_says_why(study, client, text, said):
 
 
 def test_one_person_does_not_fill_the_inbox(study, client, monkeypatch):
-    monkeypatch.setattr(assignment_pages, "MAX_INQUIRIES", 2)
+    monkeypatch.setattr(pages, "MAX_INQUIRIES", 2)
     one, other = claimed(study), claimed(study)
     sent = [client.post(f"/p/{one.code}/question/", {"text": f"Hello {n}"}) for n in range(3)]
     assert [response.status_code for response in sent] == [200, 200, 422]

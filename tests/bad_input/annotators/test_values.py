@@ -5,8 +5,7 @@ import pytest
 from annotators.models import PageVisit
 from annotators.pages.form_data import parse_active_seconds, parse_page_form
 from studies.protocols import Page, PageField, Protocol
-from studies.protocols.base.fields import ExposureChoiceField
-from studies.protocols.base.scales import parse_scale
+from studies.protocols.base.fields import ExposureChoiceField, parse_scale
 from tests.bad_input.annotators.assignments import at_questions
 from tests.players import form
 

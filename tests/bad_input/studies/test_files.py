@@ -7,8 +7,8 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
-from studies.imports.bundle import bundle_text
-from studies.imports.tables import Options, import_job, import_stimuli_file
+from studies.imports.bundle_files import bundle_text
+from studies.imports.tables import Options, import_stimuli_file, run
 from studies.models import Contrast, Output, Study
 from studies.services import jobs
 from tests import builders
@@ -107,7 +107,7 @@ def test_an_import_for_which_the_memory_does_not_suffice_is_told_and_undone(edit
     def no_memory(*_):
         raise MemoryError
 
-    monkeypatch.setattr(import_job, "SMALL_BYTES", 10)
+    monkeypatch.setattr(run, "SMALL_BYTES", 10)
     before = rows_of(shelf)
     sent = {"file": SimpleUploadedFile("t.csv", (HEAD + "new,P,ada,One.\n").encode())}
     page = editor.post(reverse("import", args=[shelf.code]), sent).url

@@ -6,7 +6,7 @@ from django.contrib import admin
 from django.urls import get_resolver
 
 from annotators.models import Annotator, Assignment, Exclusion
-from annotators.places.draft_test_runs import start_test_run
+from annotators.places.batch_plan import start_test_run
 from studies.design.serialization import canonical_json, serialize_design
 from studies.models import Output, Prompt, Section, Study
 from tests import builders, players

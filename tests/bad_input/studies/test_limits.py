@@ -5,9 +5,10 @@ from django.core.validators import MaxValueValidator
 from django.db import models
 
 from annotators.models import Recruitment
-from studies.imports.bundle import BundleRefused, create_draft_from_bundle, serialize_bundle
+from studies.design import checklist
+from studies.imports.bundle import BundleRefused
+from studies.imports.bundle_files import create_draft_from_bundle, serialize_bundle
 from studies.models import Arm, Batch, ExclusionRule, Item, Output, Placement, Prompt, Question, Section, Study
-from studies.services import lifecycle
 from tests.admin_pages import errors_of, study_url
 from tests.analysis.api.rest import api_of
 from tests.bad_input.studies.forms import save
@@ -43,7 +44,7 @@ def test_what_no_batch_can_be_drawn_from_stands_in_the_checklist_and_stops_the_l
     client, study, change, said, field
 ):
     change(study)
-    found = {problem.text: problem.field for problem in lifecycle.find_design_problems(study)}
+    found = {problem.text: problem.field for problem in checklist.find_design_problems(study)}
     assert any(said in text and where == field for text, where in found.items()), found
     assert said in client.get(study_url(study)).content.decode()
     response = client.post(study_url(study, "launch/"))

@@ -65,7 +65,7 @@ ODD_IDS = {
 
 def test_no_id_of_any_address_breaks_its_page(world, monkeypatch):
     """Every address of the site with every kind of id that it takes, as an administrator, who is kept from nothing."""
-    monkeypatch.setattr("analysis.api.permissions.requests_per_minute", lambda scope: 100_000)
+    monkeypatch.setattr("analysis.api.base.requests_per_minute", lambda scope: 100_000)
     client = Client(raise_request_exception=False)
     client.force_login(world["people"]["administrator"])
     got = {}

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from studies.models import rules
+from studies.models import design
 from tests import builders
 from tests.admin_pages import errors_of
 from tests.bad_input.studies.forms import refused, save, saved
@@ -57,7 +57,7 @@ TAUS = {
 
 @pytest.mark.parametrize("tau", TAUS, ids=lambda text: ascii(text)[:12])
 def test_a_tau_that_is_none_is_refused(tau):
-    form = rules.REGISTRY["incoherent"].settings_form({"tau": tau})
+    form = design.REGISTRY["incoherent"].settings_form({"tau": tau})
     assert TAUS[tau] in str(form.errors["tau"])
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from analysis.api.tokens import create_token
 from boards.models import BoardMetricTable
-from boards.services import bundles, images, rounds
+from boards.services import boards, images, rounds
 from studies.services import jobs
 from tests.analysis.api.rest import Api, api_of
 from tests.boards import builders
@@ -72,7 +72,7 @@ TABLE = (
 
 @pytest.fixture
 def world(monkeypatch):
-    monkeypatch.setattr("boards.api.callers.requests_per_minute", lambda scope: 100_000)
+    monkeypatch.setattr("boards.api.base.requests_per_minute", lambda scope: 100_000)
     board, team = scored_board()
     elsewhere = builders.open_board(user("elsewhere"), slug="elsewhere")
     other = api_of_team(elsewhere, "Other")
@@ -102,7 +102,7 @@ def filled(sent, board, actor, names):
     if sent == "submission":
         return body(board, f"by {actor}") | ({} if actor == "team" else {"team": "Team A"})
     if sent == "bundle":
-        bundle = bundles.serialize_board(board)
+        bundle = boards.serialize_board(board)
         return bundle | {"board": bundle["board"] | {"slug": f"new-{names['n']}"}}
     if sent == "members":
         return {"members": [{"user": one.user.username, "role": one.role} for one in board.members.all()]}
@@ -196,7 +196,7 @@ def test_a_key_of_a_team_opens_nothing_but_boards(world):
 
 @pytest.mark.usefixtures("in_one_minute")
 def test_readers_without_a_token_are_limited_by_their_address(world, monkeypatch):
-    monkeypatch.setattr("boards.api.callers.requests_per_minute", lambda scope: 2 if scope == "public" else 100)
+    monkeypatch.setattr("boards.api.base.requests_per_minute", lambda scope: 2 if scope == "public" else 100)
     board, actors, _ = world
     assert [Api().get(f"boards/{board.slug}/").status_code for _ in range(3)] == [200, 200, 429]
     assert actors["team"].get(f"boards/{board.slug}/").status_code == 200

@@ -181,7 +181,7 @@ def test_a_form_without_a_file_and_a_damaged_form(board, api):
 def test_an_enormous_file_is_refused(board, api, monkeypatch):
     monkeypatch.setattr(submissions, "MAX_FILE_BYTES", 1000)
     assert "larger than" in errors_of(send_form(api, board, b"x" * 1001))[0][2]
-    monkeypatch.setattr("boards.api.parsers.MAX_FORM_BYTES", 1000)
+    monkeypatch.setattr("boards.api.base.MAX_FORM_BYTES", 1000)
     assert send_form(api, board, b"x" * 1001).status_code == 413
 
 

@@ -35,7 +35,7 @@ def test_a_secret_needs_no_settings_and_is_long(capsys):
 
 def test_the_worker_runs_what_waits_once(monkeypatch):
     jobs.autodiscover_tasks()
-    monkeypatch.setattr(jobs.registry, "_kinds", dict(jobs.registry._kinds))
+    monkeypatch.setattr(jobs, "_kinds", dict(jobs._kinds))
     jobs.register("any")(lambda job, progress: 1)
     job = jobs.submit("any", by=None)
     out = io.StringIO()

@@ -5,7 +5,7 @@ from django.core.management import CommandError, call_command
 
 from annotators.models import PanelSubmission, PanelTask
 from annotators.recruitment.panels import SubmissionSnapshot
-from annotators.recruitment.panels.secrets import store_or_delete_secrets
+from annotators.recruitment.panels.http_client import store_or_delete_secrets
 from tests.annotators.recruitment.pretend import Pretend, recruitment_of, speaks
 from tests.builders import spa_study, user
 from tests.players import submitted

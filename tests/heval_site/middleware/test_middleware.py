@@ -19,7 +19,7 @@ pytestmark = pytest.mark.postgres
 ON_EVERY_PATH = {
     "heval_site.middleware.Security",
     "heval_site.middleware.StaticFiles",
-    "heval_site.middleware.errors.DatabaseUnavailable",
+    "heval_site.middleware.DatabaseUnavailable",
 }
 HOOKS = ("process_request", "process_response", "process_view", "process_template_response", "__call__")
 

@@ -12,7 +12,7 @@ from django.http import HttpResponse
 from django.test import Client, override_settings
 from django.urls import include, path
 
-from heval_site.middleware import errors
+from heval_site import middleware
 from heval_site.runtime import logs
 from tests.read_only import read_only_database
 
@@ -65,8 +65,8 @@ urlpatterns = [
     path("well/", well),
     path("", include("heval_site.urls")),
 ]
-handler500 = errors.server_error
-handler404 = errors.not_found
+handler500 = middleware.server_error
+handler404 = middleware.not_found
 pytestmark = [pytest.mark.django_db, pytest.mark.urls(__name__), pytest.mark.postgres]
 
 

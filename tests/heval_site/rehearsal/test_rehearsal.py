@@ -13,12 +13,12 @@ from django.test import Client
 
 from annotators.models import Annotator, Assignment, PanelOrder, Recruitment
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.panels.secrets import store_or_delete_secrets, stored_secret_dates
-from heval_site.rehearsal import network_guard, runner
+from annotators.recruitment.panels.http_client import store_or_delete_secrets, stored_secret_dates
+from heval_site.rehearsal import network_guard, rehearsal
 from heval_site.rehearsal.browser import Browser, HttpReply, Page, UnexpectedPage
+from heval_site.rehearsal.context import ROLES, choose_roles
 from heval_site.rehearsal.rehearsal import Rehearsal, entry_url
 from heval_site.rehearsal.results import build_report, report_lines
-from heval_site.rehearsal.roles import ROLES, choose_roles
 from studies.models import AuditEvent, Batch, Job, StudyMember
 from studies.services import jobs
 from tests.admin_pages import logged_in
@@ -286,16 +286,16 @@ def test_a_rehearsal_that_takes_too_long_or_is_cancelled_ends_and_leaves_nothing
             started.append(self)
             super().__init__(*arguments, **how)
 
-    monkeypatch.setattr(runner.subprocess, "Popen", Noted)
+    monkeypatch.setattr(rehearsal.subprocess, "Popen", Noted)
     recruitment = Recruitment.objects.create(study=spa_study(user("owner")), channel="open_link")
-    with pytest.raises(runner.RehearsalRefused, match="was stopped after 0 seconds"):
-        runner.run_rehearsal(recruitment, timeout_seconds=0)
+    with pytest.raises(rehearsal.RehearsalRefused, match="was stopped after 0 seconds"):
+        rehearsal.run_rehearsal(recruitment, timeout_seconds=0)
 
     def cancel(*_):
         raise jobs.Cancelled
 
     with pytest.raises(jobs.Cancelled):
-        runner.run_rehearsal(recruitment, progress=cancel)
+        rehearsal.run_rehearsal(recruitment, progress=cancel)
     assert [child.returncode for child in started] == [-signal.SIGKILL] * 2 and not list(folders.iterdir())
 
 
@@ -306,7 +306,7 @@ def test_the_process_ends_with_its_parent_and_takes_its_folder_along(folders):
     child = subprocess.Popen(
         [sys.executable, "-m", "heval_site.rehearsal.child_process", str(home)],
         cwd=home,
-        env=runner.child_environment(home),
+        env=rehearsal.child_environment(home),
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -319,10 +319,10 @@ def test_the_copy_knows_nothing_of_the_sites_secrets(monkeypatch, settings):
     for name in ("DATABASE_URL", "SECRET_KEY", "PSEUDONYM_KEY", "REDIS_URL", "AWS_SECRET_ACCESS_KEY", "HTTPS_PROXY"):
         monkeypatch.setenv(name, f"canary-{name}")
     settings.SITE_URL = "http://127.0.0.1:8000"
-    given = runner.child_environment(Path("/nowhere"))
+    given = rehearsal.child_environment(Path("/nowhere"))
     assert (
         "canary" not in str(given)
-        and given["SITE_URL"] == runner.PLACEHOLDER_SITE_URL
+        and given["SITE_URL"] == rehearsal.PLACEHOLDER_SITE_URL
         and given["HEVAL_HOME"] == "/nowhere/home"
     )
 
@@ -355,7 +355,7 @@ def test_the_guard_holds_in_a_process():
         "except network_guard.ConnectionBlocked as error: print(error)"
     )
     run = subprocess.run(
-        [sys.executable, "-c", words], capture_output=True, text=True, cwd=Path(runner.__file__).parents[2]
+        [sys.executable, "-c", words], capture_output=True, text=True, cwd=Path(rehearsal.__file__).parents[2]
     )
     assert run.stdout == "A rehearsal may contact only this machine: 192.0.2.1 is refused.\n", run.stderr
 
@@ -364,7 +364,7 @@ def test_what_cannot_be_rehearsed_is_told_before_anything_starts(monkeypatch):
     def of(study, channel="open_link"):
         return Recruitment.objects.create(study=study, channel=channel)
 
-    monkeypatch.setattr(runner, "_run_child", lambda *_: pytest.fail("nothing may start"))
+    monkeypatch.setattr(rehearsal, "_run_child", lambda *_: pytest.fail("nothing may start"))
     with pytest.raises(CommandError, match="no link with the key nokey"):
         call_command("rehearse", "nokey")
     launched = spa_study(user("owner"))

@@ -104,7 +104,7 @@ def test_a_celery_worker_runs_what_waits(redis_url, celery_app, monkeypatch):
     from studies.services import jobs
 
     jobs.autodiscover_tasks()
-    monkeypatch.setattr(jobs.registry, "_kinds", dict(jobs.registry._kinds))
+    monkeypatch.setattr(jobs, "_kinds", dict(jobs._kinds))
     monkeypatch.setattr(signals, "jobs_waiting", Signal())
     signals.jobs_waiting.connect(lambda **kwargs: broker.send_wakeup(), weak=False)
     jobs.register("count")(lambda job, progress: {"n": 1})
@@ -133,8 +133,8 @@ def test_celery_workers_share_the_parts_of_a_job_and_one_alone_ends_it(redis_url
     from studies.services import jobs
 
     jobs.autodiscover_tasks()
-    monkeypatch.setattr(jobs.registry, "_kinds", dict(jobs.registry._kinds))
-    monkeypatch.setattr(jobs.parts, "WAIT_SECONDS", 0.02)
+    monkeypatch.setattr(jobs, "_kinds", dict(jobs._kinds))
+    monkeypatch.setattr(jobs, "WAIT_SECONDS", 0.02)
     monkeypatch.setattr(signals, "jobs_waiting", Signal())
     signals.jobs_waiting.connect(lambda **kwargs: broker.send_wakeup(), weak=False)
 

@@ -6,7 +6,7 @@ from io import BytesIO
 import pytest
 from django.db import connection
 
-from heval_site.runtime.request_lock import MAX_FORM_BYTES, RequestLockMiddleware
+from heval_site.runtime.requests import MAX_FORM_BYTES, RequestLockMiddleware
 from heval_site.wsgi import Application, application
 
 PAGE, RESEARCHERS = "/p/code/s1/", "/admin/"

@@ -15,7 +15,7 @@ from django.core.management import call_command
 from django.db import OperationalError, connection
 from django.utils import timezone
 
-from heval_site.runtime import doctor, readiness
+from heval_site.runtime import doctor
 from heval_site.views import health
 from studies.models import Job
 from studies.services import jobs
@@ -52,11 +52,11 @@ def test_two_checks_at_once_do_not_spoil_each_other(monkeypatch):
     def let_another_check_in(*values):
         monkeypatch.undo()
         cache.set(*values)
-        assert readiness.cache_problem() == ""
+        assert doctor.cache_problem() == ""
 
     checked = SimpleNamespace(set=let_another_check_in, get=cache.get, delete=cache.delete)
-    monkeypatch.setattr(readiness, "cache", checked)
-    assert readiness.cache_problem() == ""
+    monkeypatch.setattr(doctor, "cache", checked)
+    assert doctor.cache_problem() == ""
 
 
 def no_css(tmp_path):
@@ -66,11 +66,11 @@ def no_css(tmp_path):
 
 # What fails, how, and words of the problem.
 BROKEN = {
-    "database": (lambda patch, tmp_path: patch.setattr(readiness.connection, "cursor", refuse), "heval doctor"),
+    "database": (lambda patch, tmp_path: patch.setattr(doctor.connection, "cursor", refuse), "heval doctor"),
     "migrations": (lambda patch, tmp_path: patch.setattr(health, "is_migrated", lambda: False), "heval prepare"),
-    "cache": (lambda patch, tmp_path: patch.setattr(readiness, "cache", forgets()), "stores nothing"),
+    "cache": (lambda patch, tmp_path: patch.setattr(doctor, "cache", forgets()), "stores nothing"),
     "static files": (
-        lambda patch, tmp_path: patch.setattr(readiness, "staticfiles_storage", no_css(tmp_path)),
+        lambda patch, tmp_path: patch.setattr(doctor, "staticfiles_storage", no_css(tmp_path)),
         "collectstatic",
     ),
     "runner": (lambda patch, tmp_path: cache.delete(jobs.heartbeat_key(jobs.JOBS)), "No process has run jobs for 90 s"),
@@ -157,7 +157,7 @@ def test_the_doctor_is_content_where_all_is_well(well, monkeypatch, settings):
 
 
 def broken_cache(patch):
-    patch.setattr(readiness, "cache", forgets())
+    patch.setattr(doctor, "cache", forgets())
 
 
 AILMENTS = {

@@ -4,8 +4,8 @@ from studies.admin import workflow
 from studies.models import Arm, Batch, Contrast, Item, Output, Placement, Question, Section, Study, System
 from studies.protocols.marks import ERRORS
 from studies.services import lifecycle
+from studies.services.known_answers import delete_practice_item_and_test_runs
 from studies.services.lifecycle import ActionRefused
-from studies.services.practice import delete_practice_item_and_test_runs
 from tests import builders
 from tests.messages.lines import Shown
 
@@ -228,7 +228,7 @@ def practised(make, change, *outputs):
     """What is said where a practice item cannot be made of these systems' outputs of one prompt."""
 
     def scenario():
-        from studies.services.practice import create_practice_item_and_delete_test_runs
+        from studies.services.known_answers import create_practice_item_and_delete_test_runs
 
         study = make()
         change(study)

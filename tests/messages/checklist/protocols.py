@@ -2,8 +2,7 @@
 
 from studies.models import Output, Question, System
 from studies.protocols import REGISTRY
-from studies.protocols.marks import ERRORS
-from studies.protocols.marks.codebook import parse_categories
+from studies.protocols.marks import ERRORS, parse_categories
 from studies.services import lifecycle
 from studies.services.lifecycle import ActionRefused
 from tests import builders
@@ -264,7 +263,7 @@ def _all_drawn():
 
 
 def _two_humans():
-    from studies.services.practice import create_practice_item_and_delete_test_runs
+    from studies.services.known_answers import create_practice_item_and_delete_test_runs
 
     study = trained()
     other = System.objects.create(study=study, name="another", is_human=True)

@@ -21,7 +21,7 @@ def quiz(words=("Agree", "Disagree"), pass_mark=1, m=1, **question):
 
 
 LINES = {
-    f"{D}:test_problems": [
+    f"{D}:pass_mark_problems": [
         ("a question has no right answer", "Mark exactly one answer", on(spa, quiz(scale={"kind": "text"}))),
         ("with 2 known answers, but its pass mark is 3", "Lower the pass mark", on(spa, quiz(pass_mark=3, m=0))),
         ("repeats the first in another order", "Add known answers", on(spa, quiz(m=2))),

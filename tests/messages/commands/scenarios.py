@@ -13,7 +13,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
 
 from analysis.data.snapshot import TooManySnapshots
-from heval_site.rehearsal.runner import RehearsalRefused
+from heval_site.rehearsal.rehearsal import RehearsalRefused
 from studies.models import Study
 from tests import builders
 from tests.messages.lines import Shown

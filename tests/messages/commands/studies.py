@@ -7,7 +7,7 @@ from unittest import mock
 
 from analysis.data import snapshot
 from annotators.participation.simulate import record_simulated_answers
-from heval_site.rehearsal import runner
+from heval_site.rehearsal import rehearsal
 from studies.protocols import REGISTRY
 from studies.protocols.base.protocol import Protocol
 from tests import builders
@@ -28,14 +28,14 @@ def waiting(*words, limit=60.0):
         said_by_child = queue.Queue()
         for word in words:
             said_by_child.put(word)
-        return said(lambda: runner._wait_for_report(said_by_child, lambda *_: None, 0.0, limit))
+        return said(lambda: rehearsal._wait_for_report(said_by_child, lambda *_: None, 0.0, limit))
 
     return scenario
 
 
 def failing_child():
     with tempfile.TemporaryDirectory() as folder:
-        return said(lambda: runner._run_child(Path(folder), lambda *_: None, 60))
+        return said(lambda: rehearsal._run_child(Path(folder), lambda *_: None, 60))
 
 
 def preferring(**preferences):

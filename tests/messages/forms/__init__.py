@@ -1,6 +1,6 @@
 """The lines of the forms: what a page says of a field, a row or a file that it does not accept."""
 
-from tests.messages import known_answers
+from tests.messages import known_answers, panels
 from tests.messages.forms import (
     barrings,
     calibrated,
@@ -30,5 +30,6 @@ LINES = together(
     calibrated.LINES,
     coding.LINES,
     known_answers.FORMS,
+    panels.FORMS,
     qualification.LINES,
 )

@@ -4,7 +4,7 @@ from django.urls import reverse
 
 from analysis.data.flat_rows import annotator_pseudonym
 from annotators.models import Appeal, Barring
-from annotators.pay.verdicts.appeals import answer_appeal, create_appeal
+from annotators.pay.decisions import answer_appeal, create_appeal
 from annotators.places import assign
 from annotators.places.barrings import bar_annotator, lift_barring
 from tests.admin_pages import logged_in

@@ -2,7 +2,7 @@
 
 from django.test import override_settings
 
-from annotators.recruitment.panels.secrets import get_panel_service, store_or_delete_secrets
+from annotators.recruitment.panels.http_client import get_panel_service, store_or_delete_secrets
 from tests.admin_pages import logged_in
 from tests.messages.forms.scenarios import CHANNELS, link, link_saved, link_url, me, said, says_refused
 

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from analysis.coding import samples
 from analysis.coding.codebook import EXPLANATIONS_CODEBOOK
-from analysis.coding.sampling import draw_coding_sample
+from analysis.coding.samples import draw_coding_sample
 from analysis.models import ApiToken
 from annotators.models import Response
 from studies.models import StudyMember

@@ -1,7 +1,7 @@
 """The lines of files that a link's pages read: a panel's submissions, bonuses, and who the annotators are."""
 
 from annotators.pay import ledger
-from annotators.places.receipts import compute_receipt
+from annotators.places.places import compute_receipt
 from annotators.recruitment import sample
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import SubmissionSnapshot
@@ -272,7 +272,7 @@ def with_token(is_due=False, **data):
     from pytest import MonkeyPatch
 
     from annotators.models import Payment
-    from annotators.recruitment.panels.secrets import store_or_delete_secrets
+    from annotators.recruitment.panels.http_client import store_or_delete_secrets
     from tests.annotators.pay.submissions import shown
     from tests.annotators.recruitment.pretend import Pretend, speaks
 

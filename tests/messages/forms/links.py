@@ -8,9 +8,9 @@ from pytest import MonkeyPatch
 
 from annotators.models import PanelOrder, PanelTask, Recruitment
 from annotators.participation import link_actions
-from annotators.recruitment.panels.publishing import order_blocklist_and_publication
+from annotators.recruitment.panels.http_client import store_or_delete_secrets
+from annotators.recruitment.panels.orders import order_blocklist_and_publication
 from annotators.recruitment.panels.reconcile import import_panel_file_and_release_places
-from annotators.recruitment.panels.secrets import store_or_delete_secrets
 from studies.models import Study
 from tests import builders, players
 from tests.admin_pages import logged_in
@@ -132,14 +132,14 @@ def task_stopped(client, url, one):
 
 def round_repeated(client, url, one):
     """The panel refused the last round of a published task."""
-    from annotators.recruitment.panels import rounds
+    from annotators.recruitment.panels import orders
 
     order = was_published(one)
     PanelTask.objects.create(recruitment=one, external_id="T", places=2)
-    rounds.save_round_plan(one, by=None, people=6, round_places=2, lost_percent=0)
+    orders.save_round_plan(one, by=None, people=6, round_places=2, lost_percent=0)
     players.claimed(one.study, "a", one)
     players.claimed(one.study, "b", one)
-    rounds.order_next_round(one, by=None)
+    orders.order_next_round(one, by=None)
     PanelOrder.objects.exclude(pk=order.pk).update(state="refused", sent_at=timezone.now(), ended_at=timezone.now())
     return client.post(url, {"again": "1"}, follow=True)
 
@@ -155,7 +155,7 @@ def file_of(channel, text, **settings):
 
 
 def large_file():
-    from annotators.admin.panel_forms import PanelFileForm
+    from annotators.admin.panel import PanelFileForm
 
     form = PanelFileForm({}, {"file": upload("x")})
     form.files["file"].size = 10**9

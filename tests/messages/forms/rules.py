@@ -7,7 +7,7 @@ from tests.messages.lines import Shown
 
 def unread_keys():
     """A key of an answer that is longer than a cell of a table may be."""
-    from analysis.exclusions.rules.answered import AnswerSettings
+    from analysis.exclusions.rules.answers import AnswerSettings
 
     limit = csv.field_size_limit(100)
     try:
@@ -19,7 +19,7 @@ def unread_keys():
 
 def more_failed_than_counted():
     """The simple rule about test questions, with more failed than counted ones."""
-    from analysis.exclusions.rules.test_questions import FailedTestsSettings
+    from analysis.exclusions.rules.checks import FailedTestsSettings
 
     form = FailedTestsSettings({"failed": 5, "counted": 4})
     return [Shown(text) for errors in form.errors.values() for text in errors]

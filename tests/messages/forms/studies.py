@@ -6,9 +6,9 @@ from django.utils import timezone
 
 from analysis.models import ApiToken
 from studies.access import Action, check_permission_or_404
-from studies.imports.tables import uploads
+from studies.imports.tables import run
 from studies.models import ExclusionRule, Job, StudyMember
-from studies.services.practice import create_practice_item_and_delete_test_runs as create_practice_item
+from studies.services.known_answers import create_practice_item_and_delete_test_runs as create_practice_item
 from tests import builders
 from tests.admin_pages import logged_in, study_url
 from tests.messages.forms.scenarios import (
@@ -167,7 +167,7 @@ def cancelled_import():
     page = client.post(
         reverse("import", args=[study.code]), {"file": upload("prompt_key,system,text\np1,alpha,One.\n")}
     )
-    stored = uploads.get_upload(page["Location"].rstrip("/").rpartition("/")[2], study.pk)
+    stored = run.get_upload(page["Location"].rstrip("/").rpartition("/")[2], study.pk)
     job = Job.objects.create(kind="import", study=study, by=me(), state="cancelled", ended_at=timezone.now())
     stored.job, stored.report = str(job.code), None
     stored.save()

@@ -4,12 +4,12 @@ from django.utils import timezone
 from pytest import MonkeyPatch
 
 from annotators.models import Appeal, Assignment, PanelSubmission, PanelTask, Verdict
-from annotators.pay.verdicts import decisions
-from annotators.pay.verdicts.appeals import answer_appeal, create_appeal
+from annotators.pay import decisions, evidence
+from annotators.pay.decisions import answer_appeal, create_appeal
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.channels.prolific.policy import REJECTION_POLICY
+from annotators.recruitment.channels.prolific.client import REJECTION_POLICY
+from annotators.recruitment.panels.http_client import store_or_delete_secrets
 from annotators.recruitment.panels.orders import send_due_orders
-from annotators.recruitment.panels.secrets import store_or_delete_secrets
 from studies.models import StudyMember
 from tests import builders, players
 from tests.admin_pages import logged_in
@@ -242,7 +242,7 @@ LINES = {
         (
             "The message still says “[Write here",
             "Replace this with your own words",
-            rejects(message=f"{LONG} {decisions.MESSAGE_PLACEHOLDER}"),
+            rejects(message=f"{LONG} {evidence.MESSAGE_PLACEHOLDER}"),
         ),
         ("The message has 5 characters", "Write at least 100", rejects(message="Wrong")),
         (

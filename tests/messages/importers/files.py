@@ -3,7 +3,7 @@
 import io
 import zipfile
 
-from studies.stimuli.archives import ZipLimits, read_zip
+from studies.stimuli.images import ZipLimits, read_zip
 from studies.stimuli.rows import TableLimits, read_rows
 from tests.messages.importers.scenarios import FILES, bad, file, image_file
 from tests.messages.lines import FILE, Shown
@@ -245,17 +245,17 @@ def _csv_limit():
 
 
 def _json(data):
-    from studies.stimuli import strict_json
+    from studies.stimuli import texts
 
     try:
-        strict_json.loads(data)
-    except strict_json.BadJson as error:
+        texts.loads(data)
+    except texts.BadJson as error:
         return [Shown(str(error))]
     return []
 
 
 def _many_members():
-    from studies.stimuli.archives import _members
+    from studies.stimuli.images import _members
     from studies.stimuli.rows import TableProblems
 
     problems = TableProblems()

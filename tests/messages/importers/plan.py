@@ -2,6 +2,7 @@
 
 import io
 
+from studies.imports.tables import plan
 from tests.messages.importers.scenarios import GOOD, IMAGE, TABLES, bad, batches, brings, file, image_file
 from tests.messages.lines import FILE, NOTHING, Shown
 from tests.studies.imports.files import HEAD, long, table, wide, zipped
@@ -79,7 +80,6 @@ LINES = {
 
 
 def _many_samples():
-    from studies.imports.tables import plan
 
     most, plan.MAX_NUMBER = plan.MAX_NUMBER, 0
     try:

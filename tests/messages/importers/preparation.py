@@ -4,6 +4,7 @@ from pytest import MonkeyPatch
 
 from studies.imports.preparation import prepare_stimuli_and_delete_dropped_prompts, preview_preparation
 from studies.models import Item
+from studies.stimuli import images
 from tests import builders
 from tests.messages.importers.scenarios import FILES, IMAGE, REFUSALS, file, shown_by, small
 from tests.messages.lines import Shown
@@ -11,15 +12,21 @@ from tests.studies.imports.files import table, zipped
 from tests.studies.stimuli.png import png_with_size
 
 
-def image(data, **limits):
-    """What is said of a table whose image has these bytes, where ``limits`` hold."""
-    read = file(zipped({"t.csv": table(IMAGE), "img/a.png": data}), "t.zip")
+def image(data):
+    """What is said of a table whose image has these bytes."""
+    return file(zipped({"t.csv": table(IMAGE), "img/a.png": data}), "t.zip")
+
+
+def encoded(data, max_bytes):
+    """What is said of an image that comes without an archive."""
 
     def scenario():
         with MonkeyPatch.context() as patch:
-            for name, limit in limits.items():
-                patch.setattr(f"studies.stimuli.images.{name}", limit)
-            return read()
+            patch.setattr(images, "MAX_BYTES", max_bytes)
+            try:
+                images.encode_image(data)
+            except images.ImageRefused as refused:
+                return [Shown(str(refused))]
 
     return scenario
 
@@ -68,7 +75,7 @@ LINES = {
     ],
     f"{FILES}:_check_signature": [
         ("“img/a.png”: The image is empty", "Export it again", image(b"")),
-        ("bytes. At most 9 are allowed", "Make it smaller", image(png_with_size(8, 8), MAX_BYTES=9)),
+        ("bytes. At most 9 are allowed", "Make it smaller", encoded(png_with_size(8, 8), max_bytes=9)),
         ("An SVG image can contain a program", "Export it as PNG", image(b"<svg/>")),
         ("This is a web page or XML", "Choose an image", image(b"<html>")),
         ("This is not an image of a known kind", "Use PNG", image(b"BM")),

@@ -8,7 +8,7 @@ from django.test import override_settings
 from studies.imports.tables import Options, import_stimuli_file
 from studies.models import Arm, Study, System
 from studies.services import lifecycle
-from studies.stimuli.settings_records import SettingsRefused
+from studies.stimuli.texts import SettingsRefused
 from tests import builders
 from tests.messages.lines import Shown
 from tests.studies.imports.files import BAD_FILES, lines, long, table, zipped

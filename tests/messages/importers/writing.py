@@ -5,7 +5,7 @@ import tempfile
 from django.test import override_settings
 
 from studies.imports.preparation import Preparation
-from studies.imports.tables import Options, import_job, uploads, writing
+from studies.imports.tables import Options, run, writing
 from studies.models import Job
 from studies.services import lifecycle
 from tests import builders
@@ -90,12 +90,12 @@ def moved_since_looked():
 
 def kept(*chunks):
     def scenario():
-        most, uploads.MAX_BYTES = uploads.MAX_BYTES, 10
+        most, run.MAX_BYTES = run.MAX_BYTES, 10
         try:
             with tempfile.TemporaryDirectory() as folder, override_settings(UPLOADS_ROOT=folder):
-                return shown_by(lambda: uploads.store_upload(chunks, "t.csv", study_id=1, user_id=1, options={}))
+                return shown_by(lambda: run.store_upload(chunks, "t.csv", study_id=1, user_id=1, options={}))
         finally:
-            uploads.MAX_BYTES = most
+            run.MAX_BYTES = most
 
     return scenario
 
@@ -106,14 +106,14 @@ def gone(by_job):
     def scenario():
         study = small()
         with tempfile.TemporaryDirectory() as folder, override_settings(UPLOADS_ROOT=folder):
-            upload = uploads.store_upload(
+            upload = run.store_upload(
                 [b"prompt_key\n"], "t.csv", study_id=study.pk, user_id=1, options=Options().as_json()
             )
             upload.delete_file()
             if by_job:
                 job = Job(kind="import", study=study, arguments={"upload": "0" * 32, "is_confirmed": False})
-                return shown_by(lambda: import_job.dry_run_or_import_upload_job(job, lambda *told: None))
-            return shown_by(lambda: import_job.dry_run_upload(study, upload, None))
+                return shown_by(lambda: run.dry_run_or_import_upload_job(job, lambda *told: None))
+            return shown_by(lambda: run.dry_run_upload(study, upload, None))
 
     return scenario
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from django.urls import reverse
 
 from annotators.models import Exclusion
-from annotators.places.draft_test_runs import create_test_batch_and_assignment, draw_first_batch, start_test_run
+from annotators.places.batch_plan import create_test_batch_and_assignment, draw_first_batch, start_test_run
 from annotators.places.exclusions import (
     create_exclusion_reversal,
     exclude_assignments,

@@ -3,7 +3,7 @@
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, TooManyFieldsSent
 from django.db import IntegrityError, OperationalError
 
-from heval_site.runtime.request_body import IncompleteBody
+from heval_site.runtime.requests import IncompleteBody
 from studies.models.guards import AppendOnlyViolation
 from studies.services.lifecycle import NotReady
 from tests.analysis.api.rest import Api

@@ -12,7 +12,7 @@ from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 
 from analysis.api.renderers import StrictJSONParser, exception_handler
-from heval_site.middleware.errors import bad_request
+from heval_site.middleware import bad_request
 from studies.models import Study
 from tests import builders
 from tests.analysis.api.rest import Api, api_of, closed_study

@@ -6,8 +6,8 @@ import pytest
 from django.urls import reverse
 
 from studies.design.serialization import canonical_json, serialize_design
-from studies.models import AuditEvent, Batch, Job, Output, Question, Study, audit
-from studies.services import copying, jobs, lifecycle
+from studies.models import AuditEvent, Batch, Job, Output, Question, Study, audit, guards
+from studies.services import copying, jobs
 from tests import builders, players
 from tests.admin_pages import changed, errors_of, form_of, logged_in, study_url
 
@@ -186,7 +186,7 @@ def test_an_amendment_is_refused_with_words(client, study, changes, words):
 
 def test_pay_is_never_amended_downwards(client, study):
     arm = study.arms.get()
-    with lifecycle.allowing_amendment():
+    with guards.allowing_amendment():
         type(arm).objects.filter(pk=arm.pk).update(reward="5.00")
     url = study_url(study, "amend/")
     data = form_of(client.get(url), number=-1) | {f"arm-{arm.pk}-reward": ["4.00"], "reason": ["r"], "confirm": ["1"]}
@@ -234,7 +234,7 @@ def test_queries_of_a_clone_do_not_grow_with_its_rows(owner, django_assert_max_n
 
 def test_a_draft_without_a_record_is_deleted_with_all_that_hangs_on_it(client, draft):
     from annotators.models import Assignment, Recruitment
-    from annotators.places.draft_test_runs import start_test_run
+    from annotators.places.batch_plan import start_test_run
 
     start_test_run(draft, None)
     builders.recruitment(draft)

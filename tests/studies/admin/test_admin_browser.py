@@ -10,17 +10,17 @@ from django.db.models.functions import Now
 from django.test import Client
 
 from analysis.coding.codebook import EXPLANATIONS_CODEBOOK, REJECTIONS_CODEBOOK
-from analysis.coding.sampling import draw_coding_sample
+from analysis.coding.samples import draw_coding_sample
 from analysis.report.runs import run_analysis
 from annotators.models import Appeal, Inquiry, PanelOrder, PanelSubmission, Payment
 from annotators.pay import ledger as pay
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.channels.prolific.policy import REJECTION_POLICY
+from annotators.recruitment.channels.prolific.client import REJECTION_POLICY
 from annotators.recruitment.panels import SubmissionSnapshot
+from annotators.recruitment.panels.http_client import store_or_delete_secrets
 from annotators.recruitment.panels.orders import get_or_create_order
 from annotators.recruitment.panels.reconcile import import_submissions_and_release_places
-from annotators.recruitment.panels.secrets import store_or_delete_secrets
-from studies.imports.tables import import_job, uploads
+from studies.imports.tables import run
 from studies.models import Job, StudyMember, audit
 from studies.services import lifecycle
 from tests import builders, players
@@ -247,7 +247,7 @@ def test_pages_of_templates_and_of_imported_answers_have_no_fault(page, live_ser
     builders.add_choice(study, strategy="any", stopping="none")
     head = "annotator,prompt_key,shown:A,shown:B,chosen\n"
     kept = {
-        name: uploads.store_upload(
+        name: run.store_upload(
             [(head + rows).encode()],
             "old.csv",
             study_id=study.pk,
@@ -265,11 +265,11 @@ def test_pages_of_templates_and_of_imported_answers_have_no_fault(page, live_ser
     found += look(page, f"{base}/answers/", "import-answers", dark=True)
     found += refused(page, "Check the file")
     for name, upload in kept.items():
-        import_job.process_or_queue_upload(study, upload, owner, is_confirmed=False)
+        run.process_or_queue_upload(study, upload, owner, is_confirmed=False)
         found += look(page, f"{base}/{upload.token}/", f"import-answers-{name}")
-    import_job.process_or_queue_upload(study, kept["good"], owner, is_confirmed=True)
-    run = run_analysis(lifecycle.Study.objects.get(pk=study.pk), {"resamples": 99}, by=owner)
-    found += look(page, f"{live_server.url}/studies/{study.code}/analyses/{run.number}/", "import-answers-report")
+    run.process_or_queue_upload(study, kept["good"], owner, is_confirmed=True)
+    report = run_analysis(lifecycle.Study.objects.get(pk=study.pk), {"resamples": 99}, by=owner)
+    found += look(page, f"{live_server.url}/studies/{study.code}/analyses/{report.number}/", "import-answers-report")
     found += look(page, f"{live_server.url}/admin/studies/study/{study.pk}/change/", "import-answers-study")
     found += page.complaints
     assert not found, "\n".join(found)

@@ -9,8 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from studies.models import Contrast, Question, Section
 from studies.protocols import REGISTRY
-from studies.protocols.base.scales import parse_scale
-from studies.protocols.base.settings_fields import values_of_new_row
+from studies.protocols.base.fields import parse_scale, values_of_new_row
 from studies.services import questions
 from tests import builders
 from tests.admin_pages import changed, errors_of, form_of, logged_in
@@ -350,7 +349,7 @@ def test_the_pen_refuses_with_words(client, study, changes, words):
 
 
 def test_a_section_is_deleted_with_its_questions_and_its_test_runs(client, study, owner):
-    from annotators.places.draft_test_runs import start_test_run
+    from annotators.places.batch_plan import start_test_run
 
     start_test_run(study, owner)
     section = study.sections.get(protocol="rating")

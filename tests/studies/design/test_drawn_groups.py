@@ -5,12 +5,10 @@ from collections import Counter
 
 import pytest
 
-from analysis.protocols.spa.prompt_groups import prompts_by_batch
-from studies.design import queues
+from analysis.protocols.spa.answers import prompts_by_batch
+from studies.design import draw
 from studies.design.checklist import check_design
-from studies.design.draw import draw_batches
-from studies.design.prompt_groups import group_batches_by_shared_prompts
-from studies.design.queues import TurnQueue
+from studies.design.draw import TurnQueue, draw_batches, group_batches_by_shared_prompts
 from studies.models import Contrast, Prompt
 from tests.builders import add_choice, add_rating, add_relative, add_spa, draft_study, launched
 
@@ -29,7 +27,7 @@ def shown(batch):
 
 
 def test_the_examples_hold():
-    assert doctest.testmod(queues).failed == 0
+    assert doctest.testmod(draw).failed == 0
 
 
 @pytest.mark.parametrize("size", [2, 4, 10])

@@ -7,7 +7,7 @@ from django.db import IntegrityError, transaction
 
 from analysis.protocols.families import declared_family_sizes, describe_families
 from studies.design.serialization import canonical_json, serialize_design, sha256_of
-from studies.imports.bundle import create_draft_from_bundle, serialize_bundle
+from studies.imports.bundle_files import create_draft_from_bundle, serialize_bundle
 from studies.models import ComparisonFamily, Contrast, Design, Study
 from studies.models.guards import StudyFrozen
 from studies.services.copying import clone_study, delete_or_archive_draft
@@ -142,7 +142,7 @@ def test_a_row_is_entered_on_the_page(study):
 
 def test_a_stopping_rule_shares_the_level_of_its_declared_family():
     from analysis.data.planned_labels import read_planned_labels_of_claimed_batches
-    from analysis.protocols.two_choice.stopping import primary_comparison_stopping_statuses
+    from analysis.protocols.two_choice.labels import primary_comparison_stopping_statuses
 
     study = draft_study(prompts=12, target_n=4)
     add_choice(study, m=2, stopping="anytime", strategy="one")

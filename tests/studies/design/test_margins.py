@@ -8,12 +8,10 @@ from django.db import IntegrityError, transaction
 from django.urls import reverse
 
 from studies.design.checklist import find_design_problems
-from studies.design.claims import planned_claim_sentences
-from studies.design.margins import hypothesis_problem, too_wide_margin_problem
+from studies.design.comparisons import hypothesis_problem, planned_claim_sentences, too_wide_margin_problem
 from studies.design.serialization import LATER_CONTRAST_FIELDS, serialize_design
-from studies.imports.bundle.reading import create_draft_from_bundle
-from studies.imports.bundle.schema import BundleRefused
-from studies.imports.bundle.writing import bundle_text
+from studies.imports.bundle import BundleRefused
+from studies.imports.bundle_files import bundle_text, create_draft_from_bundle
 from studies.models import Contrast, Question, Study
 from studies.protocols import REGISTRY
 from tests.admin_pages import changed, form_of, study_url

@@ -5,11 +5,12 @@ import json
 import pytest
 
 from analysis.stats.planning.inputs import Variation
-from studies.design.checklist import batches, check_design
-from studies.design.checklist.populations import SectionPrompts
+from studies.design import checklist_sizes
+from studies.design.checklist import check_design
+from studies.design.checklist_sizes import SectionPrompts
 from studies.design.draw import draw_batches, store_drawn_batches
 from studies.design.serialization import canonical_json, serialize_design, sha256_of
-from studies.imports.bundle import create_draft_from_bundle, serialize_bundle
+from studies.imports.bundle_files import create_draft_from_bundle, serialize_bundle
 from studies.imports.study_templates import STUDY_TEMPLATES, create_draft_from_template
 from studies.models import Contrast, Design
 from studies.models.guards import StudyFrozen
@@ -158,7 +159,7 @@ def test_a_target_that_leaves_prompts_or_pairs_without_answers_is_a_warning():
 
 
 def test_batches_that_were_not_read_can_show_only_so_many_prompts(monkeypatch):
-    monkeypatch.setattr(batches, "MIN_TRIAL_BATCHES", 2)
+    monkeypatch.setattr(checklist_sizes, "MIN_TRIAL_BATCHES", 2)
     study = ranking_of(30)
     study.target_n = 10
     study.save()
@@ -239,7 +240,7 @@ def test_a_design_that_cannot_be_drawn_says_nothing_about_its_comparisons():
 
 
 def test_batches_that_were_not_read_count_in_proportion(monkeypatch):
-    monkeypatch.setattr(batches, "MIN_TRIAL_BATCHES", 6)
+    monkeypatch.setattr(checklist_sizes, "MIN_TRIAL_BATCHES", 6)
     assert "at least 12 prompts and 12 people" in populations(ranking_of(24))[0]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from boards.services.rounds import template_sha256
 from studies.design.serialization import canonical_json, frozen_design_mismatch_text, serialize_design, sha256_of
-from studies.imports.bundle import create_draft_from_bundle, serialize_bundle
+from studies.imports.bundle_files import create_draft_from_bundle, serialize_bundle
 from studies.models import Design, Study
 from studies.models.guards import StudyFrozen
 from studies.services.copying import clone_study

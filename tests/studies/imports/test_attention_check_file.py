@@ -7,7 +7,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
-from studies.imports.attention_check_file import ChecksFileRefused, store_attention_checks_and_delete_test_runs
+from studies.imports.check_files import ChecksFileRefused, store_attention_checks_and_delete_test_runs
 from studies.models import Question, Section, StudyMember, audit
 from studies.services.lifecycle import ActionRefused
 from tests.admin_pages import logged_in

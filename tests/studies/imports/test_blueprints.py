@@ -9,7 +9,7 @@ from django.urls import reverse
 from analysis.protocols.families import describe_families
 from boards.services import snapshots
 from studies.design.checklist import find_design_problems
-from studies.imports.bundle import bundle_text, create_draft_from_bundle
+from studies.imports.bundle_files import bundle_text, create_draft_from_bundle
 from studies.imports.study_templates import (
     STUDY_TEMPLATES,
     TEMPLATES_BY_SLUG,

@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from studies.design.queues import TurnQueue
-from studies.protocols.base.balance import ShownCounts, draw_balanced_positions, in_balanced_order
+from studies.design.draw import TurnQueue
+from studies.protocols.base.pairs import ShownCounts, draw_balanced_positions, in_balanced_order
 
 
 def spread(counts, keys) -> int:

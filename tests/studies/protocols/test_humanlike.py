@@ -8,14 +8,14 @@ import pytest
 from django.test import Client
 
 from annotators.models import Response
-from annotators.pages.feedback import get_practice_feedback, split_at_quotes
+from annotators.pages.presentation import get_practice_feedback, split_at_quotes
 from annotators.pages.record import PageOutOfOrder, full_page_state, record_page_answers
 from studies.design.draw import BatchDraw, UnfillableBatch, draw_batches
 from studies.models import Arm, Item, Output, Study
 from studies.protocols import REGISTRY, PageItem, PageQuestion, PageSection
-from studies.protocols.base.scales import parse_scale
+from studies.protocols.base.fields import parse_scale
+from studies.services.known_answers import create_practice_item_and_delete_test_runs, delete_practice_item_and_test_runs
 from studies.services.lifecycle import ActionRefused, open_more_places
-from studies.services.practice import create_practice_item_and_delete_test_runs, delete_practice_item_and_test_runs
 from tests.builders import add_humanlike, humanlike_draft, launched
 from tests.players import claimed, form, open_page
 
@@ -299,7 +299,7 @@ def test_what_is_unwise_is_named():
 
 
 def test_a_copy_of_the_study_draws_the_same_texts():
-    from studies.imports.bundle import create_draft_from_bundle, serialize_bundle
+    from studies.imports.bundle_files import create_draft_from_bundle, serialize_bundle
 
     study = humanlike_draft(conditions=("none", "examples", "comparison"))
     copy = create_draft_from_bundle(serialize_bundle(study), None)
@@ -333,7 +333,7 @@ def test_every_page_can_be_previewed_and_tried():
     from django.test import RequestFactory
 
     from annotators.admin.preview import render_preview_page
-    from annotators.places.draft_test_runs import erase_test_run_data, start_test_run
+    from annotators.places.batch_plan import erase_test_run_data, start_test_run
     from tests.players import answered
 
     study = humanlike_draft(conditions=("examples", "comparison"), domains=("news",))

@@ -8,15 +8,16 @@ from annotators.pages.record import record_page_answers, save_page_draft_and_ext
 from studies.design.checklist import find_design_problems
 from studies.models import Output, Question, Study
 from studies.protocols import REGISTRY
-from studies.protocols.marks import ERRORS, ErrorMarkField
-from studies.protocols.marks.codebook import (
+from studies.protocols.marks import (
     DEFAULT_CATEGORIES,
     DEFAULT_SEVERITIES,
+    ERRORS,
+    ErrorMarkField,
     parse_categories,
     parse_codebook,
     parse_severities,
+    split_sentences,
 )
-from studies.protocols.marks.text_sentences import split_sentences
 from tests.builders import add_marks, draft_study, launched
 from tests.players import claimed, form, open_page
 

@@ -15,11 +15,11 @@ import pytest
 from django.forms import modelform_factory
 
 from annotators.recruitment.channels import REGISTRY as CHANNELS
-from studies.admin.section_forms import AddSectionForm
+from studies.admin.section import AddSectionForm
 from studies.models import Section
-from studies.models.rules import REGISTRY as RULES
+from studies.models.design import REGISTRY as RULES
 from studies.protocols import REGISTRY as PROTOCOLS
-from studies.protocols.base.settings_fields import values_of_new_row
+from studies.protocols.base.fields import values_of_new_row
 from tests.builders import draft_study
 from tests.golden_site.stored import into_sqlite
 

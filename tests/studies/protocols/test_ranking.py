@@ -10,8 +10,7 @@ from annotators.pages.record import record_page_answers
 from studies.design.checklist import find_design_problems
 from studies.models import Question, Study
 from studies.protocols import REGISTRY, PageItem, PageQuestion, PageSection
-from studies.protocols.base.fields import Answer
-from studies.protocols.base.scales import parse_scale
+from studies.protocols.base.fields import Answer, parse_scale
 from tests.builders import add_ranking, draft_study, launched
 from tests.players import claimed, form, open_page, submitted
 

@@ -17,8 +17,8 @@ State = Job.State
 def shared(monkeypatch):
     """Registers a job of five parts for one test, and returns the row: shared(function of a part's number)."""
     jobs.autodiscover_tasks()
-    monkeypatch.setattr(jobs.registry, "_kinds", dict(jobs.registry._kinds))
-    monkeypatch.setattr(jobs.parts, "WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(jobs, "_kinds", dict(jobs._kinds))
+    monkeypatch.setattr(jobs, "WAIT_SECONDS", 0.01)
 
     def submit(part):
         def work(job, progress):
@@ -69,7 +69,7 @@ def test_other_processes_take_parts_that_nobody_has(shared):
 
 def test_a_part_that_another_process_computes_wakes_the_next(shared, monkeypatch):
     woken = []
-    monkeypatch.setattr(jobs.parts, "wake_runners", lambda: woken.append(1))
+    monkeypatch.setattr(jobs, "wake_runners", lambda: woken.append(1))
 
     def part(n):
         if n == 0:
@@ -168,7 +168,7 @@ def test_only_a_kind_with_a_function_for_parts_has_parts(shared):
 
 @pytest.mark.django_db(transaction=True)
 def test_the_lease_of_a_long_part_and_of_its_job_is_renewed(shared, monkeypatch):
-    monkeypatch.setattr(jobs.running, "RENEW_SECONDS", 0.02)
+    monkeypatch.setattr(jobs, "RENEW_SECONDS", 0.02)
     renewed = []
 
     def part(n):

@@ -23,7 +23,7 @@ State = Job.State
 def kind(monkeypatch):
     """Registers work for one test alone: kind("name", work, ...)."""
     jobs.autodiscover_tasks()
-    monkeypatch.setattr(jobs.registry, "_kinds", dict(jobs.registry._kinds))
+    monkeypatch.setattr(jobs, "_kinds", dict(jobs._kinds))
 
     def register(name, work, **options):
         jobs.register(name, **options)(work)
@@ -275,7 +275,7 @@ def test_waiting_jobs_run_in_order_and_a_blocked_one_blocks_no_other(kind):
 
 def test_periodic_work_runs_once_in_its_time_and_a_failure_stops_no_other(monkeypatch):
     ran = []
-    monkeypatch.setattr(jobs.periodic, "_periodic", {})
+    monkeypatch.setattr(jobs, "_periodic", {})
     jobs.autodiscover_tasks()
 
     @jobs.register_periodic(60)
@@ -348,7 +348,7 @@ def test_jobs_of_an_earlier_version_have_kinds_that_run_after_an_upgrade():
     old = [Job.objects.create(kind=kind) for kind in ("look", "panel", "panel_news", "analyse")]
     jobs.autodiscover_tasks()
     migration.rename_kinds(apps, None)
-    assert {Job.objects.get(pk=job.pk).kind for job in old} <= jobs.registry.kinds().keys()
+    assert {Job.objects.get(pk=job.pk).kind for job in old} <= jobs.kinds().keys()
     migration.restore_kinds(apps, None)
     assert [Job.objects.get(pk=job.pk).kind for job in old] == ["look", "panel", "panel_news", "analyse"]
 

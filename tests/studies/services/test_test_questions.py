@@ -10,16 +10,14 @@ from studies.design.serialization import canonical_json, serialize_design
 from studies.models import Arm, Expected, Exposure, Item, Output, Prompt, Question
 from studies.protocols import UnfillableBatch
 from studies.services.copying import clone_study
-from studies.services.lifecycle import ActionRefused
-from studies.services.test_questions import (
+from studies.services.known_answers import (
     GivenTestQuestion,
     delete_test_question_and_test_runs,
     make_test_questions_and_delete_test_runs,
     store_given_test_questions_and_delete_test_runs,
 )
-from studies.services.test_questions import (
-    TestQuestionRequest as Request,
-)
+from studies.services.known_answers import KnownAnswerRequest as Request
+from studies.services.lifecycle import ActionRefused
 from tests import builders
 from tests.known_answers import draft, make
 
@@ -222,7 +220,7 @@ def test_deleting_one_deletes_the_text_that_only_it_shows():
 
 
 def test_a_clone_and_a_bundle_keep_test_questions():
-    from studies.imports.bundle import create_draft_from_bundle, serialize_bundle
+    from studies.imports.bundle_files import create_draft_from_bundle, serialize_bundle
 
     study, section, researcher = draft("rating")
     make(study, section, researcher)

@@ -3,7 +3,8 @@
 import pytest
 
 from annotators.models import Assignment, Response
-from annotators.places.draft_test_runs import start_test_run
+from annotators.places.batch_plan import start_test_run
+from studies.design import checklist
 from studies.design.draw import draw_batches
 from studies.design.serialization import canonical_json, serialize_design
 from studies.design.workload import estimate_stored_or_trial_batch_workloads
@@ -41,7 +42,7 @@ def everything(study: Study) -> list:
     """What a launch reads of a draft: problems, batches, the design and the loads of batches."""
     study = Study.objects.get(pk=study.pk)
     return [
-        [(problem.text, problem.field, problem.is_blocking) for problem in lifecycle.find_design_problems(study)],
+        [(problem.text, problem.field, problem.is_blocking) for problem in checklist.find_design_problems(study)],
         draw_batches(study, 0, 3),
         canonical_json(serialize_design(study)),
         estimate_stored_or_trial_batch_workloads(study),
@@ -54,7 +55,7 @@ def test_rows_of_test_runs_change_nothing_that_a_launch_reads(slug):
     before = everything(study)
     add_test_rows(study)
     assert everything(study) == before
-    launched = lifecycle.launch(study, study.owner, [problem.key for problem in lifecycle.find_design_problems(study)])
+    launched = lifecycle.launch(study, study.owner, [problem.key for problem in checklist.find_design_problems(study)])
     assert not launched.items.filter(number__gte=FIRST_TEST_NUMBER).exists()
     assert not launched.batches.filter(origin=Batch.Origin.TEST).exists()
 
@@ -70,7 +71,7 @@ def test_a_refused_launch_keeps_the_test_runs(monkeypatch):
     with pytest.raises(NotReady):
         lifecycle.launch(study, study.owner)
     Study.objects.filter(pk=study.pk).update(contact="us@example.org")
-    keys = [problem.key for problem in lifecycle.find_design_problems(Study.objects.get(pk=study.pk))]
+    keys = [problem.key for problem in checklist.find_design_problems(Study.objects.get(pk=study.pk))]
 
     def edit(*_, **__):
         Study.objects.filter(pk=study.pk).update(public_title="Edited meanwhile")

@@ -7,8 +7,7 @@ import zlib
 
 import pytest
 
-from studies.stimuli.archives import MemberMissing, ZipLimits, read_zip
-from studies.stimuli.images import MAX_BYTES
+from studies.stimuli.images import MAX_BYTES, MemberMissing, ZipLimits, read_zip
 
 TABLE = ("study.csv", "system,image\na,images/1.png\n")
 PIXEL = b"\x89PNG not decoded here"

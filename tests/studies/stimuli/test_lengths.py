@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from studies.stimuli.lengths import (
+from studies.stimuli.normalising import (
     SENTENCE_END_RULES,
     TrimmedText,
     trim_after_words,
     trim_to_characters,
     trim_to_longest_of_others,
 )
-from studies.stimuli.normalising import SettingsRefused
+from studies.stimuli.texts import SettingsRefused
 from tests import ROOT
 
 STORIES = ROOT.parent / "shared" / "data" / "spa_stories.jsonl.gz"

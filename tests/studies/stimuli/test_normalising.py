@@ -4,15 +4,16 @@ import time
 import pytest
 
 from studies.stimuli.normalising import (
+    BeginsWithTag,
+    HasNoQuestion,
     LengthControl,
     Normalisation,
     NormalisedText,
     Preparation,
-    SettingsRefused,
     normalise_text,
     prepared_outputs,
 )
-from studies.stimuli.prompt_filters import BeginsWithTag, HasNoQuestion
+from studies.stimuli.texts import SettingsRefused
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from studies.stimuli.prompt_filters import (
+from studies.stimuli.normalising import (
     FILTERS,
     BeginsWith,
     BeginsWithTag,
@@ -17,7 +17,7 @@ from studies.stimuli.prompt_filters import (
     parse_prompt_filter,
     per_prompt_filter_results,
 )
-from studies.stimuli.settings_records import SettingsRefused
+from studies.stimuli.texts import SettingsRefused
 
 # Appendix A of the paper on system-level probabilistic assessment.
 PAPER_FILTERS = (BeginsWithTag(("WP",)), HasNoQuestion(), EndsInPunctuation())

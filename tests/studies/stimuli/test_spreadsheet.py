@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from studies.stimuli.spreadsheet import escape_formula, formula_safe_csv_text
+from studies.stimuli.rows import escape_formula, formula_safe_csv_text
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"])

@@ -5,13 +5,12 @@ from typing import ClassVar
 from django import forms
 
 from annotators.recruitment.channels import Arrival, Channel, WayBack, register
-from annotators.recruitment.channels.codes import OutcomeCodesForm
+from annotators.recruitment.channels.generic import OutcomeCodesForm
 from annotators.recruitment.panels import ForgedMessage
 
+from .client import COMPLETE_URL, ID_PATTERN, PARAMETERS, REJECTION_POLICY
 from .files import bulk_form_texts, parse_submissions_csv
-from .policy import REJECTION_POLICY
-from .thresholds import ThresholdsForm, declared_thresholds, threshold_lines
-from .vocabulary import COMPLETE_URL, ID_PATTERN, PARAMETERS
+from .service import ThresholdsForm, declared_thresholds, threshold_lines
 
 HOME_URL = "https://app.prolific.com/"
 
@@ -144,12 +143,12 @@ class Prolific(Channel):
         return cell.strip().lower()
 
     def read_message(self, secret, headers, raw):
-        from . import webhook
+        from . import client
 
-        signature = headers.get(webhook.SIGNATURE, "")
-        if not webhook.is_signature_valid(secret, headers.get(webhook.TIMESTAMP, ""), raw, signature):
+        signature = headers.get(client.SIGNATURE, "")
+        if not client.is_signature_valid(secret, headers.get(client.TIMESTAMP, ""), raw, signature):
             raise ForgedMessage("The signature is not from Prolific.")
-        return webhook.parse_notification(headers.get(webhook.EVENT_ID, ""), raw)
+        return client.parse_notification(headers.get(client.EVENT_ID, ""), raw)
 
     def bulk_texts(self, orders):
         return bulk_form_texts(orders)

@@ -2,8 +2,7 @@
 
 from django.utils import timezone
 
-from analysis.metrics.judge_check.drawing import DrawSettings, draw_check
-from analysis.metrics.judge_check.rows import YES, verdict_of
+from analysis.metrics.judge_check.measuring import YES, DrawSettings, draw_check, verdict_of
 from analysis.metrics.store import MetricDescription, store_computed_scores
 from analysis.models import Metric, MetricScore
 from annotators.models import Annotator, Assignment, Response

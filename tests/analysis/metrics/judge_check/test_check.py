@@ -7,11 +7,15 @@ import pytest
 
 from analysis.metrics import store
 from analysis.metrics.judge_check import measuring
-from analysis.metrics.judge_check.binding import find_state
-from analysis.metrics.judge_check.drawing import draw_check, newest_check
-from analysis.metrics.judge_check.measuring import compute_result
-from analysis.metrics.judge_check.rows import read_sampled_rows
-from analysis.metrics.judge_check.sampling import draw_sample, inclusion_probabilities
+from analysis.metrics.judge_check.measuring import (
+    compute_result,
+    draw_check,
+    draw_sample,
+    find_state,
+    inclusion_probabilities,
+    newest_check,
+    read_sampled_rows,
+)
 from analysis.models import JudgeCheckOutput
 from studies.models import Arm, Batch, Item, Section, Study
 from studies.services import lifecycle

@@ -6,7 +6,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
-from analysis.metrics.judge_check.drawing import draw_check
+from analysis.metrics.judge_check.measuring import draw_check
 from analysis.models import Metric, MetricScore, PairScore
 from studies.models import Output, Study
 from studies.services import jobs, lifecycle

@@ -11,7 +11,7 @@ from annotators.places.exclusions import (
     open_replacement_batches,
     release_place,
 )
-from annotators.places.receipts import compute_receipt
+from annotators.places.places import compute_receipt
 from studies.models import AuditEvent, Batch, Placement, Study
 from studies.services import lifecycle
 from studies.services.lifecycle import ActionRefused

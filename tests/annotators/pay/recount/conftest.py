@@ -13,17 +13,16 @@ from annotators.models import (
 )
 from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from annotators.pay import ledger
-from annotators.pay.verdicts.appeals import answer_appeal, create_appeal
-from annotators.pay.verdicts.decisions import get_work_by_submission, reject_work
-from annotators.places import assign, leases
-from annotators.places.draft_test_runs import start_test_run
+from annotators.pay.decisions import answer_appeal, create_appeal, get_work_by_submission, reject_work
+from annotators.places import assign, places
+from annotators.places.batch_plan import start_test_run
 from annotators.places.exclusions import create_exclusion_reversal, exclude_assignments
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.channels.prolific.policy import REJECTION_POLICY
+from annotators.recruitment.channels.prolific.client import REJECTION_POLICY
 from annotators.recruitment.panels import SubmissionSnapshot
+from annotators.recruitment.panels.http_client import store_or_delete_secrets
 from annotators.recruitment.panels.orders import send_due_orders
 from annotators.recruitment.panels.reconcile import import_submissions_and_release_places
-from annotators.recruitment.panels.secrets import store_or_delete_secrets
 from studies.models import Arm, Study, StudyMember
 from studies.services import lifecycle
 from studies.services.copying import clone_study
@@ -85,7 +84,7 @@ def stored_world(service, module_transaction):
     assign.release_assignment(gone.pk, "expired")
     assign.release_assignment(back.pk, "returned")
     asked = started(study, "ned", by_hand)
-    assert leases.extend_reservation(asked)
+    assert places.extend_reservation(asked)
     claimed(study, "oda", by_hand)
     withdraw_annotator_and_erase_texts(started(study, "pam", panel))
     withdraw_annotator_and_erase_texts(slow(submitted(study, "quy", recruitment=panel)))

@@ -9,7 +9,7 @@ from annotators.models import (
     Recruitment,
 )
 from annotators.places import assign
-from annotators.places.receipts import compute_receipt
+from annotators.places.places import compute_receipt
 from annotators.recruitment.panels import SubmissionSnapshot
 from annotators.recruitment.panels.reconcile import import_submissions_and_release_places
 from studies.models import Batch

@@ -6,10 +6,10 @@ import pytest
 
 from annotators.models import Assignment, PanelSubmission, PanelTask, Response
 from annotators.models.identity import store_person_id
-from annotators.pay.verdicts.decisions import get_work_by_submission
+from annotators.pay.decisions import get_work_by_submission
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.channels.prolific.policy import REJECTION_POLICY
-from annotators.recruitment.panels.secrets import store_or_delete_secrets
+from annotators.recruitment.channels.prolific.client import REJECTION_POLICY
+from annotators.recruitment.panels.http_client import store_or_delete_secrets
 from studies.models import Expected, Item, Placement, StudyMember
 from tests.annotators.recruitment.pretend import Pretend, recruitment_of, speaks
 from tests.builders import spa_study, user

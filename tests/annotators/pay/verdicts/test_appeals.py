@@ -9,8 +9,15 @@ from django.test import Client
 from django.utils import timezone
 
 from annotators.models import Appeal, Assignment, PanelOrder, PanelSubmission, Payment, Verdict
-from annotators.pay.verdicts.appeals import answer_appeal, appeals_awaiting_answer, create_appeal
-from annotators.pay.verdicts.decisions import approve_work, create_rejection_reversal, order_return_request, reject_work
+from annotators.pay.decisions import (
+    answer_appeal,
+    appeals_awaiting_answer,
+    approve_work,
+    create_appeal,
+    create_rejection_reversal,
+    order_return_request,
+    reject_work,
+)
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import RejectionPolicy
 from annotators.recruitment.panels.orders import send_due_orders
@@ -297,7 +304,7 @@ def test_a_study_with_one_editor_is_told_that_somebody_must_be_invited(rejection
 
 
 def test_what_is_decided_without_a_panels_service_stands_at_once(recruitment, panel):
-    from annotators.recruitment.panels.secrets import store_or_delete_secrets
+    from annotators.recruitment.panels.http_client import store_or_delete_secrets
 
     store_or_delete_secrets(recruitment, {"token": ""}, by=None)
     one = sent(recruitment)

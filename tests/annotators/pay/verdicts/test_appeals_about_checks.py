@@ -8,10 +8,9 @@ from django.test import Client
 from django.urls import reverse
 
 from annotators.models import Appeal, Assignment, Inquiry, Payment
-from annotators.pay.ledger import update_ledger
-from annotators.pay.owed_amounts import compute_amount_owed
+from annotators.pay.decisions import answer_appeal, create_appeal
+from annotators.pay.ledger import compute_amount_owed, update_ledger
 from annotators.pay.promises import get_pay_terms
-from annotators.pay.verdicts.appeals import answer_appeal, create_appeal
 from studies.models import AuditEvent, StudyMember
 from studies.services.lifecycle import ActionRefused
 from tests.admin_pages import logged_in

@@ -7,23 +7,30 @@ from django.utils import timezone
 
 from annotators.models import Assignment, PanelOrder, PanelSubmission, Payment, Verdict
 from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
-from annotators.pay.ledger import update_ledger
-from annotators.pay.verdicts import evidence as measuring
-from annotators.pay.verdicts.bulk_approval import approve_matched_submissions
-from annotators.pay.verdicts.decisions import (
+from annotators.pay import evidence as measuring
+from annotators.pay.decisions import (
+    approve_matched_submissions,
     approve_work,
     create_rejection_reversal,
     get_work_by_assignment,
     order_return_request,
     reject_work,
 )
-from annotators.pay.verdicts.evidence import FailedCheck, WorkEvidence, evidence_sentences, measure_work_evidence
-from annotators.pay.verdicts.grounds import MESSAGE_PLACEHOLDER, assess_rejection_grounds, draft_rejection_message
+from annotators.pay.evidence import (
+    MESSAGE_PLACEHOLDER,
+    FailedCheck,
+    WorkEvidence,
+    assess_rejection_grounds,
+    draft_rejection_message,
+    evidence_sentences,
+    measure_work_evidence,
+)
+from annotators.pay.ledger import update_ledger
 from annotators.places.exclusions import exclude_assignments
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import RejectionPolicy
+from annotators.recruitment.panels.http_client import store_or_delete_secrets
 from annotators.recruitment.panels.orders import send_due_orders
-from annotators.recruitment.panels.secrets import store_or_delete_secrets
 from studies.models import AuditEvent
 from studies.services.lifecycle import ActionRefused
 from tests.builders import user
@@ -63,7 +70,7 @@ SEEN_ONLY = {"FAILED_INSTRUCTIONS", "INCOMP_LONGITUDINAL", "LOW_EFFORT", "MALING
     ],
 )
 def test_a_category_is_open_where_its_evidence_is_there(panel, evidence, more):
-    from annotators.recruitment.channels.prolific.policy import REJECTION_POLICY
+    from annotators.recruitment.channels.prolific.client import REJECTION_POLICY
 
     assert open_to(REJECTION_POLICY, found(**evidence)) == SEEN_ONLY | more
     notes = {
@@ -75,7 +82,7 @@ def test_a_category_is_open_where_its_evidence_is_there(panel, evidence, more):
 
 
 def test_who_has_not_finished_is_refused_for_nothing_but_that_nothing_is_there():
-    from annotators.recruitment.channels.prolific.policy import REJECTION_POLICY
+    from annotators.recruitment.channels.prolific.client import REJECTION_POLICY
 
     assert open_to(REJECTION_POLICY, found(failed=3, z=-5), is_finished=False) == set()
     assert open_to(REJECTION_POLICY, found(answers=0), is_finished=False) == {"NO_CODE", "BAD_CODE", "NO_DATA"}

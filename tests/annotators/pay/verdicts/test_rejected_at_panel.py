@@ -8,16 +8,19 @@ from django.test import Client
 from django.utils import timezone
 
 from annotators.models import Appeal, Assignment, PanelOrder, PanelSubmission, Payment, Verdict
-from annotators.pay.ledger import update_ledger
-from annotators.pay.verdicts.appeals import (
+from annotators.pay.decisions import (
     answer_appeal,
     appeals_awaiting_answer,
+    approve_matched_submissions,
+    approve_work,
     create_appeal,
+    create_rejection_reversal,
+    effective_rejection,
     eligible_appeal_answerers,
+    reject_work,
 )
-from annotators.pay.verdicts.bulk_approval import approve_matched_submissions
-from annotators.pay.verdicts.decisions import approve_work, create_rejection_reversal, effective_rejection, reject_work
-from annotators.pay.verdicts.status import work_status
+from annotators.pay.ledger import update_ledger
+from annotators.pay.verdict_status import work_status
 from annotators.recruitment.channels import REGISTRY
 from studies.models import AuditEvent
 from studies.services.lifecycle import ActionRefused

@@ -8,8 +8,8 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from annotators.models import Assignment, PanelOrder, PanelSubmission, Recruitment, Verdict
-from annotators.pay.verdicts.appeals import create_appeal
-from annotators.pay.verdicts.status import work_status
+from annotators.pay.decisions import create_appeal
+from annotators.pay.verdict_status import work_status
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels.alerts import find_panel_alerts
 from annotators.recruitment.panels.reconcile import count_submissions_and_missing_by_status

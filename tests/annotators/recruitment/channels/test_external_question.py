@@ -10,10 +10,15 @@ from django.test import Client
 from annotators.models import Annotator, Assignment, PageVisit, PanelSubmission, Recruitment, Response
 from annotators.models.identity import get_person_id
 from annotators.places import assign
-from annotators.places.receipts import compute_receipt
+from annotators.places.places import compute_receipt
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.channels.external_question import OPEN_FROM_PANEL_MESSAGE, PREVIEW_ASSIGNMENT_ID
-from annotators.recruitment.channels.external_question.question import HTML, external_question_xml, survey_link_xml
+from annotators.recruitment.channels.external_question import (
+    HTML,
+    OPEN_FROM_PANEL_MESSAGE,
+    PREVIEW_ASSIGNMENT_ID,
+    external_question_xml,
+    survey_link_xml,
+)
 from heval_site.runtime import environment
 from studies.models import Output, Study
 from tests.builders import add_rating, draft_study, launched, recruitment

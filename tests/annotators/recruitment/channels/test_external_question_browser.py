@@ -5,7 +5,7 @@ import json
 import pytest
 
 from annotators.models import Assignment
-from annotators.places.receipts import compute_receipt
+from annotators.places.places import compute_receipt
 from tests.annotators.recruitment.worker_site import WorkerSite
 from tests.browsing import DESKTOP, look_at, shot
 from tests.builders import add_rating, draft_study, launched, recruitment

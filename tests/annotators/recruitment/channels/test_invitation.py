@@ -5,7 +5,7 @@ from django.test import Client
 
 from annotators.models import Assignment, Recruitment
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.channels.invitation import invitation_token
+from annotators.recruitment.channels.generic import invitation_token
 from tests.builders import spa_study, user
 
 INVITATION = REGISTRY["invitation"]

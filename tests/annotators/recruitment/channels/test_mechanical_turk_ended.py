@@ -8,7 +8,7 @@ from django.apps import apps
 from django.test import Client
 from django.utils import timezone
 
-from analysis.api import pay_report
+from analysis.api import pay
 from analysis.report.build import build_report
 from annotators.models import (
     Annotator,
@@ -23,11 +23,11 @@ from annotators.models import (
 from annotators.pay import ledger
 from annotators.places import assign
 from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.panels.http_client import store_or_delete_secrets
 from annotators.recruitment.panels.reconcile import (
     count_submissions_and_missing_by_status,
     import_submissions_and_release_places,
 )
-from annotators.recruitment.panels.secrets import store_or_delete_secrets
 from annotators.recruitment.panels.sync import recruitments_to_sync
 from studies.models import AuditEvent
 from tests.admin_pages import logged_in
@@ -148,7 +148,7 @@ def test_what_it_holds_is_read_on_every_page(door):
         text = answer.getvalue().decode()
         assert not [one for one in words if one not in text], address
     assert build_report(door.study, {"resamples": 99})["n"]["kept"] == 4
-    (money,) = pay_report.build_pay_report_by_arm_and_link(door.study)["links"]
+    (money,) = pay.build_pay_report_by_arm_and_link(door.study)["links"]
     assert (money["paid"], money["ordered"], money["due"]) == ("5.00", "1.00", "2.50")
 
 

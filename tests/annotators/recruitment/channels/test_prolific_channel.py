@@ -8,7 +8,7 @@ from django.conf import settings as site
 from annotators.models import Annotator, Assignment, Recruitment
 from annotators.models.identity import restored_external_ids
 from annotators.recruitment.channels import OUTCOMES, REGISTRY
-from annotators.recruitment.channels.codes import ALPHABET, generate_outcome_code, is_guessable_from_code
+from annotators.recruitment.channels.generic import ALPHABET, generate_outcome_code, is_guessable_from_code
 from tests.admin_pages import changed, errors_of, form_of
 from tests.blockers import AD_WORDS
 from tests.builders import recruitment, spa_study, user

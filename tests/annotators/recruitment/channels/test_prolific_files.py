@@ -6,7 +6,7 @@ import pytest
 
 from annotators.models import Recruitment
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.channels.prolific import webhook
+from annotators.recruitment.channels.prolific import client
 from annotators.recruitment.panels import Order, SubmissionSnapshot
 
 TASK = "60ab" * 6
@@ -112,8 +112,8 @@ SENT = ("whsec_test", "1795229881", RAW, "hk6U8Vh9RBAPZ89+N48Ou1LWglirxZ6j+1+kOs
 
 
 def test_a_message_that_prolific_signed_is_genuine():
-    assert webhook.is_signature_valid(*SENT)
-    assert webhook.parse_notification("ev1", RAW) == webhook.WebhookMessage(
+    assert client.is_signature_valid(*SENT)
+    assert client.parse_notification("ev1", RAW) == client.WebhookMessage(
         "ev1", "66f0", "5f1a", "RETURNED", "submission.status.change"
     )
 
@@ -135,18 +135,18 @@ def test_a_message_that_prolific_signed_is_genuine():
 def test_a_message_of_which_anything_differs_is_not(place, other):
     sent = list(SENT)
     sent[place] = other
-    assert not webhook.is_signature_valid(*sent)
+    assert not client.is_signature_valid(*sent)
 
 
 def test_nobody_signs_with_no_secret():
-    assert not webhook.is_signature_valid("", "1", RAW, webhook.compute_signature("", "1", RAW))
+    assert not client.is_signature_valid("", "1", RAW, client.compute_signature("", "1", RAW))
 
 
 def test_messages_about_something_else_name_no_submission():
-    other = webhook.parse_notification(
+    other = client.parse_notification(
         "ev2", b'{"event_type":"study.has_high_return_rate","resource_id":"60ab","status":[1]}'
     )
-    assert other == webhook.WebhookMessage("ev2", "", "", "", "study.has_high_return_rate")
+    assert other == client.WebhookMessage("ev2", "", "", "", "study.has_high_return_rate")
 
 
 @pytest.mark.parametrize(
@@ -166,4 +166,4 @@ def test_messages_about_something_else_name_no_submission():
 )
 def test_what_is_no_message_is_refused(event, raw, words):
     with pytest.raises(ValueError, match=words):
-        webhook.parse_notification(event, raw)
+        client.parse_notification(event, raw)

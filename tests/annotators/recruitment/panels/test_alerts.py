@@ -17,9 +17,9 @@ from annotators.recruitment.panels.alerts import (
     refresh_cached_funds,
     waiting_bonus_and_screen_out_total,
 )
+from annotators.recruitment.panels.http_client import store_or_delete_secrets
 from annotators.recruitment.panels.orders import get_or_create_order
 from annotators.recruitment.panels.reconcile import import_submissions_and_release_places
-from annotators.recruitment.panels.secrets import store_or_delete_secrets
 from heval_site.runtime import doctor
 from studies.services import lifecycle
 from tests.admin_pages import logged_in

@@ -9,7 +9,7 @@ from annotators.models import Annotator, Assignment, PanelEvent, PanelTask, Recr
 from annotators.models.constants import APPROVED, EXPIRED, RETURNED, SCREENED_OUT, SUBMITTED, UNKNOWN, WORKING
 from annotators.places.assign import hash_person_id
 from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
-from annotators.recruitment.panels import SubmissionSnapshot, arrival_checks, incremental_sync
+from annotators.recruitment.panels import SubmissionSnapshot, arrival_checks, sync
 from annotators.recruitment.panels.arrival_checks import (
     HAS_LEFT,
     OTHER_PERSON,
@@ -17,7 +17,7 @@ from annotators.recruitment.panels.arrival_checks import (
     VERIFIED,
     classify_arrival,
 )
-from annotators.recruitment.panels.secrets import store_or_delete_secrets
+from annotators.recruitment.panels.http_client import store_or_delete_secrets
 from studies.models import Job
 from studies.services import jobs
 from tests.admin_pages import logged_in
@@ -137,7 +137,7 @@ def test_a_state_that_passes_by_and_a_busy_panel_are_asked_again(fake, recruitme
     fake.submissions[session]["status"] = "ACTIVE"
     fake.faults.append((f"GET /submissions/{session}/", "429"))
     looked()
-    assert trusts() == ["claimed"] and incremental_sync.is_panel_backing_off(recruitment)
+    assert trusts() == ["claimed"] and sync.is_panel_backing_off(recruitment)
     asked = len(fake.calls)
     looked()
     assert len(fake.calls) == asked, "a panel that asked for quiet has it"

@@ -7,8 +7,8 @@ from django.test import Client
 from annotators import tasks
 from annotators.models import Assignment, PanelEvent, PanelSecret, PanelSubmission, PanelTask, Recruitment
 from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
-from annotators.recruitment.panels import RequestRefused, SubmissionSnapshot, incremental_sync, webhooks
-from annotators.recruitment.panels.secrets import (
+from annotators.recruitment.panels import RequestRefused, SubmissionSnapshot, sync
+from annotators.recruitment.panels.http_client import (
     WEBHOOK_SECRET,
     decrypt_panel_secret,
     has_service_secret,
@@ -83,7 +83,7 @@ def test_a_signed_message_is_written_down_once_and_holds_nobodys_id(recruitment)
     event = PanelEvent.objects.get()
     assert (event.external_id, event.kind, event.recruitment) == ("ev1", "submission.status.change", recruitment)
     assert event.body == {"submission": "66f0", "word": "RETURNED"} and event.handled_at is None
-    assert Job.objects.filter(kind=incremental_sync.KIND).count() == 1
+    assert Job.objects.filter(kind=sync.NOTIFICATIONS_KIND).count() == 1
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_signed_message_is_written_down_once_and_holds_nobodys_id(recruitment)
         (RAW, {"X-Prolific-Request-Signature": ""}, 401),
         (RAW, {"X-Prolific-Request-Signature": "hk6U"}, 401),
         (RAW, {"X-Event-ID": ""}, 400),
-        (b"x" * (webhooks.MAX_BODY_BYTES + 1), {}, 413),
+        (b"x" * (sync.MAX_BODY_BYTES + 1), {}, 413),
     ],
 )
 def test_what_prolific_did_not_sign_or_is_no_message_leaves_nothing(recruitment, raw, headers, status):
@@ -114,13 +114,13 @@ def test_only_posts_are_heard_and_only_where_somebody_listens(recruitment):
 
 @pytest.mark.usefixtures("in_one_minute")
 def test_an_event_of_another_kind_is_taken_and_asks_for_nothing(recruitment, monkeypatch):
-    from annotators.recruitment.channels.prolific import webhook
+    from annotators.recruitment.channels.prolific import client
 
     raw = b'{"resource_id":"60ab","event_type":"study.has_high_return_rate"}'
-    signature = webhook.compute_signature(SECRET, "1795229881", raw)
+    signature = client.compute_signature(SECRET, "1795229881", raw)
     assert sent(recruitment, raw, **{"X-Prolific-Request-Signature": signature}).status_code == 200
     assert PanelEvent.objects.get().handled_at is not None and not Job.objects.exists()
-    monkeypatch.setattr(webhooks, "MAX_PER_MINUTE", 2)
+    monkeypatch.setattr(sync, "MAX_PER_MINUTE", 2)
     assert [sent(recruitment, raw, **{"X-Prolific-Request-Signature": signature}).status_code for _ in range(2)] == [
         200,
         429,
@@ -161,19 +161,13 @@ def test_a_panel_that_is_busy_is_left_alone_and_asked_again(fake, recruitment):
     Client().post(f"/e/{recruitment.key}/webhook/", **fake.signed_notification(session, "ev5", SECRET))
     fake.faults.append((f"GET /submissions/{session}/", "429"))
     run_jobs()
-    assert (
-        incremental_sync.is_panel_backing_off(recruitment)
-        and incremental_sync.unhandled_events(recruitment).count() == 1
-    )
+    assert sync.is_panel_backing_off(recruitment) and sync.unhandled_events(recruitment).count() == 1
     assert tasks.schedule_pending_panel_syncs() == 0
     cache.clear()
     Job.objects.update(request_token=None)
     assert tasks.schedule_pending_panel_syncs() == 1
     run_jobs()
-    assert (
-        not incremental_sync.unhandled_events(recruitment).exists()
-        and PanelSubmission.objects.get().external_id == session
-    )
+    assert not sync.unhandled_events(recruitment).exists() and PanelSubmission.objects.get().external_id == session
 
 
 def test_each_refusal_is_passed_by_and_three_end_the_look(fake, recruitment, monkeypatch):
@@ -182,17 +176,11 @@ def test_each_refusal_is_passed_by_and_three_end_the_look(fake, recruitment, mon
             source="s", external_id=str(n), recruitment=recruitment, body={"submission": f"{n:024x}"}
         )
     store_or_delete_secrets(recruitment, {"token": "another-token-0123"}, by=None)
-    look = incremental_sync.schedule_incremental_sync(recruitment)
+    look = sync.schedule_incremental_sync(recruitment)
     jobs.claim_and_run_job(look.pk)
     look.refresh_from_db()
-    assert (
-        look.state == "done"
-        and look.result["asked"] == incremental_sync.MAX_REFUSALS
-        and "401" in look.result["problem"]
-    )
-    assert incremental_sync.unhandled_events(recruitment).count() == 5 and incremental_sync.is_panel_backing_off(
-        recruitment
-    )
+    assert look.state == "done" and look.result["asked"] == sync.MAX_REFUSALS and "401" in look.result["problem"]
+    assert sync.unhandled_events(recruitment).count() == 5 and sync.is_panel_backing_off(recruitment)
 
 
 def test_refusals_that_are_not_in_a_row_are_about_single_submissions(fake, recruitment):
@@ -208,9 +196,9 @@ def test_refusals_that_are_not_in_a_row_are_about_single_submissions(fake, recru
                 raise RequestRefused("You may not see this.")
             return SubmissionSnapshot(PanelTask.objects.get().external_id, session, PERSON, "working")
 
-    looked, shown = incremental_sync._read_submissions(recruitment, Partial(), names, lambda *_: None)
+    looked, shown = sync._read_submissions(recruitment, Partial(), names, lambda *_: None)
     assert (looked.asked, list(shown)) == (5, [session])
-    assert looked.problem == "You may not see this." and not incremental_sync.is_panel_backing_off(recruitment)
+    assert looked.problem == "You may not see this." and not sync.is_panel_backing_off(recruitment)
 
 
 def test_old_messages_are_forgotten(recruitment):

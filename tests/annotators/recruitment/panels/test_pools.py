@@ -14,15 +14,15 @@ from annotators.models.identity import store_person_id
 from annotators.places import assign
 from annotators.places.barrings import is_kept_out_by_other_study
 from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
-from annotators.recruitment.panels import blocklists
-from annotators.recruitment.panels.blocklists import (
+from annotators.recruitment.panels import orders
+from annotators.recruitment.panels.http_client import store_or_delete_secrets
+from annotators.recruitment.panels.orders import (
     annotators_to_block_at_panel,
     barred_annotators_with_panel_id,
     blocklist_name,
     order_blocklist_additions,
+    order_blocklist_and_publication,
 )
-from annotators.recruitment.panels.publishing import order_blocklist_and_publication
-from annotators.recruitment.panels.secrets import store_or_delete_secrets
 from annotators.recruitment.panels.sync import schedule_sync
 from studies.models import Job, Study
 from studies.services import jobs
@@ -121,7 +121,7 @@ def test_the_list_holds_whom_our_own_door_would_refuse():
 
 
 def test_many_are_one_order_and_nobody_is_ordered_twice(monkeypatch):
-    monkeypatch.setattr(blocklists, "PEOPLE_PER_ORDER", 4)
+    monkeypatch.setattr(orders, "PEOPLE_PER_ORDER", 4)
     before = spa_study(user("owner"), target_n=12, exclusion_group="tales")
     for person in PEOPLE:
         known(claimed(before, person), person)
@@ -139,7 +139,7 @@ def test_many_are_one_order_and_nobody_is_ordered_twice(monkeypatch):
         annotators_to_block_at_panel(here).count() == 4 == order_blocklist_additions(here, by=None)
         and order_blocklist_additions(here, by=None) == 0
     )
-    assert blocklists.count_listed_people_and_doubtful_orders(here) == {"listed": 0, "doubtful": 1}
+    assert orders.count_listed_people_and_doubtful_orders(here) == {"listed": 0, "doubtful": 1}
 
 
 def test_a_panel_without_lists_is_ordered_nothing():
@@ -153,7 +153,7 @@ def test_nothing_is_made_at_a_panel_where_nothing_was_published_from_here():
     study = spa_study(user("owner"), target_n=12)
     here = link(study)
     known(claimed(study, PEOPLE[0], here), PEOPLE[0])
-    assert blocklists.order_blocklist_additions_if_published(here) == 0 and not PanelOrder.objects.exists()
+    assert orders.order_blocklist_additions_if_published(here) == 0 and not PanelOrder.objects.exists()
 
 
 def test_at_prolific_those_of_the_first_study_do_not_see_the_second(settings, client):

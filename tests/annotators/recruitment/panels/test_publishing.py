@@ -7,14 +7,14 @@ import pytest
 from annotators.models import PanelOrder, PanelSubmission, PanelTask, Recruitment, Verdict
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
-from annotators.recruitment.panels.publishing import (
+from annotators.recruitment.panels.http_client import store_or_delete_secrets
+from annotators.recruitment.panels.orders import (
     get_panel_tasks_or_create_from_arrivals,
     order_blocklist_and_publication,
     order_task_stop,
     publishing_obstacles,
     publishing_warnings,
 )
-from annotators.recruitment.panels.secrets import store_or_delete_secrets
 from studies.models import Job, Study
 from studies.services import jobs, lifecycle
 from studies.services.lifecycle import ActionRefused

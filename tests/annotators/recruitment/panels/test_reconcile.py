@@ -11,8 +11,9 @@ from annotators.models.constants import APPROVED, EXPIRED, REJECTED, RETURNED, S
 from annotators.models.identity import get_person_id
 from annotators.pay import ledger
 from annotators.places import assign
-from annotators.places.receipts import compute_receipt
-from annotators.recruitment.panels import PanelBusy, RequestRefused, ResultUnclear, SubmissionSnapshot
+from annotators.places.places import compute_receipt
+from annotators.recruitment.panels import PanelBusy, RequestRefused, ResultUnclear, SubmissionSnapshot, sync
+from annotators.recruitment.panels.http_client import store_or_delete_secrets
 from annotators.recruitment.panels.reconcile import (
     MATCH_STATUSES,
     NEEDS_REVIEW,
@@ -22,7 +23,6 @@ from annotators.recruitment.panels.reconcile import (
     is_same_receipt,
     submissions_with_match_status,
 )
-from annotators.recruitment.panels.secrets import store_or_delete_secrets
 from annotators.recruitment.panels.sync import (
     PanelUnavailable,
     recruitments_to_sync,
@@ -277,7 +277,6 @@ def test_a_task_that_somebody_typed_does_not_keep_the_others_from_being_read(rec
             return super().submissions(task)
 
     panel = Strict()
-    from annotators.recruitment.panels import sync
 
     monkeypatch.setattr(sync, "get_panel_service", lambda recruitment: panel)
     for person, task in (("W", "T"), ("X", "typed")):
@@ -334,7 +333,6 @@ def test_a_panel_that_falls_silent_half_way_has_shown_nothing(recruitment, troub
 
     PanelTask.objects.create(recruitment=recruitment, external_id="T")
     came(recruitment, "W", "S1")
-    from annotators.recruitment.panels import sync
 
     with pytest.MonkeyPatch.context() as patched, pytest.raises(PanelUnavailable, match=str(trouble)):
         patched.setattr(sync, "get_panel_service", lambda recruitment: Falling())

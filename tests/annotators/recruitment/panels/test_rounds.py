@@ -10,11 +10,14 @@ from django.utils import timezone
 from annotators.models import Assignment, PanelOrder, PanelPlan, PanelTask, Recruitment
 from annotators.models.constants import APPROVED, RETURNED, SUBMITTED, WORKING
 from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
-from annotators.recruitment.panels import SubmissionSnapshot, rounds
-from annotators.recruitment.panels.publishing import order_blocklist_and_publication
+from annotators.recruitment.panels import SubmissionSnapshot, orders
+from annotators.recruitment.panels.http_client import store_or_delete_secrets
+from annotators.recruitment.panels.orders import (
+    count_further_places_needed,
+    order_blocklist_and_publication,
+    order_next_round,
+)
 from annotators.recruitment.panels.reconcile import import_submissions_and_release_places
-from annotators.recruitment.panels.rounds import count_further_places_needed, order_next_round
-from annotators.recruitment.panels.secrets import store_or_delete_secrets
 from annotators.recruitment.panels.sync import schedule_sync
 from studies.models import AuditEvent, Job, Study
 from studies.services import jobs
@@ -65,11 +68,11 @@ def finished(recruitment, *people) -> None:
         Assignment.objects.filter(pk=made.pk).update(started_at=now, submitted_at=now)
 
 
-def planned(recruitment, people=12, round_places=4, lost_percent=0) -> rounds.RoundStatus:
-    made = rounds.save_round_plan(
+def planned(recruitment, people=12, round_places=4, lost_percent=0) -> orders.RoundStatus:
+    made = orders.save_round_plan(
         recruitment, by=user("owner"), people=people, round_places=round_places, lost_percent=lost_percent
     )
-    return rounds.round_status(PanelPlan.objects.select_related("recruitment__study").get(pk=made.pk))
+    return orders.round_status(PanelPlan.objects.select_related("recruitment__study").get(pk=made.pk))
 
 
 def ended(order, state="done", words="") -> None:
@@ -225,7 +228,7 @@ def test_the_look_at_the_panel_orders_the_round_and_the_panel_has_it(settings, r
     with ProlificStandIn() as fake:
         settings.PROLIFIC_API = fake.url
         order_blocklist_and_publication(recruitment, by=None, **PUBLISHED, places=2)
-        rounds.save_round_plan(recruitment, by=None, people=6, round_places=2, lost_percent=0)
+        orders.save_round_plan(recruitment, by=None, people=6, round_places=2, lost_percent=0)
 
         def asked():
             job = schedule_sync(recruitment, by=None)

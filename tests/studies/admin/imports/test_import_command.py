@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from studies.imports.bundle import bundle_text
+from studies.imports.bundle_files import bundle_text
 from studies.models import Study
 from tests.builders import add_spa, spa_draft, user
 from tests.studies.admin.imports.uploaded import GOOD, outputs

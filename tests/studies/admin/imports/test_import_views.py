@@ -10,8 +10,8 @@ from django.contrib.auth import get_user_model
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
-from studies.imports.bundle import bundle_text
-from studies.imports.tables import import_job, uploads
+from studies.imports.bundle_files import bundle_text
+from studies.imports.tables import run
 from studies.models import AuditEvent, Job, Output, Study, StudyMember
 from studies.services import jobs
 from tests.builders import draft_study, launched, spa_draft, user
@@ -58,7 +58,7 @@ def test_a_study_that_moved_on_is_looked_at_again(editor, study):
 
 def test_the_confirmation_reads_the_bytes_that_were_looked_at(editor, study):
     address = upload(editor, study).url
-    kept = uploads.get_upload(address.rstrip("/").rpartition("/")[2], study.pk)
+    kept = run.get_upload(address.rstrip("/").rpartition("/")[2], study.pk)
     kept.path.write_bytes(GOOD.replace(b"A story", b"B story"))
     response = editor.post(address, {"confirm": "1"})
     assert response.status_code == 409 and "no longer exists" in response.content.decode() and outputs(study) == 0
@@ -66,17 +66,17 @@ def test_the_confirmation_reads_the_bytes_that_were_looked_at(editor, study):
 
 def test_uploads_are_private_and_go(editor, study):
     address = upload(editor, study).url
-    files = sorted(uploads.get_or_create_uploads_folder().iterdir())
-    assert [file.stat().st_mode & 0o777 for file in (uploads.get_or_create_uploads_folder(), *files)] == [
+    files = sorted(run.get_or_create_uploads_folder().iterdir())
+    assert [file.stat().st_mode & 0o777 for file in (run.get_or_create_uploads_folder(), *files)] == [
         0o700,
         0o600,
         0o600,
     ]
     editor.post(address, {"confirm": "1"})
-    assert [file.suffix for file in uploads.get_or_create_uploads_folder().iterdir()] == [".json"]
-    for file in uploads.get_or_create_uploads_folder().iterdir():
+    assert [file.suffix for file in run.get_or_create_uploads_folder().iterdir()] == [".json"]
+    for file in run.get_or_create_uploads_folder().iterdir():
         os.utime(file, (time.time() - 90_000,) * 2)
-    assert uploads.purge_old_files() == 1 and not list(uploads.get_or_create_uploads_folder().iterdir())
+    assert run.purge_old_files() == 1 and not list(run.get_or_create_uploads_folder().iterdir())
     assert editor.get(address).status_code == 404
 
 
@@ -100,14 +100,14 @@ def test_an_empty_form_or_file_is_said(editor, study):
     assert response.status_code == 400 and "This field is required" in response.content.decode()
     response = upload(editor, study, b"")
     assert response.status_code == 400 and "empty" in response.content.decode()
-    assert not list(uploads.get_or_create_uploads_folder().iterdir())
+    assert not list(run.get_or_create_uploads_folder().iterdir())
 
 
 def test_a_file_that_is_too_large_is_not_kept(editor, study, monkeypatch):
-    monkeypatch.setattr(uploads, "MAX_BYTES", 20)
+    monkeypatch.setattr(run, "MAX_BYTES", 20)
     response = upload(editor, study)
     assert response.status_code == 400 and "more than 20 bytes" in response.content.decode()
-    assert not list(uploads.get_or_create_uploads_folder().iterdir())
+    assert not list(run.get_or_create_uploads_folder().iterdir())
 
 
 def test_a_launched_study_takes_no_file(client, db):
@@ -125,7 +125,7 @@ def test_markup_in_a_file_is_text_on_the_page(editor, study):
 
 @pytest.fixture
 def large(monkeypatch):
-    monkeypatch.setattr(import_job, "SMALL_BYTES", 10)
+    monkeypatch.setattr(run, "SMALL_BYTES", 10)
 
 
 def test_a_large_file_is_read_and_written_by_jobs(editor, study, large):
@@ -162,7 +162,7 @@ def test_a_waiting_job_can_be_cancelled(editor, study, large):
 
 def test_a_job_that_fails_says_why(editor, study, large):
     address = upload(editor, study).url
-    for file in uploads.get_or_create_uploads_folder().glob("*.data"):
+    for file in run.get_or_create_uploads_folder().glob("*.data"):
         file.unlink()
     jobs.run_waiting_jobs()
     assert "no longer exists" in editor.get(address).content.decode()
@@ -270,4 +270,4 @@ def test_a_form_of_another_site_is_refused(study, client):
 
     strict = Client(enforce_csrf_checks=True)
     strict.force_login(user())
-    assert upload(strict, study).status_code == 403 and not list(uploads.get_or_create_uploads_folder().iterdir())
+    assert upload(strict, study).status_code == 403 and not list(run.get_or_create_uploads_folder().iterdir())

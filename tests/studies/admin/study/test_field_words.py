@@ -53,10 +53,10 @@ def test_no_setting_tells_a_default_that_is_made_anew_each_time():
     """Prolific's codes once offered “<function new_code at 0x…>”."""
     from annotators.recruitment import channels
     from studies import protocols
-    from studies.admin.forms.settings import prefixed_settings_fields
-    from studies.models import rules
+    from studies.admin.forms import prefixed_settings_fields
+    from studies.models import design
 
-    forms = [one.settings_form for registry in (channels, protocols, rules) for one in registry.REGISTRY.values()]
+    forms = [one.settings_form for registry in (channels, protocols, design) for one in registry.REGISTRY.values()]
     fields = [field for form in forms for field in prefixed_settings_fields(form).values()]
     assert any(callable(field.initial) for field in fields)
     assert not [field.label for field in fields if " at 0x" in f"{field.help_text} {field.widget.attrs}"]

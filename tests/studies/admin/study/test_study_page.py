@@ -87,13 +87,13 @@ def test_an_arm_keeps_its_systems(client, study):
 def test_parameters_of_a_rule_are_fields_and_are_checked(client, study, monkeypatch):
     from django import forms
 
-    from studies.models import rules
+    from studies.models import design
 
     class Parameters(forms.Form):
         tau = forms.FloatField(min_value=1, initial=1.1, label="tau")
 
-    rule = rules.Rule("for_this_test", "Incoherent", lambda frame: None, Parameters)
-    monkeypatch.setitem(rules.REGISTRY, "for_this_test", rule)
+    rule = design.Rule("for_this_test", "Incoherent", lambda frame: None, Parameters)
+    monkeypatch.setitem(design.REGISTRY, "for_this_test", rule)
     row = ExclusionRule.objects.create(study=study, rule="for_this_test", settings={"tau": 1.3})
     html = page(client, study).content.decode()
     assert 'name="exclusion_rules-0-parameters-tau" value="1.3"' in html

@@ -3,10 +3,7 @@
 import io
 
 from studies.design.serialization import canonical_json, serialize_design, sha256_of
-from studies.imports.bundle import (
-    bundle_text,
-    create_draft_from_bundle,
-)
+from studies.imports.bundle_files import bundle_text, create_draft_from_bundle
 from studies.models import Study
 
 

@@ -6,13 +6,8 @@ from base64 import b64encode
 
 import pytest
 
-from studies.imports.bundle import (
-    BundleRefused,
-    bundle_text,
-    create_draft_from_bundle,
-    parse_bundle_json,
-    serialize_bundle,
-)
+from studies.imports.bundle import BundleRefused
+from studies.imports.bundle_files import bundle_text, create_draft_from_bundle, parse_bundle_json, serialize_bundle
 from studies.models import Section, Study
 from tests.studies.imports.bundle.bundles import png, read_again
 

@@ -7,13 +7,8 @@ import pytest
 
 from studies.design.draw import draw_batches, item_content_hash
 from studies.design.serialization import serialize_design
-from studies.imports.bundle import (
-    SCHEMA,
-    BundleIncomplete,
-    bundle_text,
-    create_draft_from_bundle,
-    serialize_bundle,
-)
+from studies.imports.bundle import SCHEMA, BundleIncomplete
+from studies.imports.bundle_files import bundle_text, create_draft_from_bundle, serialize_bundle
 from studies.models import Output, Study, StudyMember, audit
 from studies.stimuli.images import encode_image
 from tests.builders import launched, user

@@ -8,7 +8,7 @@ from django.core.management import CommandError, call_command
 from django.urls import reverse
 
 from studies.imports.tables import Options, import_stimuli_file
-from studies.imports.tables.pairing import PairCandidate, _matched
+from studies.imports.tables.plan import PairCandidate, _matched
 from studies.models import Arm, Output, Prompt, Study
 from studies.stimuli.texts import word_count
 from tests.builders import add_choice, launched, user

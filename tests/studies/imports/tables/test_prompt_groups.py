@@ -10,9 +10,9 @@ from django.urls import reverse
 from analysis.report.archive import archive_blocks
 from studies.access import add_owner
 from studies.design.serialization import canonical_json, serialize_design, sha256_of
-from studies.imports.bundle import create_draft_from_bundle, serialize_bundle
-from studies.imports.tables import import_job, uploads
-from studies.imports.tables.options import GROUP_COLUMNS, GROUPS_BY
+from studies.imports.bundle_files import create_draft_from_bundle, serialize_bundle
+from studies.imports.tables import run
+from studies.imports.tables.columns import GROUP_COLUMNS, GROUPS_BY
 from studies.models import Prompt
 from studies.models.guards import StudyFrozen
 from studies.services import lifecycle
@@ -96,8 +96,8 @@ def test_the_page_offers_a_proposal_and_reads_the_file_again(study):
     owner = builders.user()
     add_owner(study, owner)
     client = logged_in(owner)
-    upload = uploads.store_upload([lines(rows("dialogue"))], "a.jsonl", study_id=study.pk, user_id=owner.pk, options={})
-    import_job.dry_run_upload(study, upload, owner)
+    upload = run.store_upload([lines(rows("dialogue"))], "a.jsonl", study_id=study.pk, user_id=owner.pk, options={})
+    run.dry_run_upload(study, upload, owner)
     address = reverse("import_confirm", args=[study.code, upload.token])
     page = client.get(address).content.decode()
     assert "Use the column “dialogue” as groups" in page

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from annotators.recruitment.channels.prolific.money import parse_charged_fees
+from annotators.recruitment.channels.prolific.client import parse_charged_fees
 from annotators.recruitment.panels import ChargedFees
 from tests.annotators.recruitment.channels.prolific.submissions import OTHER, work
 

@@ -6,9 +6,8 @@ from datetime import UTC, datetime
 import pytest
 
 from annotators.models.constants import OPERATIONS, SUBMISSION_STATES
-from annotators.recruitment.channels.prolific.completion import completion_codes
-from annotators.recruitment.channels.prolific.money import to_minor_units
-from annotators.recruitment.channels.prolific.service import ProlificService
+from annotators.recruitment.channels.prolific.client import to_minor_units
+from annotators.recruitment.channels.prolific.service import ProlificService, completion_codes
 from annotators.recruitment.channels.prolific.stand_in import TOKEN
 from annotators.recruitment.panels import (
     Order,

@@ -4,16 +4,16 @@ import pytest
 
 from annotators.models import Recruitment
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.channels.prolific.service import ProlificService
-from annotators.recruitment.channels.prolific.stand_in import TOKEN
-from annotators.recruitment.channels.prolific.thresholds import (
+from annotators.recruitment.channels.prolific.service import (
     MAX_NAMES,
+    ProlificService,
     ThresholdsForm,
     build_filters,
     declared_thresholds,
 )
+from annotators.recruitment.channels.prolific.stand_in import TOKEN
 from annotators.recruitment.panels import Order, RequestRefused
-from annotators.recruitment.panels.publishing import threshold_lines_of_link
+from annotators.recruitment.panels.orders import threshold_lines_of_link
 from tests.annotators.recruitment.channels.prolific.submissions import CODES
 
 SETTINGS = {

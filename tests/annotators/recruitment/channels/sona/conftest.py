@@ -5,8 +5,8 @@ from decimal import Decimal
 import pytest
 from django.core.cache import cache
 
-from annotators.recruitment.channels.sona.service import SonaService
-from annotators.recruitment.panels.secrets import store_or_delete_secrets
+from annotators.recruitment.channels.sona import SonaService
+from annotators.recruitment.panels.http_client import store_or_delete_secrets
 from tests.annotators.recruitment.channels.sona.stand_in import SECRETS, SETTINGS, SONA, FakeSona
 from tests.builders import recruitment, spa_study, user
 

@@ -5,7 +5,7 @@ import pytest
 from annotators.models import Assignment, Recruitment
 from annotators.models.identity import restored_external_ids
 from annotators.recruitment.channels import OUTCOMES
-from annotators.recruitment.panels.secrets import decrypt_panel_secret, store_or_delete_secrets
+from annotators.recruitment.panels.http_client import decrypt_panel_secret, store_or_delete_secrets
 from annotators.recruitment.panels.sync import schedule_sync
 from studies.services import jobs
 from tests.admin_pages import logged_in

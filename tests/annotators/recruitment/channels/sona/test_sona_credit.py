@@ -13,13 +13,12 @@ from django.utils import timezone
 from annotators import tasks
 from annotators.models import Annotator, Assignment, PanelOrder, PanelSubmission, Payment, Recruitment
 from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
-from annotators.pay import ledger
-from annotators.pay.verdicts import decisions
-from annotators.pay.verdicts.status import work_status
-from annotators.recruitment.panels import alerts, credits, incremental_sync
+from annotators.pay import decisions, ledger
+from annotators.pay.verdict_status import work_status
+from annotators.recruitment.panels import alerts, orders, sync
+from annotators.recruitment.panels.http_client import get_panel_service, store_or_delete_secrets
 from annotators.recruitment.panels.orders import cancel_order
 from annotators.recruitment.panels.reconcile import submissions_with_match_status
-from annotators.recruitment.panels.secrets import get_panel_service, store_or_delete_secrets
 from annotators.recruitment.panels.sync import send_orders_and_sync_panel
 from studies.models import AuditEvent, Job
 from studies.services import jobs
@@ -104,12 +103,12 @@ def test_who_finishes_is_credited_within_a_minute_and_never_twice(door, fake, mo
     assert "<b>Approved</b>, " in after and "<b>Paid</b>: not yet" not in after
     # Again, by either job, it changes nothing, and no job is asked for.
     as_it_stands, jobs_before = written(), Job.objects.count()
-    monkeypatch.delattr(credits, "import_submissions_and_release_places")
-    monkeypatch.delattr(credits, "create_orders")
+    monkeypatch.delattr(alerts, "import_submissions_and_release_places")
+    monkeypatch.delattr(orders, "create_orders")
     looked()
     assert Job.objects.count() == jobs_before
     asked(door)
-    incremental_sync.send_orders_sync_changes_and_verify_arrivals(door, get_panel_service(door), lambda *_: None)
+    sync.send_orders_sync_changes_and_verify_arrivals(door, get_panel_service(door), lambda *_: None)
     assert written() == as_it_stands and len(fake.asked) == 1
 
 
@@ -126,7 +125,7 @@ def test_a_run_that_broke_off_is_gone_on_with(door, fake, monkeypatch, broke_off
         def fails(*_, **__):
             raise KeyboardInterrupt
 
-        broken.setattr(credits, name, fails)
+        broken.setattr(alerts, name, fails)
         with pytest.raises(KeyboardInterrupt):
             asked(door)
     assert not PanelSubmission.objects.filter(state="approved").exists()
@@ -152,13 +151,13 @@ def test_what_sona_refuses_is_shown_and_never_ordered_again_by_itself(door, fake
     looked()
     order = PanelOrder.objects.get(submission__assignment=one)
     assert order.state == "refused" and "Invalid token x" in order.panel_message
-    assert fake.asked[-1][1]["survey_code"] == "40352" and credits.credit_status(other) == "given"
+    assert fake.asked[-1][1]["survey_code"] == "40352" and alerts.credit_status(other) == "given"
     page = last_page(one)
     assert CREDIT in page and "within a few minutes" not in page and "You have received your credit" not in page
     n = len(fake.asked)
     looked()
     asked(door)
-    assert len(fake.asked) == n and not credits.recruitment_ids_with_pending_credits([door])
+    assert len(fake.asked) == n and not alerts.recruitment_ids_with_pending_credits([door])
     half_an_hour_passes()
     row = submissions_with_match_status(door).get(assignment=one)
     assert row.standing == "unsent"
@@ -174,7 +173,7 @@ def test_what_sona_refuses_is_shown_and_never_ordered_again_by_itself(door, fake
     decisions.approve_work(work, user("owner"))
     asked(door)
     assert list(PanelOrder.objects.filter(submission=row).values_list("state", flat=True)) == ["refused", "done"]
-    assert credits.credit_status(one) == "given" and len(fake.asked) == n + 1
+    assert alerts.credit_status(one) == "given" and len(fake.asked) == n + 1
 
 
 def test_a_refusal_of_what_the_person_fetched_before_is_set_right_by_whoever_looks(door, fake):
@@ -191,7 +190,7 @@ def test_a_refusal_of_what_the_person_fetched_before_is_set_right_by_whoever_loo
     client.post(f"{address}order/{order.pk}/", {"carried_out": "yes"})
     n = len(fake.asked)
     asked(door)
-    assert credits.credit_status(one) == "given" and len(fake.asked) == n
+    assert alerts.credit_status(one) == "given" and len(fake.asked) == n
     assert (
         submissions_with_match_status(door).get().standing == "decided"
         and Assignment.objects.get().trust == "confirmed"
@@ -209,7 +208,7 @@ def test_an_order_that_waits_is_not_given_a_second_time_by_hand(door, fake):
         decisions.approve_work(decisions.get_work_by_submission(door, row.pk), user("owner"))
     assert cancel_order(order, by=user("owner"))
     looked()
-    assert PanelOrder.objects.count() == 1 and credits.credit_status(row.assignment) == ""
+    assert PanelOrder.objects.count() == 1 and alerts.credit_status(row.assignment) == ""
 
 
 def test_several_without_credit_are_an_alert_that_leads_to_the_answers(door, fake):
@@ -244,9 +243,9 @@ def test_where_the_service_lacks_a_setting_nobody_is_promised_anything_and_no_jo
     door = recruitment(spa_study(target_n=1), "sona", settings={})
     store_or_delete_secrets(door, SECRETS, by=None)
     one = finished(door)
-    assert not credits.recruitment_ids_with_pending_credits([door]) and credits.credit_status(one) == ""
+    assert not alerts.recruitment_ids_with_pending_credits([door]) and alerts.credit_status(one) == ""
     looked()
-    assert not Job.objects.filter(kind=incremental_sync.KIND).exists()
+    assert not Job.objects.filter(kind=sync.NOTIFICATIONS_KIND).exists()
 
 
 def test_who_leaves_after_the_last_page_is_credited_and_who_leaves_before_is_not(door, fake):
@@ -283,9 +282,9 @@ def test_a_sign_up_of_several_parts_is_credited_once_and_at_the_first(door, fake
     answered(third)
     looked()
     assert len(fake.asked) == 1 and PanelSubmission.objects.get().assignment == first
-    assert credits.credit_status(second) == "given" and credits.credit_status(third) == ""
+    assert alerts.credit_status(second) == "given" and alerts.credit_status(third) == ""
     asked(door)
-    assert len(fake.asked) == 1 and not credits.recruitment_ids_with_pending_credits([door])
+    assert len(fake.asked) == 1 and not alerts.recruitment_ids_with_pending_credits([door])
 
 
 def test_a_setting_that_was_mended_meanwhile_makes_nobody_twice(door, fake):
@@ -314,11 +313,11 @@ def test_credit_pays_no_money_that_is_owed(door, fake):
 
 def test_nobody_promises_credit_that_does_not_come(door, fake):
     one = finished(door)
-    assert credits.credit_status(one) == "coming"
+    assert alerts.credit_status(one) == "coming"
     one.is_late = True
-    assert credits.credit_status(one) == ""
+    assert alerts.credit_status(one) == ""
     one.is_late, one.submitted_at = False, timezone.now() - timedelta(minutes=31)
-    assert credits.credit_status(one) == ""
+    assert alerts.credit_status(one) == ""
 
 
 def test_once_ids_are_erased_credit_stays_given(door, fake):
@@ -328,7 +327,7 @@ def test_once_ids_are_erased_credit_stays_given(door, fake):
     closed_long_ago(door.study, 400)
     tasks.erase_due_person_and_panel_ids()
     one = Assignment.objects.select_related("recruitment__study").get(pk=one.pk)
-    assert one.external_ids == {} and credits.credit_status(one) == "given"
+    assert one.external_ids == {} and alerts.credit_status(one) == "given"
     before = written()
     asked(door)
     assert written() == before and len(fake.asked) == 1

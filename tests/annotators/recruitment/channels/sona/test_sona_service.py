@@ -3,7 +3,7 @@
 import pytest
 
 from annotators.models import Recruitment
-from annotators.recruitment.channels.sona.service import SonaService, grant_credit, parse_xml_texts
+from annotators.recruitment.channels.sona import SonaService, grant_credit, parse_xml_texts
 from annotators.recruitment.panels import Order, PanelBusy, RequestRefused, ResultUnclear
 from tests.annotators.recruitment.channels.sona.stand_in import (
     ANSWER,

@@ -1,0 +1,38 @@
+"""Tell a database that cannot be used from a fault of heval, and update PostgreSQL's statistics about tables."""
+
+from django.db import InterfaceError, OperationalError, connection
+from django.db.models import Model
+
+# Tell a database that cannot be used from a fault of heval.
+
+
+READ_ONLY = "25006"  # a standby after a switch of servers
+# PostgreSQL's classes of errors: no connection, no resources such as disk space, an operator's act, the system.
+UNAVAILABLE_CLASSES = ("08", "53", "57", "58")
+
+
+def is_database_unavailable_error(exception: BaseException | None) -> bool:
+    """Return whether the database failed, is full or takes no writes, as opposed to a bug in heval."""
+    while exception is not None:
+        state = str(getattr(exception, "sqlstate", None) or "")
+        if isinstance(exception, OperationalError | InterfaceError) or state == READ_ONLY:
+            return True
+        if state.startswith(UNAVAILABLE_CLASSES):
+            return True
+        exception = exception.__cause__
+    return False
+
+
+# Update PostgreSQL's statistics about the size of tables.
+
+
+def analyze_tables(*models: type[Model]) -> None:
+    """Run ANALYZE on the tables now. Call it after writing so many rows that plans for few rows would be slow.
+
+    PostgreSQL plans queries with its last statistics, and updates them by itself within about a minute. The first people come
+    earlier: a statement that was prepared for nearly empty tables would scan whole tables for each page.
+    """
+    if connection.vendor == "postgresql":
+        names = ", ".join(connection.ops.quote_name(model._meta.db_table) for model in models)
+        with connection.cursor() as cursor:
+            cursor.execute(f"ANALYZE {names}")

@@ -1,0 +1,586 @@
+"""Long work is stored as rows. docs: explanation/jobs.
+
+A job is a row of the database from the moment of the request, in the same transaction. The process that runs it holds a lease
+and renews it. If the process dies, the lease expires and the job waits again, at most three times. No broker or process has
+to remember anything. All times come from the database.
+
+    @jobs.register("launch", user_facing_errors=(NotReady,), is_one_per_study=True)
+    def work(job, progress):
+        progress(0, 10, "Drawing batches")
+        return {"batches": 10}
+
+A job that takes long may ask for its parts (``compute_parts``). Other processes that run jobs then compute some of them.
+
+Each app registers its kinds in its ``tasks`` module. This package imports it when the first job is submitted or run, so a
+``tasks`` module must import numpy and similar packages inside its functions.
+"""
+
+import json
+import logging
+import os
+import socket
+import threading
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Protocol
+from zlib import crc32
+
+from django.core.cache import cache
+from django.db import Error, close_old_connections, connection, connections, transaction
+from django.db.models import F, Q, QuerySet
+from django.db.models.functions import Coalesce, Now
+from django.utils.module_loading import autodiscover_modules
+
+from studies import signals
+from studies.access import Action, check_owner_or_admin_or_404, check_permission_or_404
+from studies.models import Job, JobPart, audit
+from studies.services.databases import is_database_unavailable_error
+from studies.services.signal_flag import SignalFlag
+
+# Register kinds of jobs.
+
+
+class UnknownKind(LookupError):
+    """No app has registered this kind of job."""
+
+
+class UserFacingError(Exception):
+    """An error with a message for the researcher."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobKind:
+    name: str
+    work: Callable[..., Any]
+    exclusive: bool
+    user_facing: tuple[type[Exception], ...]
+    part: Callable[[dict[str, Any]], Any] | None = None
+
+
+_kinds: dict[str, JobKind] = {}
+_is_loaded = False
+
+
+def register(
+    kind: str,
+    *,
+    is_one_per_study: bool = False,
+    user_facing_errors: tuple[type[Exception], ...] = (),
+    part: Callable[[dict[str, Any]], Any] | None = None,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a function ``work(job, progress)`` for a kind of job. Its result must be serializable as JSON.
+
+    ``is_one_per_study``: only one job of this kind runs at a time for a study. ``user_facing_errors``: exceptions whose message
+    the researcher sees; other errors appear only in the log. ``part``: computes a part of the job from its arguments
+    (``jobs.compute_parts``). A job runs again after a crash, so the work must be idempotent.
+    """
+
+    def registered(work):
+        if kind in _kinds and _kinds[kind].work.__module__ != work.__module__:
+            raise ValueError(
+                f"Two functions want to be the job {kind!r}: in {_kinds[kind].work.__module__} and {work.__module__}."
+            )
+        _kinds[kind] = JobKind(kind, work, is_one_per_study, (UserFacingError, *user_facing_errors), part)
+        return work
+
+    return registered
+
+
+def autodiscover_tasks() -> None:
+    """Import the ``tasks`` module of every app, once."""
+    global _is_loaded
+    if not _is_loaded:
+        autodiscover_modules("tasks")
+        _is_loaded = True
+
+
+def kinds() -> dict[str, JobKind]:
+    autodiscover_tasks()
+    return dict(_kinds)
+
+
+def get_job_kind(name: str) -> JobKind:
+    autodiscover_tasks()
+    try:
+        return _kinds[name]
+    except KeyError:
+        raise UnknownKind(f"There is no job {name!r}. There are: {', '.join(sorted(_kinds))}.") from None
+
+
+def validate_json_value(value: Any) -> Any:
+    """Return the value. Raise ValueError or TypeError if a JSON column of the database cannot store it."""
+    text = json.dumps(value, allow_nan=False)
+    if "\\u0000" in text:
+        raise ValueError("a NUL character cannot be stored")
+    return json.loads(text)
+
+
+# Submit and cancel jobs.
+
+
+State = Job.State
+ENDED = (State.DONE, State.FAILED, State.CANCELLED)
+
+
+def submit(kind: str, *, by, study=None, request_token: str | None = None, **arguments: Any) -> Job:
+    """Create a job in the caller's transaction: the job exists only if the transaction commits.
+
+    Idempotent: a repeated ``request_token`` returns the same row.
+    """
+    get_job_kind(kind)
+    columns = {"kind": kind, "study": study, "by": by, "arguments": validate_json_value(arguments)}
+    if request_token is None:
+        job, is_new = Job.objects.create(**columns), True
+    else:
+        job, is_new = _with_token(request_token, columns)
+    if is_new:
+        transaction.on_commit(wake_runners, robust=True)
+    return job
+
+
+def _with_token(request_token: str, columns: dict[str, Any]) -> tuple[Job, bool]:
+    job, is_new = Job.objects.get_or_create(request_token=request_token, defaults=columns)
+    if (job.kind, job.study_id) != (columns["kind"], columns["study"] and columns["study"].pk):
+        raise ValueError("This request token belongs to another job.")
+    return job, is_new
+
+
+def wake_runners() -> None:
+    signals.jobs_waiting.send(Job)
+
+
+def request_cancel(job: Job, by) -> bool:
+    """Cancel a waiting job now, or a running job at its next progress report. Return False if it has already ended."""
+    if job.study_id is not None:
+        check_permission_or_404(by, Action.CANCEL, job.study_id)
+    else:
+        check_owner_or_admin_or_404(by, job.by_id)
+    row = Job.objects.filter(pk=job.pk)
+    with transaction.atomic():
+        is_new = row.filter(state=State.WAITING).update(state=State.CANCELLED, is_cancel_wanted=True, ended_at=Now())
+        is_new = is_new or row.filter(state=State.RUNNING, is_cancel_wanted=False).update(is_cancel_wanted=True)
+        if is_new and job.study:
+            audit.record_study_event("cancel job", job.study, by=by, kind=job.kind)
+        elif is_new:
+            audit.record("cancel job", by=by, kind=job.kind)
+    return bool(is_new) or row.filter(state=State.RUNNING).exists()
+
+
+# Run a job under a lease, and renew the lease until the job ends.
+
+
+logger = logging.getLogger("heval.jobs")
+LEASE_SECONDS = 60
+RENEW_SECONDS = 15
+
+
+class Cancelled(Exception):
+    """Raised by ``progress`` if a researcher cancelled the job."""
+
+
+class Interrupted(Exception):
+    """Raised by ``progress`` if the process has to stop. The job waits again."""
+
+
+class LeaseLost(Exception):
+    """Another process has taken over the job. The result of this process is discarded."""
+
+
+# Set when the process should end: running jobs wait again from their next progress report.
+stop_requested = SignalFlag()
+
+
+def lease_end() -> Any:
+    return Now() + timedelta(seconds=LEASE_SECONDS)
+
+
+def new_holder_id() -> str:
+    return f"{socket.gethostname()[:32]}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+
+
+class ProgressReporter:
+    """Report a job's progress: ``progress(done, total, doing)`` renews the lease and notices a cancellation."""
+
+    def __init__(self, pk: int, holder: str):
+        self._own_row = Job.objects.filter(pk=pk, state=State.RUNNING, holder=holder)
+
+    def __call__(self, done: int, total: int, doing: str = "") -> None:
+        if stop_requested.is_set():
+            raise Interrupted
+        columns = {"done": max(0, int(done)), "total": max(0, int(total)), "leased_until": lease_end()}
+        if doing:
+            columns["doing"] = doing[:200]
+        if self._own_row.filter(is_cancel_wanted=False).update(**columns):
+            return
+        raise Cancelled if self._own_row.exists() else LeaseLost
+
+    def renew_lease(self) -> bool:
+        return bool(self._own_row.update(leased_until=lease_end()))
+
+
+class RenewsLease(Protocol):
+    def renew_lease(self) -> bool: ...
+
+
+@contextmanager
+def lease_renewal(held: RenewsLease):
+    """Renew the lease of work that reports no progress for a long time, such as the fit of a model."""
+    ended = threading.Event()
+
+    def renew():
+        while not ended.wait(RENEW_SECONDS):
+            try:
+                if not held.renew_lease():
+                    return
+            except Error:
+                logger.warning("A lease could not be renewed; the database is not there.")
+            finally:
+                connections.close_all()  # the connections of this thread
+
+    thread = threading.Thread(target=renew, name="heval-lease", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+
+
+def claim_and_run_job(job_pk: int, holder: str | None = None) -> bool:
+    """Run a waiting job to its end. Return False if another process has it or a job of its kind runs for the study."""
+    autodiscover_tasks()
+    holder = holder or new_holder_id()
+    job = Job.objects.filter(pk=job_pk).select_related("study", "by").first()
+    if job is None or not _claim(job, holder):
+        return False
+    job.refresh_from_db()
+    progress = ProgressReporter(job.pk, holder)
+    logger.info("Job %s %s begins (attempt %d)", job.kind, job.code, job.attempts)
+    try:
+        kind = get_job_kind(job.kind)
+        with lease_renewal(progress):
+            result = validate_json_value(kind.work(job, progress))
+        _end(job, holder, State.DONE, result=result)
+    except Cancelled:
+        _end(job, holder, State.CANCELLED)
+    except Interrupted:
+        _put_back(job, holder, attempts=F("attempts") - 1)
+    except LeaseLost:
+        logger.warning("Job %s %s was taken over by another runner", job.kind, job.code)
+    except Exception as error:
+        if is_database_unavailable_error(error):
+            logger.exception("Job %s %s met a database that is not there; it will be tried again", job.kind, job.code)
+            _give_up_lease(job, holder)
+        else:
+            _fail(job, holder, error)
+    return True
+
+
+def _claim(job: Job, holder: str) -> bool:
+    with transaction.atomic():
+        if not _may_start(job):
+            return False
+        claimed = Job.objects.filter(pk=job.pk, state=State.WAITING).update(
+            state=State.RUNNING,
+            holder=holder,
+            leased_until=lease_end(),
+            attempts=F("attempts") + 1,
+            started_at=Coalesce(F("started_at"), Now()),
+        )
+    return bool(claimed)
+
+
+def _may_start(job: Job) -> bool:
+    """Return whether an exclusive job may start. Claims of one kind and study wait for each other's commit."""
+    kind = kinds().get(job.kind)
+    if kind is None or not kind.exclusive:
+        return True
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_try_advisory_xact_lock(%s, %s)", [_signed(job.kind), job.study_id or 0])
+            if not cursor.fetchone()[0]:
+                return False
+    return not Job.objects.filter(kind=job.kind, study=job.study_id, state=State.RUNNING).exclude(pk=job.pk).exists()
+
+
+def _signed(kind: str) -> int:
+    return crc32(kind.encode()) - 2**31
+
+
+def _held_job(job: Job, holder: str):
+    return Job.objects.filter(pk=job.pk, state=State.RUNNING, holder=holder)
+
+
+def _end(job: Job, holder: str, state: str, **columns: Any) -> None:
+    if _held_job(job, holder).update(state=state, ended_at=Now(), leased_until=None, **columns):
+        logger.info("Job %s %s ends: %s", job.kind, job.code, state)
+    else:
+        logger.warning("Job %s %s ended after its lease was lost; its result is thrown away", job.kind, job.code)
+
+
+def _put_back(job: Job, holder: str, **columns: Any) -> None:
+    _held_job(job, holder).update(state=State.WAITING, holder="", leased_until=None, **columns)
+    logger.info("Job %s %s waits again", job.kind, job.code)
+
+
+def _give_up_lease(job: Job, holder: str) -> None:
+    """Expire the lease now, so that the next sweep decides. If the database is unreachable, the lease expires later."""
+    try:
+        close_old_connections()
+        _held_job(job, holder).update(leased_until=Now())
+    except Error:
+        logger.warning("Job %s %s waits for the end of its lease", job.kind, job.code)
+
+
+def _fail(job: Job, holder: str, error: Exception) -> None:
+    kind = kinds().get(job.kind)
+    if isinstance(error, UnknownKind) or (kind and isinstance(error, kind.user_facing)):
+        logger.warning("Job %s %s fails: %s", job.kind, job.code, error)
+        sentence = " ".join(str(error).split()) or type(error).__name__
+    else:
+        logger.error("Job %s %s fails", job.kind, job.code, exc_info=error)
+        sentence = f"This did not work ({type(error).__name__}). The server's log tells more under {str(job.code)[:8]}."
+    _end(job, holder, State.FAILED, error=sentence)
+
+
+def run_waiting_jobs(limit: int = 100, holder: str | None = None) -> int:
+    """Run waiting jobs, oldest first, until no job can run or ``limit`` jobs have run. Return their number."""
+    holder = holder or new_holder_id()
+    passed_over: list[int] = []
+    n = 0
+    while n < limit and not stop_requested.is_set():
+        waiting = Job.objects.filter(state=State.WAITING).exclude(pk__in=passed_over)
+        pk = waiting.order_by("pk").values_list("pk", flat=True).first()
+        if pk is None:
+            break
+        if claim_and_run_job(pk, holder):
+            n += 1
+        passed_over.append(pk)
+    return n
+
+
+def has_waiting_jobs() -> bool:
+    return Job.objects.filter(state=State.WAITING).exists()
+
+
+# Share the parts of a running job among all processes that run jobs.
+#
+# The process that runs the job computes parts, too, and waits only for parts that others hold. So a job ends with one
+# process as with many, and no process waits for work that needs its own place. A part must give the same result
+# wherever and whenever it is computed.
+
+
+# How often a job looks whether other processes have finished their parts.
+WAIT_SECONDS = 0.2
+
+
+class HeldPart:
+    """A part of which this process holds the lease."""
+
+    def __init__(self, part: JobPart, holder: str):
+        self.part = part
+        self._own_row = JobPart.objects.filter(pk=part.pk, holder=holder)
+
+    def renew_lease(self) -> bool:
+        return bool(self._own_row.update(leased_until=lease_end()))
+
+    def compute(self) -> None:
+        """Compute and store the result. After an error the part is free again."""
+        try:
+            compute = _function_of(self.part.job)
+            with lease_renewal(self):
+                result = validate_json_value(compute(self.part.arguments))
+        except BaseException:
+            self._end()
+            raise
+        self._end(is_done=True, result=result)
+
+    def _end(self, **columns: Any) -> None:
+        self._own_row.update(holder="", leased_until=None, **columns)
+
+
+def compute_parts(
+    job: Job, progress: ProgressReporter, arguments: Sequence[Mapping[str, Any]], doing: str = ""
+) -> list[Any]:
+    """Return the result of each part, in the order of ``arguments``. Other processes that run jobs compute some of them.
+
+    The function that computes a part is that of the job's kind (``jobs.register(kind, part=...)``). If the job is run again, what is
+    computed stays, so a repetition must ask for the same parts.
+    """
+    _function_of(job)
+    JobPart.objects.bulk_create(
+        [JobPart(job=job, number=number, arguments=validate_json_value(one)) for number, one in enumerate(arguments)],
+        ignore_conflicts=True,
+    )
+    wake_runners()
+    parts = job.parts.order_by("number")
+    holder = new_holder_id()
+    while True:
+        n_done = parts.filter(is_done=True).count()
+        progress(n_done, len(arguments), doing)
+        if n_done == len(arguments):
+            return list(parts.values_list("result", flat=True))
+        # Parts whose process died, or could not compute them, are left to the job itself: it shows the error.
+        if held := _hold_first(parts.filter(Q(leased_until=None) | Q(leased_until__lt=Now())), holder):
+            held.compute()
+        else:
+            stop_requested.wait(WAIT_SECONDS)
+
+
+def compute_open_part(holder: str | None = None) -> bool:
+    """Compute a part of a job that another process runs. Return False if no part is open. Errors are left to the job."""
+    held = _hold_first(_open_parts(), holder or new_holder_id())
+    if held is None:
+        return False
+    if _open_parts().exists():
+        wake_runners()
+    try:
+        held.compute()
+    except Exception as error:
+        if is_database_unavailable_error(error):
+            raise
+        logger.exception("The %s could not be computed here; the job tries it itself", held.part)
+    return True
+
+
+def delete_parts_of_ended_jobs() -> None:
+    JobPart.objects.filter(job__state__in=ENDED).delete()
+
+
+def _function_of(job: Job) -> Callable[[dict[str, Any]], Any]:
+    function = get_job_kind(job.kind).part
+    if function is None:
+        raise TypeError(f"jobs.register({job.kind!r}) has no part=, so the job has no parts.")
+    return function
+
+
+def _open_parts() -> QuerySet[JobPart]:
+    """Return the parts that no process has tried yet, of jobs that run and are not to be cancelled."""
+    running = JobPart.objects.filter(job__state=Job.State.RUNNING, job__is_cancel_wanted=False)
+    return running.filter(is_done=False, attempts=0, leased_until=None)
+
+
+def _hold_first(parts: QuerySet[JobPart], holder: str) -> HeldPart | None:
+    """Take the lease of the first part that is not done, or return None if no part is open."""
+    while part := parts.filter(is_done=False).select_related("job").order_by("job", "number").first():
+        row = JobPart.objects.filter(pk=part.pk, holder=part.holder, attempts=part.attempts, is_done=False)
+        if row.update(holder=holder, leased_until=lease_end(), attempts=F("attempts") + 1):
+            return HeldPart(part, holder)
+    return None
+
+
+# Record that processes run jobs and periodic work. With Celery these are two processes, and each can die alone.
+
+
+HEARTBEAT_SECONDS = 90  # after this long without a heartbeat, no process does the work
+JOBS, PERIODIC_WORK = "jobs", "periodic work"
+
+
+def heartbeat_key(work: str) -> str:
+    return f"heval:runs {work}".replace(" ", "-")
+
+
+def record_runner_heartbeat(work: str) -> None:
+    cache.set(heartbeat_key(work), 1, HEARTBEAT_SECONDS)
+
+
+def work_without_runner() -> list[str]:
+    """Return what no process does now. A process whose job takes long renews its lease instead of looking for jobs."""
+    found = cache.get_many([heartbeat_key(work) for work in (JOBS, PERIODIC_WORK)])
+    missing = [work for work in (JOBS, PERIODIC_WORK) if heartbeat_key(work) not in found]
+    if JOBS in missing and Job.objects.filter(state=Job.State.RUNNING, leased_until__gt=Now()).exists():
+        missing.remove(JOBS)
+    return missing
+
+
+def is_runner_alive() -> bool:
+    """Return whether a process runs jobs, and one periodic work."""
+    return not work_without_runner()
+
+
+# Run periodic functions in one process only, and record that a job runner is alive.
+
+
+MAX_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodicFunction:
+    name: str
+    seconds: int
+    function: Callable[[], Any]
+
+
+_periodic: dict[str, PeriodicFunction] = {}
+
+
+def register_periodic(seconds: int) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
+    """Register a function without arguments that one process runs about this often.
+
+    The function must be safe to run twice at the same time.
+    """
+
+    def registered(function):
+        name = f"{function.__module__}.{function.__qualname__}"
+        _periodic[name] = PeriodicFunction(name, seconds, function)
+        return function
+
+    return registered
+
+
+def run_due_functions_and_record_heartbeat() -> int:
+    """Run the periodic functions that are due, and record a heartbeat. Return how many functions ran."""
+    autodiscover_tasks()
+    record_runner_heartbeat(PERIODIC_WORK)
+    n = 0
+    for periodic in list(_periodic.values()):
+        if stop_requested.is_set():
+            break
+        try:
+            # All processes share the cache: the process that adds the key runs the function.
+            if cache.add(f"heval:every:{periodic.name}", 1, periodic.seconds):
+                periodic.function()
+                n += 1
+        except Exception:
+            logger.exception("Periodic work %s failed", periodic.name)
+    return n
+
+
+@register_periodic(15)
+def requeue_or_fail_expired_jobs() -> int:
+    """Let jobs wait again if their process died; after the third attempt they fail. Return the number of jobs.
+
+    It also deletes the parts of jobs that have ended.
+    """
+    expired = Job.objects.filter(state=State.RUNNING, leased_until__lt=Now())
+    n = 0
+    for pk in list(expired.order_by("pk").values_list("pk", flat=True)[:1000]):
+        row = expired.filter(pk=pk)
+        n += (
+            row.filter(is_cancel_wanted=True).update(state=State.CANCELLED, leased_until=None, ended_at=Now())
+            or row.filter(attempts__lt=MAX_ATTEMPTS).update(state=State.WAITING, holder="", leased_until=None)
+            or row.update(
+                state=State.FAILED,
+                leased_until=None,
+                ended_at=Now(),
+                error=f"Tried {MAX_ATTEMPTS} times; each time the process that ran it, or the database, ended before the work did. "
+                "Is there enough memory?",
+            )
+        )
+    if n:
+        logger.warning("%d jobs had lost their runner", n)
+        transaction.on_commit(wake_runners, robust=True)
+    delete_parts_of_ended_jobs()
+    return n
+
+
+def unfinished_job_counts() -> dict[str, int]:
+    """Return how many jobs wait, how many run, and how many of these have no living process."""
+    rows = Job.objects
+    return {
+        "waiting": rows.filter(state=State.WAITING).count(),
+        "running": rows.filter(state=State.RUNNING).count(),
+        "expired": rows.filter(Q(state=State.RUNNING, leased_until__lt=Now())).count(),
+    }
