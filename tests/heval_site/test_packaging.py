@@ -45,6 +45,14 @@ def test_our_services_run_without_powers_and_write_to_their_volume_alone(compose
     assert re.search(r"^USER [1-9]\d*$", (ROOT / "Dockerfile").read_text(), re.M)
 
 
+def test_the_image_gets_every_file_that_it_copies():
+    """What ``.dockerignore`` leaves out is not there for ``COPY``, and the build stops."""
+    sent = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    lines = re.findall(r"^COPY (?!--from)(.+) \S+$", (ROOT / "Dockerfile").read_text(), re.M)
+    copied = {name for line in lines for name in line.split()}
+    assert len(copied) > 8 and not copied - sent
+
+
 def test_only_the_proxy_of_this_machine_reaches_a_port(compose):
     ports = [port for service in compose["services"].values() for port in service.get("ports", ())]
     assert ports == ["127.0.0.1:8000:8000"]
