@@ -16,7 +16,7 @@ from analysis.metrics.calibrated.run import LatestResult, latest_results, reques
 from analysis.metrics.files import MAX_FILE_BYTES, ScoresFileSettings, ScoresRefused
 from analysis.metrics.judge_check.measuring import CheckState, draw_check, find_state, newest_check, request_result
 from analysis.metrics.judge_check.views import DrawForm, criterion_sentences, headline
-from analysis.metrics.scoring.rows import describe_scores
+from analysis.metrics.scoring import describe_scores
 from analysis.metrics.store import MetricDescription, discard, upload_scores
 from analysis.models import Metric
 from annotators.counting import counted_origins

@@ -12,8 +12,7 @@ from analysis.models import Metric, MetricScore, PairScore
 from annotators.counting import counted_origins
 from studies.models import Output, Question, Section, Study
 
-from .scoring import SCORERS
-from .scoring.rows import read_answers_of_questions
+from .scoring import read_answers_of_questions, scored_protocols, scorer_of
 from .store import metrics_in_use
 
 if TYPE_CHECKING:
@@ -41,15 +40,13 @@ class BesidePeople:
     pair_scores: "DataFrame"
 
 
-_PROTOCOLS = [slug for slug, scorer in SCORERS.items() if scorer.is_about_outputs]
-
-
 def scored_questions(study: Study) -> list[Question]:
     """Return the live questions whose answers give scores of outputs, or preferences between two."""
+    about_outputs = [slug for slug in scored_protocols() if scorer_of(slug).is_about_outputs]
     questions = Question.objects.filter(section__study=study, section__purpose=Section.Purpose.LIVE)
-    questions = questions.filter(section__protocol__in=_PROTOCOLS).select_related("section")
+    questions = questions.filter(section__protocol__in=about_outputs).select_related("section")
     questions = questions.order_by("section__position", "position")
-    return [question for question in questions if SCORERS[question.section.protocol].is_scored(question)]
+    return [question for question in questions if scorer_of(question.section.protocol).is_scored(question)]
 
 
 def read_beside_people(study: Study, questions: Sequence[Question]) -> Iterator[BesidePeople]:
@@ -65,7 +62,7 @@ def read_beside_people(study: Study, questions: Sequence[Question]) -> Iterator[
         yield BesidePeople(
             study,
             question,
-            SCORERS[question.section.protocol].kind,
+            scorer_of(question.section.protocol).kind,
             own,
             answers[PEOPLE_COLUMNS],
             *(

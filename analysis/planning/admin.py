@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpR
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
 
-from analysis.stats.planning.inputs import PROTOCOLS
+from analysis.stats.planning.inputs import HEADLINES, PROTOCOLS
 from studies.access import Action, get_study
 from studies.admin import study_page
 from studies.admin.permissions import ReadOnlyAdmin, is_request_allowed, parse_row_id
@@ -17,7 +17,7 @@ from studies.models import Job, SizePlan, Study
 from studies.services.lifecycle import ActionRefused
 
 from . import advice
-from .forms import PROTOCOL_LABELS, PlanForm
+from .forms import PlanForm
 from .inputs import InvalidPlanInputs, PlanInputs, claim_labels, inputs_from_draft
 from .page import live_context, public_numbers, stored_context
 from .pilots import (
@@ -200,7 +200,7 @@ class SizePlanAdmin(ReadOnlyAdmin):
         if form is not None:
             context |= self._live(request, study, form) | {
                 "pilot_studies": pilot_studies(request.user).exclude(pk=study.pk)[:MOST_LISTED],
-                "pilot_protocols": [one for one in PROTOCOL_LABELS.items() if one[0] in PROTOCOLS],
+                "pilot_protocols": [(name, HEADLINES[name].label) for name in PROTOCOLS],
                 "pilot_problems": pilot_problems,
             }
         elif shown is not None:

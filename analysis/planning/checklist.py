@@ -7,7 +7,7 @@ from typing import Any
 from analysis.report.planned import percent, size_sentence
 from analysis.stats.planning.closed_forms import quick_plan, smallest_difference
 from analysis.stats.planning.comparisons import CORRECTIONS, families_in_order
-from analysis.stats.planning.inputs import GOALS, KINDS, STOPPING, StudySize, Target, Variation
+from analysis.stats.planning.inputs import GOALS, HEADLINES, STOPPING, StudySize, Target, Variation
 from analysis.stats.planning.priors import PRIORS
 from analysis.stats.planning.sizes import Pace, Prices, plan_budget
 from studies.design.workload import BatchWorkload, minutes_text
@@ -26,7 +26,7 @@ from .run import FORMAT, planned_items_each, planned_target
 
 # Every value that can be sent > what it is. Shares and probabilities are from 0 to 1.
 HELP = {
-    "protocol": f"one of {', '.join(KINDS)}",
+    "protocol": f"one of {', '.join(HEADLINES)}",
     "people": "annotators whose answers count",
     "prompts": "prompts that are shown in all",
     "prompts_each": "prompts that each person answers about",

@@ -8,23 +8,20 @@ from django import forms
 
 from analysis.report.planned import CORRECTION_LABELS, comparisons_text
 from analysis.stats.planning.comparisons import CORRECTIONS, Comparisons
-from analysis.stats.planning.inputs import EQUIVALENCE, MOST_PEOPLE, MOST_PROMPTS, StudySize, Target, Variation
+from analysis.stats.planning.inputs import (
+    EQUIVALENCE,
+    HEADLINES,
+    MOST_PEOPLE,
+    MOST_PROMPTS,
+    StudySize,
+    Target,
+    Variation,
+)
 from analysis.stats.planning.priors import PRIORS, prior_of
 from analysis.stats.planning.sizes import Pace, Prices
 
 from .inputs import PlanInputs, build_record, target_problems
 
-PROTOCOL_LABELS = {
-    "two_choice": "two choices",
-    "rating": "rating",
-    "ranking": "ranking or best-worst",
-    "relative": "relative points",
-    "spa": "stated chances (SPA)",
-    "humanlike": "human or machine",
-    "marks": "error marks",
-    "accuracy_between_conditions": "human or machine, between conditions: right answers",
-    "sensitivity_between_conditions": "human or machine, between conditions: d'",
-}
 # Takes the comparisons, families and corrections of the draft, or of the plan that is shown.
 DECLARED, OF_PLAN = "declared", "plan"
 GOALS = [
@@ -96,7 +93,9 @@ class PlanForm(forms.Form):
         ("Pay and fees", ("wage_per_hour", "reward", "fee_rate", "screen_out_pay")),
     )
 
-    protocol = forms.ChoiceField(label="Protocol", choices=list(PROTOCOL_LABELS.items()))
+    protocol = forms.ChoiceField(
+        label="Protocol", choices=[(name, headline.label) for name, headline in HEADLINES.items()]
+    )
     people = _whole("People", MOST_PEOPLE, "Annotators whose answers count.")
     prompts = _whole("Prompts", MOST_PROMPTS, "Count prompts of one document, dialogue or topic once.")
     prompts_each = _whole("Prompts each", MOST_PROMPTS, "Prompts about which one person compares x and y.")

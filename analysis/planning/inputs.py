@@ -6,19 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, TypeVar
 
-from analysis.protocols import planned_block
+from analysis.protocols import headline_name, planned_block
 from analysis.protocols.blocks.comparisons import Comparison
 from analysis.protocols.families import study_claims
 from analysis.stats.plain_records import HYPOTHESES, NONINFERIORITY, SUPERIORITY_BY_MARGIN
 from analysis.stats.planning.comparisons import MOST_CLAIMS, Comparisons, PlannedClaim, PlannedFamily
 from analysis.stats.planning.inputs import (
-    BETWEEN_CONDITIONS,
+    DEFAULT_HEADLINE,
     EQUIVALENCE,
+    HEADLINES,
     MOST_ANSWERS,
     MOST_PEOPLE,
     MOST_PROMPTS,
-    OF_SINGLE_OUTPUTS,
-    WITH_STOPPING_RULE,
     StudySize,
     Target,
     Variation,
@@ -54,7 +53,7 @@ def planned_between_conditions(study: Study, section: Section) -> str:
     if first is None or not first.x_condition:
         return ""
     estimand = first.estimand or REGISTRY[section.protocol].default_estimand(section)
-    return next((name for name, of in BETWEEN_CONDITIONS.items() if of == estimand), "")
+    return next((name for name, one in HEADLINES.items() if one.is_between_conditions and one.kind == estimand), "")
 
 
 def declared_comparisons(study: Study, size: StudySize) -> Declared:
@@ -120,11 +119,7 @@ def _planned_claim(compared: Comparison, block: str, size: StudySize, is_headlin
     elif compared.hypothesis in HYPOTHESES:
         goal = compared.hypothesis
     about = f"{block}, {compared.section}, {compared.criterion}, {compared.question}"
-    y = (
-        f"{compared.x} by guessing"
-        if size.protocol in OF_SINGLE_OUTPUTS and not size.is_between_conditions
-        else compared.y
-    )
+    y = f"{compared.x} by guessing" if size.headline.outputs == 1 and not size.is_between_conditions else compared.y
     return PlannedClaim(
         name=_claim_name(compared, block, is_headline=is_headline),
         x=f"{compared.x} ({about})",
@@ -138,17 +133,6 @@ def _planned_claim(compared: Comparison, block: str, size: StudySize, is_headlin
 
 # Raise it if the same inputs give other numbers. Stored plans are then computed again.
 METHOD_VERSION = 2
-# Protocols of a section > the protocol of `plan_inputs` with the same headline. Best-worst choices are planned as rankings.
-PLANNED_AS = {
-    "rating": "rating",
-    "two_choice": "two_choice",
-    "ranking": "ranking",
-    "best_worst": "ranking",
-    "relative": "relative",
-    "spa": "spa",
-    "humanlike": "humanlike",
-    "marks": "marks",
-}
 # Fields that came later. With these values they are not stored, so that a plan from before keeps its fingerprint.
 USUAL = {"conditions": 1, "baseline": 0.5, "stopping": "none"}
 # What an empty draft starts with.
@@ -237,7 +221,7 @@ def target_problems(size: StudySize, target: Target) -> dict[str, str]:
         )
     if target.baseline != 0.5 and not size.is_between_conditions:
         problems["baseline"] = "Only comparisons between conditions have a baseline. Enter 50 % here."
-    if target.stopping != "none" and size.protocol not in WITH_STOPPING_RULE:
+    if target.stopping != "none" and not size.headline.has_stopping_rule:
         problems["stopping"] = "Only two choices have this rule. Choose no rule here."
     elif target.stopping != "none" and not target.is_sequential:
         problems["stopping"] = "This rule tests for a difference or for equivalence. Choose no rule for this goal."
@@ -333,7 +317,7 @@ def planned_section(study: Study) -> Section | None:
     live = [
         one
         for one in study.sections.filter(purpose=Section.Purpose.LIVE).order_by("position")
-        if one.protocol in PLANNED_AS
+        if headline_name(one.protocol)
     ]
     named = study.contrasts.filter(role=Contrast.Role.PRIMARY, section__isnull=False).values_list(
         "section_id", flat=True
@@ -360,7 +344,7 @@ def count_second_sample(study: Study) -> int:
 
 def _size(study: Study, section: Section | None, prices: Prices) -> StudySize:
     if section is None:
-        return StudySize(protocol="two_choice", people=PEOPLE, prompts=PROMPTS, prompts_each=PROMPTS_EACH)
+        return StudySize(protocol=DEFAULT_HEADLINE, people=PEOPLE, prompts=PROMPTS, prompts_each=PROMPTS_EACH)
     each = max(1, section.m * study.batches_per_annotator // items_per_prompt(section))
     prompts = min(MOST_PROMPTS, count_second_sample(study) or max(PROMPTS, each))
     each = min(each, prompts)
@@ -369,7 +353,7 @@ def _size(study: Study, section: Section | None, prices: Prices) -> StudySize:
     between = planned_between_conditions(study, section)
     conditions = len(set(study.arms.values_list("condition", flat=True))) if between else 1
     return StudySize(
-        protocol=between or PLANNED_AS[section.protocol],
+        protocol=between or headline_name(section.protocol),
         people=max(people, 2) if between else people,
         conditions=min(max(2, conditions), max(people, 2)) if between else 1,
         # People who see few prompts leave the others out.

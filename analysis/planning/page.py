@@ -23,7 +23,6 @@ from studies.design.workload import minutes_text
 from studies.models import SizePlan
 
 from .advice import advice_sentences, assurance_sentence, finding_sentence, live_power
-from .forms import PROTOCOL_LABELS
 from .inputs import PlanInputs, claim_labels
 from .pilots import ResolvedPrior
 from .results import SHAPES, design_curves
@@ -161,7 +160,7 @@ def _simulated_comparisons(plan: SizePlan, inputs: PlanInputs) -> dict[str, Any]
 
 def _protocol_row(size: StudySize, budget: Mapping[str, Any], population: str, currency: str) -> dict[str, Any]:
     return {
-        "protocol": PROTOCOL_LABELS[size.protocol],
+        "protocol": size.headline.label,
         "people": size.people,
         "prompts_each": size.prompts_each,
         "minutes": minutes_text(budget["minutes_each"]),

@@ -15,10 +15,10 @@ from django.urls import reverse
 
 from analysis.data.blinding import check_outcomes_visible
 from analysis.data.snapshot import database_snapshot
-from analysis.protocols import REGISTRY, HeadlineAnswers
+from analysis.protocols import REGISTRY, HeadlineAnswers, headline_name, planned_protocols
 from analysis.report.build import analysis_contexts, validate_parameters
 from analysis.report.report_data import read_report_data
-from analysis.stats.planning.inputs import KINDS, PROTOCOLS, StudySize, Variation
+from analysis.stats.planning.inputs import DEFAULT_HEADLINE, HEADLINES, PROTOCOLS, RATED_HEADLINE, StudySize, Variation
 from analysis.stats.planning.priors import prior_of
 from annotators.counting import PEOPLES_ORIGINS, Use, select
 from annotators.models import Assignment
@@ -29,7 +29,7 @@ from studies.services.drafts import locked_draft, refuse_if_launched
 from studies.services.lifecycle import ActionRefused
 from studies.stimuli.rows import Row, TableLimits, TableProblems, read_rows
 
-from .inputs import PLANNED_AS, InvalidPlanInputs, PlanInputs
+from .inputs import InvalidPlanInputs, PlanInputs
 
 if TYPE_CHECKING:
     from analysis.stats.planning.pilot_estimates import PilotEstimate
@@ -65,7 +65,7 @@ def _has_answers() -> Exists:
 
 def _is_planned() -> Exists:
     live = Section.objects.filter(study=OuterRef("pk"), purpose=Section.Purpose.LIVE)
-    return Exists(live.filter(protocol__in=PLANNED_AS))
+    return Exists(live.filter(protocol__in=planned_protocols()))
 
 
 def find_pilot_study(code: str, user) -> Study:
@@ -141,23 +141,23 @@ def estimate_study(study: Study, user) -> StudyPilot:
 
 
 def _headline_answers(study: Study) -> tuple[list[tuple[str, HeadlineAnswers]], str]:
-    """Return the answers of all comparisons with the protocol that plans know, planned comparisons first; and the hash of the data."""
+    """Return the answers of all comparisons with the headline that plans know, planned comparisons first; and the hash of the data."""
     problems: list[dict[str, Any]] = []
     with database_snapshot():
         data = read_report_data(study, list(ORIGINS))
         contexts = analysis_contexts(data, validate_parameters({"origins": list(ORIGINS)}, study), "pilot", problems)
         found = [
-            (PLANNED_AS[context.protocol], headline)
+            (headline_name(context.protocol), answers)
             for context in contexts
-            if context.protocol in PLANNED_AS
-            for headline in REGISTRY[context.protocol].headline_answers(context)
+            if headline_name(context.protocol)
+            for answers in REGISTRY[context.protocol].headline_answers(context)
         ]
     return sorted(found, key=lambda pair: not pair[1].comparison.is_planned), data.data_sha256
 
 
 def _counts(planned_as: str, headline: HeadlineAnswers) -> str:
     people, prompts = len(set(headline.annotators.tolist())), len(set(headline.prompts.tolist()))
-    rows = "readings" if KINDS[planned_as] == "chance" else "answers"
+    rows = "readings" if HEADLINES[planned_as].kind == "chance" else "answers"
     return f"{people} people, {prompts} prompts, {len(headline.values)} {rows}"
 
 
@@ -284,7 +284,7 @@ class _Reader:
         for row in rows:
             if found is None:
                 kind = self._kind(row)
-                protocol = self.protocol or ("rating" if kind == RATINGS[0] else "two_choice")
+                protocol = self.protocol or (RATED_HEADLINE if kind == RATINGS[0] else DEFAULT_HEADLINE)
                 # The same file, read as answers to another protocol, says something else.
                 digest = hashlib.sha256(f"{protocol} {self.points} ".encode() + data).hexdigest()
                 found = AnswersFile(digest, protocol, self.points)
@@ -336,7 +336,7 @@ class _Reader:
         if kind == VALUE:
             value = self._number(row, VALUE)
             low, high = StudySize(
-                protocol=self.protocol or "two_choice", people=6, prompts=6, prompts_each=6, points=self.points
+                protocol=self.protocol or DEFAULT_HEADLINE, people=6, prompts=6, prompts_each=6, points=self.points
             ).scale_ends
             if value is not None and not low <= value <= high:
                 self.problems.add(row.number, VALUE, f"{value:g} is outside of the scale from {low:g} to {high:g}.")

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
 from analysis.data.planned_labels import PlannedLabels
-from analysis.stats.planning.inputs import BETWEEN_CONDITIONS
 
 from .blocks import Block, Overview
 from .blocks.comparisons import AdjustedByBlock, ComparedByBlock, Comparison
 from .blocks.populations import SECOND_SAMPLE
+from .scores import Scorer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,8 +78,11 @@ class ProtocolAnalysis:
     slug = ""
     # Whether ``analyse`` needs all planned labels, given or not (``analysis.data.planned_labels``).
     needs_planned_labels = False
-    # The block with the estimates that a plan of the size is about, or '' if none is.
-    headline_block = ""
+    # What a plan of the size can be about: names in ``analysis.stats.planning.inputs.HEADLINES``, with the block that has its
+    # estimates ('' if none has). The first one is about pairs of systems, or single outputs. Empty if no plan knows the protocol.
+    headline_blocks: Mapping[str, str] = {}
+    # How the answers become scores of systems, for boards and for metrics beside people; None if they are no scores.
+    scorer: Scorer | None = None
     # Blocks whose claims are left out if another block, of any protocol, has claims.
     superseded_claims: Mapping[str, str] = {}
     # The function that builds the overview of several protocols, from all blocks and the star scheme. A shared one is called
@@ -153,10 +156,20 @@ def register(cls) -> type[ProtocolAnalysis]:
     return cls
 
 
-def planned_block(planned_as: str) -> str:
-    """Return the block with the estimates that a plan is about, by the plan's name of the protocol."""
-    estimand = BETWEEN_CONDITIONS.get(planned_as)
-    return REGISTRY[planned_as].headline_block if estimand is None else f"humanlike.{estimand}"
+def headline_name(protocol: str) -> str:
+    """Return what a plan of a section with this protocol is about, or '' if no plan knows the protocol."""
+    return next(iter(REGISTRY[protocol].headline_blocks), "") if protocol in REGISTRY else ""
+
+
+def planned_protocols() -> list[str]:
+    """Return the protocols that plans know."""
+    return [slug for slug, analysis in REGISTRY.items() if analysis.headline_blocks]
+
+
+def planned_block(headline: str) -> str:
+    """Return the block with the estimates of a plan's headline."""
+    blocks = (analysis.headline_blocks.get(headline, "") for analysis in REGISTRY.values())
+    return next(filter(None, blocks))
 
 
 def load_analyses() -> None:

@@ -200,6 +200,8 @@ class BestWorstAnswers:
 @register
 class BestWorstAnalysis(ProtocolAnalysis):
     slug = "best_worst"
+    # Plans take best-worst choices for rankings, and estimate no block of theirs.
+    headline_blocks = {"ranking": ""}
     needs_planned_labels = True
 
     def planned_claims(self, sections: Sequence[Any]) -> dict[str, list[Comparison]]:

@@ -278,7 +278,7 @@ class QuestionRankings:
 @register
 class RankingAnalysis(ProtocolAnalysis):
     slug = "ranking"
-    headline_block = "ranking.share"
+    headline_blocks = {"ranking": "ranking.share"}
 
     def planned_claims(self, sections: Sequence[Any]) -> dict[str, list[Comparison]]:
         return {

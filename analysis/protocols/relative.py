@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups
+from studies.models import System
 from studies.protocols.base.fields import parse_scale
 from studies.protocols.base.pairs import unordered_pair_key
 from studies.protocols.relative import SCORE, relative_scale_fault
@@ -34,6 +35,7 @@ from .blocks.comparisons import (
     unplanned_comparison,
 )
 from .blocks.layouts import Figure, Table, build_figure, build_table, figure_row
+from .scores import Scorer, other_system
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -55,10 +57,41 @@ class ComparisonAnswers:
         return self.kept["score"].to_numpy(float), self.kept["annotator"].to_numpy(object)
 
 
+class RelativeScorer(Scorer):
+    """Relative scales against the reference: 0.5 means as good as the reference."""
+
+    gives_scores_of_one_output = False
+
+    def find_problem(self, section, settings):
+        if settings["pairs"] == "reference":
+            return ""
+        return "The relative scale does not show each system with the reference, which is the middle of all scores. Choose these pairs."
+
+    def items_per_prompt(self, settings, n_systems, n_references):
+        return n_systems - n_references
+
+    def score_answers(self, section, question, answers, shown):
+        systems = System.objects.filter(study=section.study_id, reference=System.Reference.ORDINARY)
+        references = set(systems.values_list("name", flat=True))
+        answers = answers[answers["value"].notna() & answers["system"].notna()]
+        first = answers["system"]
+        other = answers["item"].map(shown).combine(first, other_system)
+        # The value is about the output that was shown first, and may be about the reference.
+        is_first = ~first.isin(references)
+        rows = answers.assign(
+            system=first.where(is_first, other),
+            other=other.where(is_first, first),
+            value=answers["value"].where(is_first, 1 - answers["value"]),
+            is_first=is_first,
+        )
+        return rows[rows["other"].isin(references) & ~rows["system"].isin(references)]
+
+
 @register
 class RelativeAnalysis(ProtocolAnalysis):
     slug = "relative"
-    headline_block = "relative.score"
+    scorer = RelativeScorer()
+    headline_blocks = {"relative": "relative.score"}
     needs_planned_labels = True
 
     def planned_claims(self, sections: Sequence[Any]) -> dict[str, list[Comparison]]:

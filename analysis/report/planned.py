@@ -13,7 +13,7 @@ from analysis.protocols.blocks.layouts import Table, build_table
 from analysis.stats.plain_records import NONINFERIORITY
 from analysis.stats.planning.closed_forms import Components, components, smallest_difference
 from analysis.stats.planning.comparisons import Comparisons, components_of_variances, families_in_order
-from analysis.stats.planning.inputs import EQUIVALENCE, KINDS, OF_SINGLE_OUTPUTS, StudySize, Target, Variation
+from analysis.stats.planning.inputs import EQUIVALENCE, HEADLINES, StudySize, Target, Variation
 from analysis.stats.planning.priors import PRIORS
 from analysis.stats.planning.sizes import Budget
 from annotators.models import Payment
@@ -53,7 +53,7 @@ def power_text(power: float) -> str:
 
 def scale_of(protocol: str) -> tuple[float, str, int]:
     """Return by what a distance on the scale of a protocol's headline is multiplied for readers, its unit, and decimals."""
-    return SCALES.get(KINDS[protocol], (100.0, "points", 1))
+    return SCALES.get(HEADLINES[protocol].kind, (100.0, "points", 1))
 
 
 def points_text(value: float, protocol: str) -> str:
@@ -103,7 +103,7 @@ def size_sentence(size: StudySize, budget: Budget, currency: str, *, knows_fees:
 
 def goal_text(size: StudySize, target: Target) -> str:
     """Return what the study is to find, as the end of a sentence that begins with its subject."""
-    right = "right answers" if size.protocol in OF_SINGLE_OUTPUTS else ""
+    right = "right answers" if size.headline.outputs == 1 else ""
     assumed = f"{100 * target.difference:.4g} %"
     if target.is_sequential and target.goal == "difference":
         return f"With the anytime-valid stopping rule, finds {assumed} against {100 * target.baseline:.4g} %"

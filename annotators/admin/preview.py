@@ -17,6 +17,7 @@ from annotators.pages.record import full_page_state
 from annotators.pages.sequence import Step, describe_page_key, get_section_itinerary, media_file_names_by_id
 from annotators.places.assign import get_or_create_annotator
 from annotators.places.batch_plan import TEST_POOL, create_test_batch_and_assignment
+from annotators.recruitment.channels.generic import OpenLink
 from annotators.views import entry, lookup, pages
 from studies.models import FIRST_TEST_NUMBER, Arm, Study
 from studies.protocols import REGISTRY
@@ -116,7 +117,7 @@ def _name(assignment: Assignment, step: Step) -> str:
 
 def _render_entry_page(request, study: Study) -> HttpResponse:
     recruitment = study.recruitments.order_by("pk").first() or Recruitment(
-        study=study, channel="open_link", pool="open_link"
+        study=study, channel=OpenLink.slug, pool=OpenLink.slug
     )
     return entry.render_entry_page(request, recruitment, lookup.newest_study_wording(study))
 

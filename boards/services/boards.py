@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from analysis.data.frames import second_sample_labels
-from analysis.metrics.scoring.rows import board_kind, find_scoring_problem, is_about_outputs
+from analysis.metrics.scoring import board_kind, find_scoring_problem, is_about_outputs
 from boards.access import BoardAction, check_permission_or_404
 from boards.models import Board, BoardMember, Submission, Team
 from studies.access import Action

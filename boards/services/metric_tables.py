@@ -17,7 +17,7 @@ from analysis.metrics.comparison import (
     scored_metric,
     system_means,
 )
-from analysis.metrics.scoring.rows import criterion_key, find_criteria, is_about_outputs
+from analysis.metrics.scoring import criterion_key, find_criteria, is_about_outputs
 from analysis.metrics.store import metrics_in_use
 from analysis.models import Metric
 from boards.access import BoardAction, check_permission_or_404

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from analysis.metrics.scoring.rows import Criterion, is_about_outputs
+from analysis.metrics.scoring import Criterion, is_about_outputs
 from analysis.protocols.blocks.populations import population_of
 from boards.models import Board, BoardRound, BoardSnapshot, RoundEntry, SubmittedOutput
 from studies.models import Output

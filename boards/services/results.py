@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.frames import SECOND_SAMPLE
-from analysis.metrics.scoring.rows import Criterion, board_kind, find_criteria, is_about_outputs
+from analysis.metrics.scoring import Criterion, board_kind, find_criteria, is_about_outputs
 from analysis.protocols.blocks.populations import has_groups, population_of
 from boards.models import Board
 

@@ -16,8 +16,7 @@ from django.db.models import Count, Max, Q, Sum
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from analysis.metrics.scoring import SCORERS
-from analysis.metrics.scoring.rows import board_kind, scored_sections
+from analysis.metrics.scoring import board_kind, scored_protocols, scored_sections, scorer_of
 from annotators.places.monitor import progress_by_study
 from annotators.recruitment.links import copy_links
 from boards.access import BoardAction, check_permission_or_404
@@ -296,11 +295,13 @@ def places_of_round(board: Board, n_systems: int, n_prompts: int) -> int:
     """Return the places with which each output gets the declared number of labels in each live section."""
     template = board.template
     needed = 1
-    sections = template.sections.filter(purpose=Section.Purpose.LIVE, reuses=None, m__gte=1, protocol__in=SCORERS)
+    sections = template.sections.filter(
+        purpose=Section.Purpose.LIVE, reuses=None, m__gte=1, protocol__in=scored_protocols()
+    )
     n_references = template.systems.filter(reference=System.Reference.ORDINARY).count()
     for section in sections:
         settings = REGISTRY[section.protocol].cleaned_settings(section)
-        per_prompt = SCORERS[section.protocol].items_per_prompt(settings, n_systems, n_references)
+        per_prompt = scorer_of(section.protocol).items_per_prompt(settings, n_systems, n_references)
         items = per_prompt * n_prompts * labels_per_output(board)
         needed = max(needed, math.ceil(items / section.m))
     per_batch = template.annotators_per_batch
@@ -448,7 +449,7 @@ def _add_entries(board_round: BoardRound, study: Study, submissions, anchors) ->
         batch_size=1000,
     )
     for section in scored_sections(study):
-        SCORERS[section.protocol].ask_about_all_systems(section)
+        scorer_of(section.protocol).ask_about_all_systems(section)
     of_template = {system.name: system for system in study.systems.judged()}
     own = [one for one in anchors if one.team_id is None and one.name in of_template]
     new = {one.pk for one in submissions}

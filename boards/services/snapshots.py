@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import transaction
 from django.db.models import Exists, F, Max, OuterRef, Sum
 
-from analysis.metrics.scoring.rows import find_criteria, read_scored_rows
+from analysis.metrics.scoring import find_criteria, read_scored_rows
 from annotators.counting import is_simulated
 from annotators.models import Payment
 from boards.access import BoardAction, check_permission_or_404

@@ -16,7 +16,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from analysis.metrics import computed
-from analysis.metrics.scoring.rows import is_about_outputs
+from analysis.metrics.scoring import is_about_outputs
 from boards import access
 from boards.access import BoardAction, get_board
 from boards.models import WEEKDAYS, Board, BoardMember, BoardRound, BoardSample, Submission, Team

@@ -8,7 +8,7 @@ from math import ceil
 from operator import itemgetter
 
 from analysis.stats.planning.closed_forms import quick_plan
-from analysis.stats.planning.inputs import FEWEST_PROMPTS, StudySize, Target, Variation
+from analysis.stats.planning.inputs import DEFAULT_HEADLINE, FEWEST_PROMPTS, StudySize, Target, Variation
 from studies.design.comparisons import hypothesis_problem, too_wide_margin_problem
 from studies.design.draw import MAX_BLOCK_SIZE, BatchDraw
 from studies.models import Batch, Contrast, Item, Placement, Section, Study
@@ -219,7 +219,7 @@ def _interval_width(
     each = max(1, round(differences / answering))
     # More prompts than answers cannot be seen, and nobody answers twice about a prompt.
     prompts = min(prompts, answering * each)
-    size = StudySize(protocol="two_choice", people=answering, prompts=prompts, prompts_each=min(each, prompts))
+    size = StudySize(protocol=DEFAULT_HEADLINE, people=answering, prompts=prompts, prompts_each=min(each, prompts))
     return quick_plan(size, Target(population=population), variation).half_width
 
 

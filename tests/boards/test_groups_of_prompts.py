@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from analysis.data.frames import SECOND_SAMPLE
-from analysis.metrics.scoring.rows import find_criteria, read_scored_rows
+from analysis.metrics.scoring import find_criteria, read_scored_rows
 from boards.services import boards
 from boards.services.results import compute_board_result
 from boards.views.table import population_sentence

@@ -253,7 +253,7 @@ def board_of_chances():
     return builders.open_board(owner, builders.chance_template(owner), population="subsample")
 
 
-SCORING = "analysis/metrics"
+SCORING, PROTOCOLS = "analysis/metrics", "analysis/protocols"
 LINES = {
     f"{API}:put": [("is not a researcher of this site", "Send the name", puts_members)],
     f"{API}:post": [
@@ -349,10 +349,14 @@ LINES = {
         ("about pairs of outputs and about whole systems", "Keep one of both", opening(with_chances, builders.choice_template, population="subsample")),
         ("Section 1 has no question", "Add one", opening(lambda template, owner: template.sections.get().questions.all().delete())),
     ],
-    f"{SCORING}:find_problem": [
+    f"{PROTOCOLS}/relative:find_problem": [
         ("does not show each system with the reference", "Choose these pairs", opening(settings_of(pairs="all"), builders.relative_template)),
+    ],
+    f"{PROTOCOLS}/two_choice:find_problem": [
         ("have a stopping rule", "Choose no rule", opening(settings_of(stopping="anytime"), builders.choice_template)),
         ("have a labelling strategy", "Choose none", opening(settings_of(strategy="one"), builders.choice_template)),
+    ],
+    f"{PROTOCOLS}/humanlike:find_problem": [
         ("has no human system", "Add one", opening(make=lambda owner: builders.template_of("humanlike", owner, systems=("weak",)))),
     ],
     f"{SERVICES}:_newest_snapshot": [("has no results yet", "Wait until its first round is closed", computing())],

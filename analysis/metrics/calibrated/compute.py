@@ -11,7 +11,7 @@ from analysis.data.frames import SECOND_SAMPLE
 from analysis.metrics.beside_people import BesidePeople
 from analysis.metrics.calibrated.rows import CalibrationRows, calibration_rows
 from analysis.metrics.lengths import by_length
-from analysis.metrics.scoring import SCORERS
+from analysis.metrics.scoring import scorer_of
 from analysis.models import Metric
 from analysis.protocols.blocks.populations import has_groups, name_groups_of_plain, population_of
 from analysis.stats.judge_assisted import (
@@ -134,7 +134,7 @@ def _result(
         price,
         families,
         beside.kind == "preferences",
-        SCORERS[beside.question.section.protocol].gives_scores_of_one_output,
+        scorer_of(beside.question.section.protocol).gives_scores_of_one_output,
     )
     together = everyone.of(used)
     say("combining people and judges")

@@ -22,7 +22,7 @@ from studies.models import Job, Study
 from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
 
-from ..scoring.rows import describe_scores
+from ..scoring import describe_scores
 from ..store import metrics_in_use
 from .options import CHOSEN, UNKNOWN, CalibrationForm
 

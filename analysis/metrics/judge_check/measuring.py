@@ -13,7 +13,7 @@ from analysis.data.blinding import check_outcomes_visible
 from analysis.data.frames import SECOND_SAMPLE, second_sample_labels
 from analysis.metrics.calibrated.options import families_by_name
 from analysis.metrics.lengths import by_length
-from analysis.metrics.scoring.rows import read_answers_of_questions
+from analysis.metrics.scoring import read_answers_of_questions, scored_protocols, scorer_of
 from analysis.metrics.store import metrics_in_use
 from analysis.models import JudgeCheck, JudgeCheckOutput, JudgeCheckResult, Metric, MetricScore, PairScore
 from analysis.protocols.blocks.populations import has_groups, name_groups_of_plain, name_populations_of_plain
@@ -270,15 +270,19 @@ def judges_of(study: Study):
 def verdict_questions(study: Study) -> list[Question]:
     """Return the live questions with two answers about one output a page."""
     rows = Question.objects.filter(
-        section__study=study, section__purpose=Section.Purpose.LIVE, section__protocol="rating"
+        section__study=study, section__purpose=Section.Purpose.LIVE, section__protocol__in=scored_protocols()
     )
     rows = rows.select_related("section").order_by("section__position", "position")
     return [
         question
         for question in rows
-        if len((question.scale or {}).get("labels", ())) == 2
-        and REGISTRY["rating"].cleaned_settings(question.section)["shown"] == "one"
+        if len((question.scale or {}).get("labels", ())) == 2 and _shows_one_output(question.section)
     ]
+
+
+def _shows_one_output(section: Section) -> bool:
+    settings = REGISTRY[section.protocol].cleaned_settings(section)
+    return scorer_of(section.protocol).shows_one_output(settings)
 
 
 def newest_check(study: Study) -> JudgeCheck | None:

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_GET, require_POST
 from analysis.data.blinding import are_outcomes_hidden
 from analysis.metrics import comparison, computed
 from analysis.metrics.files import MAX_FILE_BYTES, ScoresFileSettings, ScoresRefused, question_names
-from analysis.metrics.scoring.rows import describe_scores
+from analysis.metrics.scoring import describe_scores
 from analysis.metrics.store import MetricDescription, discard, metrics_in_use, upload_scores
 from analysis.models import Metric, MetricsComparison
 from annotators.counting import SIMULATED, counted_origins, is_simulated

@@ -15,8 +15,10 @@ from analysis.protocols.blocks import Block
 from analysis.protocols.blocks.comparisons import AdjustedByBlock, Comparison
 from analysis.protocols.blocks.populations import SECOND_SAMPLE
 from analysis.protocols.blocks.subjects import in_parentheses, words_of_section
+from studies.protocols.humanlike import SOURCE
 
 from .. import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis, register
+from ..scores import Scorer
 from . import layouts
 from .judgements import ALL_DOMAINS, Cell, Judgements, column_arrays, read_judgements, read_planned_cells, tag_with_cell
 from .planned_comparisons import (
@@ -35,10 +37,41 @@ if TYPE_CHECKING:
 AGREEMENT_RESAMPLES = 999
 
 
+class HumanLikeScorer(Scorer):
+    """Human or machine: an output scores 1 if the annotator said that a human wrote it, and 0 otherwise."""
+
+    def is_scored(self, question):
+        return question.key == SOURCE
+
+    def describe_scores(self, section, question):
+        return "An answer gives the highest score if it says that a human wrote the output, and the lowest otherwise, for texts of machines too."
+
+    def find_problem(self, section, settings):
+        if section.study.systems.judged().filter(is_human=True).exists():
+            return ""
+        return "Annotators compare human with machine texts, but the template has no human system. Add one with its outputs."
+
+    def items_per_prompt(self, settings, n_systems, n_references):
+        # Half of the texts are by machines. With several human systems this is more than needed, never less.
+        return 2 * max(1, n_systems - 1)
+
+    def score_answers(self, section, question, answers, shown):
+        from analysis.stats.signal_detection import ratings_to_machine_answers
+
+        rows = answers[answers["value"].notna() & answers["system"].notna()]
+        says_machine = ratings_to_machine_answers(rows["value"].to_numpy(float), threshold=0.5)
+        return rows.assign(value=1 - says_machine, other=None, is_first=None)
+
+
 @register
 class HumanLikeAnalysis(ProtocolAnalysis):
     slug = "humanlike"
-    headline_block = "humanlike.accuracy"
+    scorer = HumanLikeScorer()
+    headline_blocks = {
+        "humanlike": "humanlike.accuracy",
+        "accuracy_between_conditions": "humanlike.accuracy",
+        "sensitivity_between_conditions": "humanlike.sensitivity",
+    }
 
     def planned_claims(self, sections: Sequence[Any]) -> dict[str, list[Comparison]]:
         claims: dict[str, list[Comparison]] = {}

@@ -27,6 +27,7 @@ from analysis.protocols.blocks.subjects import in_parentheses, join_words
 from analysis.protocols.spa_and_rating import build_overview
 
 from .. import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis, register
+from ..scores import Scorer
 from . import layouts
 from .estimates import (
     DIFFERENCE,
@@ -50,10 +51,27 @@ SUPERIORITY_BLOCK = "rating.superiority"
 DIFFERENCE_BLOCK = "rating.difference"
 
 
+class RatingScorer(Scorer):
+    """Ratings: the value of an answer is the score of its output."""
+
+    def shows_one_output(self, settings):
+        return settings["shown"] == "one"
+
+    def items_per_prompt(self, settings, n_systems, n_references):
+        return n_systems if self.shows_one_output(settings) else 1
+
+    def score_answers(self, section, question, answers, shown):
+        rows = answers.assign(other=None, is_first=None)
+        if (question.scale or {}).get("is_lower_better"):
+            rows = rows.assign(value=1 - rows["value"])
+        return rows[rows["value"].notna() & rows["system"].notna()]
+
+
 @register
 class RatingAnalysis(ProtocolAnalysis):
     slug = "rating"
-    headline_block = "rating.superiority"
+    scorer = RatingScorer()
+    headline_blocks = {"rating": "rating.superiority"}
     build_overview = staticmethod(build_overview)
 
     # If the study also has stated chances, the sentences are about those.

@@ -6,6 +6,7 @@ Source: Ethayarajh and Jurafsky 2022, sections 5 and 6.
 """
 
 from collections.abc import Hashable, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
@@ -13,8 +14,10 @@ from analysis.protocols.blocks import Block
 from analysis.protocols.blocks.comparisons import Comparison
 from analysis.protocols.blocks.subjects import in_parentheses, words_of_section
 from analysis.protocols.spa_and_rating import build_overview
+from studies.services.questions import add_missing_questions, select_system_pairs
 
 from .. import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis, register
+from ..scores import Scorer
 from . import layouts
 from .answers import (
     ESTIMAND,
@@ -37,10 +40,40 @@ if TYPE_CHECKING:
 TAU_TITLE = "Whether leaving out by tau would move the estimate (correlation of gap and preference)"
 
 
+class SPAScorer(Scorer):
+    """SPA: an answer is the chance that one system is better than another, stated after reading outputs of both."""
+
+    kind = "preferences"
+    gives_scores_of_one_output = False
+    is_about_outputs = False
+
+    def items_per_prompt(self, settings, n_systems, n_references):
+        return 1.0  # an item shows the outputs of all systems
+
+    def ask_about_all_systems(self, section):
+        # The first question of each criterion says how to ask. The template cannot name systems that are not submitted yet.
+        by_criterion = sorted(section.questions.all(), key=lambda question: question.criterion)
+        patterns = [next(same) for _, same in groupby(by_criterion, key=lambda question: question.criterion)]
+        patterns.sort(key=lambda question: question.position)
+        section.questions.all().delete()
+        pairs = select_system_pairs(section, "all")
+        for pattern in patterns:
+            add_missing_questions(section, pairs, pattern.text, by=None, criterion=pattern.criterion)
+            section.questions.filter(criterion=pattern.criterion).update(
+                help=pattern.help, required=pattern.required, skip_reasons=pattern.skip_reasons
+            )
+
+    def score_answers(self, section, question, answers, shown):
+        answers = answers[answers["x"].notna() & answers["y"].notna() & answers["value"].notna()]
+        # Each direction is an answer of its own. The system that is named first takes the place of the one shown first.
+        return answers.assign(system=answers["x"], other=answers["y"], is_first=True)
+
+
 @register
 class SPAAnalysis(ProtocolAnalysis):
     slug = "spa"
-    headline_block = "spa.pairs"
+    scorer = SPAScorer()
+    headline_blocks = {"spa": "spa.pairs"}
     build_overview = staticmethod(build_overview)
 
     def planned_claims(self, sections: Sequence[Any]) -> dict[str, list[Comparison]]:

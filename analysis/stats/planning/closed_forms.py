@@ -11,7 +11,7 @@ from analysis.stats.planning.inputs import (
     EQUIVALENCE,
     FEWEST_PEOPLE,
     FEWEST_PROMPTS,
-    KINDS,
+    HEADLINES,
     StudySize,
     Target,
     Variation,
@@ -48,7 +48,7 @@ def answer_moments(protocol: str, points: int, variation: Variation) -> tuple[Mo
     (0.93, 1.02, 0.62)
     """
     sds = (variation.sd_quality_people, variation.sd_quality_prompts, variation.sd_quality)
-    return _moments(KINDS[protocol], points, math.hypot(*sds))
+    return _moments(HEADLINES[protocol].kind, points, math.hypot(*sds))
 
 
 def normal_mean(function: Callable[[float], float], mean: float, sd: float) -> float:
@@ -523,7 +523,7 @@ def _variance(values: list[float], mean: float) -> float:
 
 
 def _between_conditions(size: StudySize, target: Target, variation: Variation) -> Components:
-    alone = replace(size, protocol="humanlike", conditions=1)
+    alone = replace(size, protocol=size.headline.within, conditions=1)
     x, y = (
         components(alone, replace(target, difference=share, baseline=0.5), variation)
         for share in (target.difference, target.baseline)

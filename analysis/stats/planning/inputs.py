@@ -6,7 +6,7 @@ The model of an answer
 ----------------------
 Person i sees the outputs of x and y for prompt j and perceives a difference d = shift + a_i + p_j + e_ij. The standard
 deviation of e, one person's answer about one prompt, is 1. Those of a (people) and p (prompts) are the `Variation`.
-Each protocol asks about d in its own way (`PROTOCOLS`). So one difference between two systems, declared as the
+Each headline asks about d in its own way (`HEADLINES`). So one difference between two systems, declared as the
 probability that a random person prefers x for a random prompt, has the same meaning in all protocols.
 """
 
@@ -15,28 +15,89 @@ from dataclasses import dataclass
 
 from analysis.stats.plain_records import HYPOTHESES, NONINFERIORITY, PlainRecord
 
-# Protocol > what its answers about a pair are: which output is preferred, whether it is rated higher, a point between the two,
-# a stated chance, or a difference of scores. The formulas and the simulation ask for the kind, never for the protocol.
-KINDS = {
-    "rating": "superiority",
-    "two_choice": "preference",
-    "ranking": "preference",
-    "relative": "point",
-    "spa": "chance",
-    "humanlike": "preference",
-    "marks": "score",
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Headline:
+    """What a plan is about: a kind of answers about a pair. Several protocols may have the same headline.
+
+    Attributes
+    ----------
+    name : str
+        The name in stored plans.
+    kind : {"preference", "superiority", "point", "chance", "score", "accuracy", "sensitivity"}
+        What an answer is: which output is preferred, whether it is rated higher, a point between the two, a stated chance,
+        a difference of scores; or the share of right answers, or d', of people who say who wrote each text.
+    label : str
+        The words of the page Plan.
+    outputs, answers, answers_at_the_end : int
+        Outputs that a page usually shows about one prompt, answers that it asks for, and answers after the last prompt.
+    is_binary : bool
+        Whether an answer has two values.
+    are_outputs_judged_together : bool
+        Whether a person judges all outputs for a prompt at once, so that comparisons share these judgements.
+    has_stopping_rule : bool
+        Whether the anytime-valid rule can end the study.
+    within : str
+        Between conditions: the name of the headline in one of them. Elsewhere ''.
+    """
+
+    name: str
+    kind: str
+    label: str
+    outputs: int = 2
+    answers: int = 1
+    answers_at_the_end: int = 0
+    is_binary: bool = False
+    are_outputs_judged_together: bool = False
+    has_stopping_rule: bool = False
+    within: str = ""
+
+    @property
+    def is_between_conditions(self) -> bool:
+        """Return whether people in one condition are compared with people in another."""
+        return bool(self.within)
+
+
+# By name. The order is a part of the seeds of simulations.
+HEADLINES = {
+    headline.name: headline
+    for headline in (
+        Headline(name="rating", kind="superiority", label="rating", answers=2, are_outputs_judged_together=True),
+        Headline(name="two_choice", kind="preference", label="two choices", is_binary=True, has_stopping_rule=True),
+        Headline(
+            name="ranking",
+            kind="preference",
+            label="ranking or best-worst",
+            is_binary=True,
+            are_outputs_judged_together=True,
+        ),
+        Headline(name="relative", kind="point", label="relative points"),
+        # The answers come at the end: both orders.
+        Headline(name="spa", kind="chance", label="stated chances (SPA)", answers=0, answers_at_the_end=2),
+        Headline(name="humanlike", kind="preference", label="human or machine", outputs=1, is_binary=True),
+        Headline(name="marks", kind="score", label="error marks", answers=4, are_outputs_judged_together=True),
+        Headline(
+            name="accuracy_between_conditions",
+            kind="accuracy",
+            label="human or machine, between conditions: right answers",
+            outputs=1,
+            within="humanlike",
+        ),
+        Headline(
+            name="sensitivity_between_conditions",
+            kind="sensitivity",
+            label="human or machine, between conditions: d'",
+            outputs=1,
+            within="humanlike",
+        ),
+    )
 }
-PROTOCOLS = tuple(KINDS)
-# What a comparison of people in different conditions is about, when they say who wrote each text: the share of right answers, or d'.
-BETWEEN_CONDITIONS = {
-    "accuracy_between_conditions": "accuracy",
-    "sensitivity_between_conditions": "sensitivity",
-}
-KINDS |= BETWEEN_CONDITIONS
-# Protocols that show one output at a time, so that they compare no pair.
-OF_SINGLE_OUTPUTS = frozenset({"humanlike", *BETWEEN_CONDITIONS})
-# Protocols with the anytime-valid stopping rule.
-WITH_STOPPING_RULE = frozenset({"two_choice"})
+# Headlines of answers about pairs and single outputs, each of one protocol or more.
+PROTOCOLS = tuple(name for name, headline in HEADLINES.items() if not headline.is_between_conditions)
+# What a plan is about before a study says it.
+DEFAULT_HEADLINE = "two_choice"
+# What answers in a file are about if they are points of a scale.
+RATED_HEADLINE = "rating"
 STOPPING = ("none", "anytime")
 EQUIVALENCE = "equivalence"
 GOALS = ("difference", EQUIVALENCE, *HYPOTHESES)
@@ -94,7 +155,7 @@ class StudySize(PlainRecord):
     Attributes
     ----------
     protocol : str
-        One of `PROTOCOLS` or `BETWEEN_CONDITIONS`.
+        The name of one of `HEADLINES`.
     people : int
         Annotators whose answers count, in all conditions together.
     prompts : int
@@ -105,7 +166,7 @@ class StudySize(PlainRecord):
     points : int, default 5
         Points of the scale in rating and relative.
     conditions : int, default 1
-        Conditions over which the people are spread evenly, two or more in `BETWEEN_CONDITIONS`. Two of them are compared.
+        Conditions over which the people are spread evenly, two or more between conditions. Two of them are compared.
 
     Raises
     ------
@@ -121,8 +182,8 @@ class StudySize(PlainRecord):
     conditions: int = 1
 
     def __post_init__(self) -> None:
-        if self.protocol not in KINDS:
-            raise ValueError(f"protocol: {self.protocol!r} is not one of {', '.join(KINDS)}.")
+        if self.protocol not in HEADLINES:
+            raise ValueError(f"protocol: {self.protocol!r} is not one of {', '.join(HEADLINES)}.")
         for name, most in (("people", MOST_PEOPLE), ("prompts", MOST_PROMPTS), ("prompts_each", MOST_PROMPTS)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
@@ -149,9 +210,14 @@ class StudySize(PlainRecord):
             raise ValueError(f"conditions: {self.conditions} is not possible here. Enter {_range_text(fewest, most)}.")
 
     @property
+    def headline(self) -> Headline:
+        """Return what the answers are."""
+        return HEADLINES[self.protocol]
+
+    @property
     def is_between_conditions(self) -> bool:
         """Return whether people in one condition are compared with people in another."""
-        return self.protocol in BETWEEN_CONDITIONS
+        return self.headline.is_between_conditions
 
     @property
     def people_each(self) -> int:
@@ -160,8 +226,8 @@ class StudySize(PlainRecord):
 
     @property
     def kind(self) -> str:
-        """Return what an answer about the pair is, see `KINDS`."""
-        return KINDS[self.protocol]
+        """Return what an answer about the pair is, see `Headline`."""
+        return self.headline.kind
 
     @property
     def answers(self) -> int:

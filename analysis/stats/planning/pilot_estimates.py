@@ -345,7 +345,6 @@ DRAWS = 100
 MOST_SD = 8.0
 # Most steps of the search for the latent variation. The draws that need more lie near `MOST_SD`.
 STEPS = 40
-_BINARY = ("two_choice", "ranking", "humanlike")
 _STEP, _END = 0.05, 40.0
 
 
@@ -515,7 +514,7 @@ def _latent(
     wanted_people, wanted_prompts = people / rest, prompts / rest
     distance = (means - size.null) / np.sqrt(people + prompts + rest)
     squared = [np.minimum(wanted_people, MOST_SD**2), np.minimum(wanted_prompts, MOST_SD**2)]
-    t = special.ndtri(means) if size.protocol in _BINARY else distance.copy()
+    t = special.ndtri(means) if size.headline.is_binary else distance.copy()
     left = np.arange(len(means))
     for _ in range(STEPS):
         value, *parts = components(t[left], squared[0][left], squared[1][left])
@@ -525,7 +524,7 @@ def _latent(
             after = np.minimum(squared[index][left] * ratio, MOST_SD**2)
             change = np.maximum(change, np.abs(after - squared[index][left]) / (1e-3 + after))
             squared[index][left] = after
-        if size.protocol not in _BINARY:
+        if not size.headline.is_binary:
             missing = distance[left] - (value - size.null) / np.sqrt(sum(parts))
             change = np.maximum(change, np.abs(missing))
             t[left] = np.clip(t[left] + missing, -5.0, 5.0)

@@ -11,21 +11,14 @@ from analysis.stats.planning.closed_forms import components, plan_of_components,
 from analysis.stats.planning.inputs import (
     FEWEST_PEOPLE,
     FEWEST_PROMPTS,
-    KINDS,
+    HEADLINES,
     MOST_ANSWERS,
     MOST_PEOPLE,
     MOST_PROMPTS,
-    OF_SINGLE_OUTPUTS,
     StudySize,
     Target,
     Variation,
 )
-
-# What a pace that names no design assumes of a protocol: outputs that a page shows about one prompt, and answers that it asks for.
-# In SPA the answers come at the end: both orders.
-_OUTPUTS = dict.fromkeys(OF_SINGLE_OUTPUTS, 1)
-_ANSWERS = {"rating": 2, "spa": 0, "marks": 4}
-_ANSWERS_AT_THE_END = {"spa": 2}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +45,9 @@ class Pace(PlainRecord):
         """
         if own == other or self.outputs_per_prompt is None or self.answers_per_prompt is None:
             return self
-        answers = _ANSWERS.get(own, 1) and self.answers_per_prompt / _ANSWERS.get(own, 1) * _ANSWERS.get(other, 1)
-        outputs = self.outputs_per_prompt / _OUTPUTS.get(own, 2) * _OUTPUTS.get(other, 2)
+        mine, theirs = HEADLINES[own], HEADLINES[other]
+        answers = mine.answers and self.answers_per_prompt / mine.answers * theirs.answers
+        outputs = self.outputs_per_prompt / mine.outputs * theirs.outputs
         # Where one of the two asks at the end, nothing follows from the answers of the other.
         return replace(self, outputs_per_prompt=outputs, answers_per_prompt=answers or None)
 
@@ -137,9 +131,9 @@ def minutes_each(size: StudySize, pace: Pace, *, test_share: float = 0.0) -> flo
     """
     outputs, answers, at_the_end = pace.outputs_per_prompt, pace.answers_per_prompt, 0.0
     if outputs is None:
-        outputs = _OUTPUTS.get(size.protocol, 2)
+        outputs = size.headline.outputs
     if answers is None:
-        answers, at_the_end = _ANSWERS.get(size.protocol, 1), _ANSWERS_AT_THE_END.get(size.protocol, 0)
+        answers, at_the_end = size.headline.answers, size.headline.answers_at_the_end
     words = pace.words_per_prompt + outputs * pace.words_per_output
     each = words / pace.words_per_minute + answers * pace.seconds_per_answer / 60
     shown = shown_prompts(size.prompts_each, test_share)
@@ -385,11 +379,13 @@ def other_protocols(size: StudySize) -> list[StudySize]:
     >>> [(one.protocol, one.prompts_each) for one in other_protocols(size)]
     [('rating', 20), ('ranking', 20), ('relative', 20), ('spa', 4)]
     """
-    others = [p for p in ("rating", "two_choice", "ranking", "relative", "spa") if p != size.protocol]
-    if size.protocol in OF_SINGLE_OUTPUTS:
+    if size.headline.outputs == 1:
         return []
     sizes = []
-    for protocol in others:
-        each = min(SPA_PROMPTS_EACH, size.prompts_each) if KINDS[protocol] == "chance" else size.prompts_each
+    for protocol, headline in HEADLINES.items():
+        # Scores need a codebook of errors, which no other protocol has.
+        if protocol == size.protocol or headline.outputs == 1 or headline.kind == "score":
+            continue
+        each = min(SPA_PROMPTS_EACH, size.prompts_each) if headline.kind == "chance" else size.prompts_each
         sizes.append(replace(size, protocol=protocol, prompts_each=each, prompts=min(size.prompts, size.people * each)))
     return sizes

@@ -13,7 +13,7 @@ from analysis.stats.bootstrap import monte_carlo_error
 from analysis.stats.multiplicity import adjust_among, behind_gate
 from analysis.stats.planning.closed_forms import shift_of
 from analysis.stats.planning.comparisons import PlannedClaim, PlannedFamily, families_in_order, target_of_claim
-from analysis.stats.planning.inputs import EQUIVALENCE, KINDS, StudySize, Target, Variation
+from analysis.stats.planning.inputs import EQUIVALENCE, HEADLINES, StudySize, Target, Variation
 from analysis.stats.planning.simulated_studies import (
     Headlines,
     answers_of_differences,
@@ -39,8 +39,6 @@ from analysis.stats.results import Record
 
 
 COMPARED_RUNS, FEWEST_COMPARED_RUNS = 1000, 100
-# Protocols in which a person judges all outputs for a prompt at once, so that comparisons share these judgements.
-_JUDGED_TOGETHER = frozenset({"rating", "ranking", "marks"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,7 +237,7 @@ def _answers(effects: _Effects, target: Target, claim: PlannedClaim, people: Int
     shift = shift_of(target.difference, variation)
     if size.kind == "chance":
         return stated_chances(size, shift, variation, of_people, of_prompts, prompts, rng)
-    if size.protocol in _JUDGED_TOGETHER:
+    if size.headline.are_outputs_judged_together:
         d = effects.difference("answers", claim, 1.0, len(people))
     else:
         d = rng.standard_normal((effects.runs, len(people)))
@@ -444,7 +442,7 @@ def _split(runs: int, n_blocks: int) -> list[int]:
 
 
 _NORMAL = NormalDist()
-_ORDER = tuple(KINDS)
+_ORDER = tuple(HEADLINES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

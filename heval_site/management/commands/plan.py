@@ -13,7 +13,7 @@ from analysis.planning.inputs import PEOPLE, PROMPTS, PROMPTS_EACH, InvalidPlanI
 from analysis.planning.pilots import PREFIX, draws_of, estimate_study, find_pilot_study
 from analysis.planning.results import quick_numbers
 from analysis.planning.run import compute_plan, simulate_plan
-from analysis.stats.planning.inputs import StudySize, Variation
+from analysis.stats.planning.inputs import DEFAULT_HEADLINE, StudySize, Variation
 from studies.imports.bundle import MAX_BUNDLE_BYTES, BundleRefused
 from studies.imports.bundle_files import create_draft_from_bundle
 from studies.models import Study, new_seed
@@ -93,7 +93,7 @@ class Command(BaseCommand):
             return None, *_read_bundle(bundle)
         if "prompts" in changes:  # with few prompts, each person answers about all of them
             changes.setdefault("prompts_each", max(1, min(PROMPTS_EACH, changes["prompts"])))
-        size = StudySize(protocol="two_choice", people=PEOPLE, prompts=PROMPTS, prompts_each=PROMPTS_EACH)
+        size = StudySize(protocol=DEFAULT_HEADLINE, people=PEOPLE, prompts=PROMPTS, prompts_each=PROMPTS_EACH)
         return None, PlanInputs(size), Study._meta.get_field("currency").default
 
     def _simulate(

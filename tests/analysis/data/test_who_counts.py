@@ -13,7 +13,7 @@ from analysis.data import frames, planned_labels
 from analysis.data.exports import jsonl_blocks_with_summary_line
 from analysis.data.flat_rows import Selection, annotator_pseudonym
 from analysis.exclusions import FAIL, PASS, AssignmentFlags, screening
-from analysis.metrics.scoring import rows as scoring_rows
+from analysis.metrics import scoring as scoring_rows
 from analysis.planning import pilots
 from analysis.protocols.two_choice.labels import read_comparison_labels
 from analysis.report import report_data

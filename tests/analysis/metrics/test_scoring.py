@@ -6,7 +6,7 @@ import pytest
 from analysis.metrics.calibrated.options import CalibrationOptions
 from analysis.metrics.calibrated.run import calibrate
 from analysis.metrics.files import ScoresFileSettings
-from analysis.metrics.scoring import SCORERS
+from analysis.metrics.scoring import scorer_of
 from analysis.metrics.store import MetricDescription, upload_scores
 from boards.services import snapshots
 from studies.models import Output, Question
@@ -39,8 +39,8 @@ def combined(study):
 def test_an_output_scores_one_if_the_annotator_says_that_a_human_wrote_it():
     answers = pd.DataFrame({"system": ["human", "a", "a", None, "a"], "value": [0, 1 / 3, 2 / 3, 0, None]})
     question = Question(key="source")
-    assert not SCORERS["humanlike"].is_scored(Question(key="fluent", scale={"kind": "likert"}))
-    scored = SCORERS["humanlike"].score_answers(None, question, answers, {})
+    assert not scorer_of("humanlike").is_scored(Question(key="fluent", scale={"kind": "likert"}))
+    scored = scorer_of("humanlike").score_answers(None, question, answers, {})
     assert scored["value"].tolist() == [1, 1, 0] and scored["other"].isna().all()
 
 
@@ -56,13 +56,13 @@ def test_the_penalty_of_an_output_is_a_share_of_the_highest_penalty():
     ).assign(domain="news", day="2026-11-27", second_sample="p001")
     errors, score = section.questions.order_by("position")
     answers = frame[frame["question"] == "errors"]
-    scored = SCORERS["marks"].score_answers(section, errors, answers, {})
+    scored = scorer_of("marks").score_answers(section, errors, answers, {})
     found = {(row.annotator, row.prompt): row.value for row in scored.itertuples()}
     assert found == pytest.approx({("a1", "p001"): 0.7, ("a2", "p001"): 1, ("a2", "p002"): 0})
     assert set(scored["domain"]) == {"news"} and set(scored["day"]) == {"2026-11-27"}
-    scored = SCORERS["marks"].score_answers(section, score, frame[frame["question"] == "score"], {})
+    scored = scorer_of("marks").score_answers(section, score, frame[frame["question"] == "score"], {})
     assert scored["value"].tolist() == [0.5, 0.9, 0.1]
-    assert SCORERS["marks"].score_answers(section, errors, answers[:0], {}).empty
+    assert scorer_of("marks").score_answers(section, errors, answers[:0], {}).empty
 
 
 def test_human_or_machine_has_combined_numbers_beside_a_judge_on_the_same_scale():

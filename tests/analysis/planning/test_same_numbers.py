@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from django.urls import reverse
 
-from analysis.planning.inputs import PLANNED_AS, PlanInputs, inputs_from_draft
+from analysis.planning.inputs import PlanInputs, inputs_from_draft
 from analysis.planning.results import compare_sequential
 from analysis.planning.run import choose_plan, compute_plan
+from analysis.protocols import headline_name, planned_protocols
 from analysis.stats import clusters, sequential
 from analysis.stats.planning.closed_forms import bets_power, quick_plan, smallest_difference
 from analysis.stats.planning.inputs import EQUIVALENCE, GOALS, PROTOCOLS, StudySize, Target, Variation
@@ -30,7 +31,7 @@ from .quick import words
 STUDIES = 300
 # A design: protocol, settings that differ from those of a new section, and columns of the study.
 DESIGNS = {
-    **{slug: (slug, {}, {}) for slug in PLANNED_AS},
+    **{slug: (slug, {}, {}) for slug in planned_protocols()},
     "anytime": ("two_choice", {"stopping": "anytime"}, {}),
     "volunteers": ("rating", {}, {"reward": 0}),
     "no reward": ("two_choice", {}, {"reward": None}),
@@ -138,10 +139,10 @@ def test_two_criteria_and_three_systems_take_their_own_minutes():
 
 
 SIZES = {
-    slug: StudySize(protocol=PLANNED_AS[slug], people=24, prompts=30, prompts_each=10)
+    slug: StudySize(protocol=headline_name(slug), people=24, prompts=30, prompts_each=10)
     if slug != "spa"
     else StudySize(protocol="spa", people=24, prompts=96, prompts_each=4)
-    for slug in PLANNED_AS
+    for slug in planned_protocols()
 }
 TARGETS = {slug: Target(difference=0.65) for slug in SIZES}
 SIZES["anytime"] = StudySize(protocol="two_choice", people=24, prompts=30, prompts_each=10)

@@ -1,4 +1,4 @@
-"""How the answers of one protocol become scores or preferences of systems."""
+"""How the answers of a protocol become scores or preferences of systems, for boards and for metrics beside people."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -10,9 +10,8 @@ if TYPE_CHECKING:
 
 
 class Scorer:
-    """How a protocol's answers become scores, for boards and for metrics beside people."""
+    """How a protocol's answers become scores. Each analysis whose answers do so has one (``ProtocolAnalysis.scorer``)."""
 
-    slug = ""
     # "scores": each answer gives one output a score. "preferences": each answer prefers one of two systems.
     kind = "scores"
     # Whether a score is about one output by itself, so that a judge's points for this output are on the same scale.
@@ -32,6 +31,10 @@ class Scorer:
     def find_problem(self, section: Section, settings: Mapping[str, Any]) -> str:
         """Return why the section's answers cannot be used by a board, or ''."""
         return ""
+
+    def shows_one_output(self, settings: Mapping[str, Any]) -> bool:
+        """Return whether a page shows one output, whose answer is its score, so that a judge can be checked on it."""
+        return False
 
     def items_per_prompt(self, settings: Mapping[str, Any], n_systems: int, n_references: int) -> float:
         """Return how many items of a prompt show the output of each system once."""

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.frames import SECOND_SAMPLE
+from analysis.protocols import REGISTRY as ANALYSES
+from analysis.protocols.scores import Scorer
 from annotators.counting import counted_origins
 from annotators.models import Assignment
 from studies.models import Exposure, Question, Section, Study
 from studies.protocols import REGISTRY
-
-from . import SCORERS
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -29,31 +29,44 @@ class Criterion:
     is_mean: bool = False
 
 
+def scorer_of(protocol: str) -> Scorer:
+    """Return how the answers of a protocol become scores. Raises TypeError if they do not."""
+    scorer = ANALYSES[protocol].scorer
+    if scorer is None:
+        raise TypeError(f"Answers of {protocol} are no scores.")
+    return scorer
+
+
+def scored_protocols() -> list[str]:
+    """Return the protocols whose answers are scores or preferences."""
+    return [slug for slug, analysis in ANALYSES.items() if analysis.scorer is not None]
+
+
 def scored_sections(template: Study) -> list[Section]:
     """Return the live sections that the board scores."""
     live = template.sections.filter(purpose=Section.Purpose.LIVE).order_by("position")
-    return [section for section in live if section.protocol in SCORERS]
+    return [section for section in live if section.protocol in scored_protocols()]
 
 
 def scored_questions_of(section: Section) -> list[Question]:
     """Return the questions of a section whose answers give scores or preferences."""
-    scorer = SCORERS[section.protocol]
+    scorer = scorer_of(section.protocol)
     return [question for question in section.questions.order_by("position") if scorer.is_scored(question)]
 
 
 def describe_scores(question: Question) -> str:
     """Return a sentence that says what the scores of a question mean, or '' if they are the answers as given."""
-    return SCORERS[question.section.protocol].describe_scores(question.section, question)
+    return scorer_of(question.section.protocol).describe_scores(question.section, question)
 
 
 def board_kind(template: Study) -> str:
     """Return "scores" or "preferences"; the second for a Bradley-Terry board."""
-    return SCORERS[scored_sections(template)[0].protocol].kind
+    return scorer_of(scored_sections(template)[0].protocol).kind
 
 
 def is_about_outputs(template: Study) -> bool:
     """Return whether answers are about single outputs or pairs of them, not chances about whole systems."""
-    return SCORERS[scored_sections(template)[0].protocol].is_about_outputs
+    return scorer_of(scored_sections(template)[0].protocol).is_about_outputs
 
 
 def find_scoring_problem(template: Study) -> str:
@@ -61,13 +74,13 @@ def find_scoring_problem(template: Study) -> str:
     sections = scored_sections(template)
     if not sections:
         return "No live section gives scores. Add ratings, a relative scale against a reference, two choices, human or machine, error marks, or SPA."
-    if len({SCORERS[section.protocol].kind for section in sections}) > 1:
+    if len({scorer_of(section.protocol).kind for section in sections}) > 1:
         return "The template has sections with scores and sections with preferences. Keep one kind: they make different boards."
-    if len({SCORERS[section.protocol].is_about_outputs for section in sections}) > 1:
+    if len({scorer_of(section.protocol).is_about_outputs for section in sections}) > 1:
         return "The template asks about pairs of outputs and about whole systems. Keep one of both: they make different boards."
     for section in sections:
         settings = REGISTRY[section.protocol].cleaned_settings(section)
-        if problem := SCORERS[section.protocol].find_problem(section, settings):
+        if problem := scorer_of(section.protocol).find_problem(section, settings):
             return problem
         if not scored_questions_of(section):
             return f"Section {section.position} has no question. Add one."
@@ -147,7 +160,7 @@ def _score_question(
     section: Section, question: Question, rows: "DataFrame", shown: Mapping[str, tuple[str, ...]]
 ) -> "DataFrame":
     answers = rows[(rows["section"] == section.position) & (rows["question"] == question.key)]
-    return SCORERS[section.protocol].score_answers(section, question, answers, shown)
+    return scorer_of(section.protocol).score_answers(section, question, answers, shown)
 
 
 def criterion_key(question: Any, criteria: list[Criterion]) -> str:
@@ -158,7 +171,7 @@ def criterion_key(question: Any, criteria: list[Criterion]) -> str:
 
 def _names(question: Any) -> list[str]:
     """Return the criterion of a question, if it has one, and its key. Questions about pairs of systems have a key for each pair."""
-    has_own_key = SCORERS[question.section.protocol].is_about_outputs
+    has_own_key = scorer_of(question.section.protocol).is_about_outputs
     return [name for name in (question.criterion, question.key if has_own_key else "") if name] or [OVERALL]
 
 
