@@ -17,7 +17,7 @@ from .metrics import comparison, computed
 from .metrics.calibrated import run as calibrated
 from .metrics.calibrated.options import CalibrationOptions
 from .metrics.judge_check import measuring
-from .planning import advice, pilots
+from .planning import pilots, strategies
 from .planning import run as planning
 from .planning.inputs import InvalidPlanInputs, PlanInputs
 from .planning.pilots import draws_of
@@ -94,11 +94,11 @@ def estimate_pilot_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     return pilots.estimate_for_job(job)
 
 
-@jobs.register(advice.KIND, is_one_per_study=True, user_facing_errors=(ActionRefused,))
+@jobs.register(strategies.KIND, is_one_per_study=True, user_facing_errors=(ActionRefused,))
 def plan_strategies_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     """Simulate labelling strategies with a stopping rule."""
     # The job's own number is the seed, so a repetition gives the same numbers.
-    result = advice.compute_strategies(job.arguments["options"], job.pk, progress)
+    result = strategies.compute_strategies(job.arguments["options"], job.pk, progress)
     return result | {"url": reverse("admin:studies_plan_strategies", args=[job.study_id])}
 
 

@@ -16,7 +16,7 @@ from studies.admin.permissions import ReadOnlyAdmin, is_request_allowed, parse_r
 from studies.models import Job, SizePlan, Study
 from studies.services.lifecycle import ActionRefused
 
-from . import advice
+from . import strategies
 from .forms import PlanForm
 from .inputs import InvalidPlanInputs, PlanInputs, claim_labels, inputs_from_draft
 from .page import live_context, public_numbers, stored_context
@@ -133,13 +133,13 @@ class SizePlanAdmin(ReadOnlyAdmin):
         """Show the newest plan of labelling strategies, and submit the job of another one."""
         study = get_study(request.user, Action.VIEW, pk=pk)
         may_plan = is_request_allowed(request, Action.EDIT, study.pk)
-        found = advice.latest_strategies(study)
-        form = advice.StrategiesForm(initial=found["options"] if found else None)
+        found = strategies.latest_strategies(study)
+        form = strategies.StrategiesForm(initial=found["options"] if found else None)
         status = 200
         if request.method == "POST" and may_plan:
-            form = advice.StrategiesForm(request.POST.dict())
+            form = strategies.StrategiesForm(request.POST.dict())
             if form.is_valid():
-                job = advice.request_strategies(study, request.user, form.cleaned_data)
+                job = strategies.request_strategies(study, request.user, form.cleaned_data)
                 return HttpResponseRedirect(reverse("admin:studies_job_page", args=[job.code]))
             status = 422
         context = {

@@ -3,7 +3,7 @@
 import pytest
 from django.urls import reverse
 
-from analysis.planning import advice
+from analysis.planning import strategies
 from studies.models import Job
 from studies.services import jobs
 from tests.analysis.planning.quick import words
@@ -34,12 +34,12 @@ def page(client):
 
 
 def test_the_papers_table_comes_from_the_page(page, client, monkeypatch):
-    monkeypatch.setattr(advice, "RUNS", 100)
+    monkeypatch.setattr(strategies, "RUNS", 100)
     study, url = page
     response = client.post(url, PAPER)
     assert response.status_code == 302
     jobs.run_waiting_jobs()
-    result = study.jobs.get(kind=advice.KIND, state=Job.State.DONE).result
+    result = study.jobs.get(kind=strategies.KIND, state=Job.State.DONE).result
     labels = {row["strategy"]: row["labels"] for row in result["rows"]}
     # Table 3 at difficulty .25 has 338, 344, 461, 722 and 866 for one draw of items; other draws give 533 to 1,064 for the last.
     assert list(labels) == ["one", "fixed", "max_three", "majority_5", "majority_7"]
@@ -55,10 +55,10 @@ def test_the_papers_table_comes_from_the_page(page, client, monkeypatch):
 
 def labels_of(share, items, lowest, runs, monkeypatch) -> dict[str, float]:
     """The mean answers of each strategy with the settings of the page. The three difficulties are 61.25, 55.625 and 52.8125 % in Table 3."""
-    monkeypatch.setattr(advice, "RUNS", runs)
-    form = advice.StrategiesForm(PAPER | {"share": share, "items": items, "lowest_capability": lowest})
+    monkeypatch.setattr(strategies, "RUNS", runs)
+    form = strategies.StrategiesForm(PAPER | {"share": share, "items": items, "lowest_capability": lowest})
     assert form.is_valid(), form.errors
-    rows = advice.compute_strategies(form.cleaned_data, 1, lambda *done: None)["rows"]
+    rows = strategies.compute_strategies(form.cleaned_data, 1, lambda *done: None)["rows"]
     assert all(row["right"] > 0.97 and row["wrong_without_difference"] < 0.02 for row in rows)
     return {row["strategy"]: row["labels"] for row in rows}
 
