@@ -33,9 +33,14 @@ def register(cls) -> type[Protocol]:
 
 
 def load_protocols() -> None:
-    """Import every module of this package. Django calls this once, when the application is ready."""
+    """Import every module of this package. Django calls this once, when the application is ready.
+
+    The registry is in the order of the slugs, also if a module was imported before.
+    """
     for module in iter_modules(__path__):
         import_module(f"{__name__}.{module.name}")
+    for slug in sorted(REGISTRY):
+        REGISTRY[slug] = REGISTRY.pop(slug)
 
 
 def choices() -> list[tuple[str, str]]:

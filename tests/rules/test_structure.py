@@ -158,6 +158,11 @@ def test_every_protocol_has_an_analysis():
     assert not set(ANALYSES) - set(PROTOCOLS), "an analysis of a protocol that is none"
 
 
+@pytest.mark.parametrize("registry", [PROTOCOLS, ANALYSES])
+def test_the_order_of_protocols_does_not_depend_on_who_imports_one_first(registry):
+    assert list(registry) == sorted(registry)
+
+
 def names_of_blocks() -> set[str]:
     """What the blocks of protocols' analyses are called, as far as it is written down where they are made."""
     found = set()
