@@ -18,7 +18,7 @@ help:
 	@echo "make up          the site alone"
 	@echo "make test        the tests (ARGS='-k jobs' for some, WORKERS=0 for one process)"
 	@echo "make coverage    the tests, and which lines of the product they reach"
-	@echo "make test-slow   the proofs that take minutes"
+	@echo "make test-slow   the tests that take seconds or minutes each, which run every night"
 	@echo "make test-postgres  the tests with the marker postgres, on the server of HEVAL_TEST_DATABASE_URL"
 	@echo "make test-postgres-more  all tests that touch the database, there"
 	@echo "make bench       the annotator's cycle against a bare view, on SQLite and PostgreSQL"
@@ -41,7 +41,7 @@ coverage: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --cov --cov-report=term:skip-covered $(ARGS)
 
 test-slow: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest --slow $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --slow $(ARGS)
 
 test-postgres: $(VENV)/.installed-dev
 	HEVAL_TEST_ON=postgres $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "postgres and not browser" $(ARGS)

@@ -14,6 +14,7 @@ from tests.builders import user
 BATCH = "V1 vs CGA"
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 @pytest.mark.django_db
 def test_the_report_of_imported_labels_has_the_papers_figures(shared, tmp_path):

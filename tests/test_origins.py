@@ -10,6 +10,7 @@ from tests import origins
 from tests.builders import launched, user
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_texts_of_known_origin_come_out_as_what_they_are(monkeypatch, same_orders, tmp_path):
     # Far apart, but for the last machine, whose texts nobody can tell from a person's: then every answer is certain.

@@ -52,6 +52,7 @@ def report_after(quality, expected, margin=None, n=100):
     return result, rows
 
 
+@pytest.mark.slow
 def test_the_report_finds_what_a_hundred_robots_prefer(same_orders):
     result, rows = report_after(QUALITY, ">")
     assert [one["verdict"] for one in result["conclusions"]] == ["different", "different"]
@@ -61,6 +62,7 @@ def test_the_report_finds_what_a_hundred_robots_prefer(same_orders):
         assert 0.6 < row["p_xy"] < 0.65 and 0.3 < row["delta"] < 0.9, row
 
 
+@pytest.mark.slow
 def test_the_report_finds_a_hundred_robots_without_a_preference_indifferent(same_orders):
     result, rows = report_after(dict.fromkeys(QUALITY, 0.0), "~", margin=0.05)
     assert [one["verdict"] for one in result["conclusions"]] == ["equivalent", "equivalent"]

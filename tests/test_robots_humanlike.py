@@ -76,6 +76,7 @@ def rows(result, name):
     return next(one for one in result["tables"] if one["name"] == name)["rows"]
 
 
+@pytest.mark.slow
 def test_the_report_finds_the_sensitivity_of_a_hundred_robots_and_what_training_gave_them(same_orders):
     study, result = report_after({"none": (0.0, 0.4), "examples": (1.4, 0.0)}, domains=("news",))
     assert result["problems"] == [] and result["n"]["submitted"] == 100
@@ -106,6 +107,7 @@ def test_the_report_finds_none_where_there_is_none(same_orders):
     assert {row["sign"] for row in rows(result, "paper_table_1") + rows(result, "paper_table_2")} == {""}
 
 
+@pytest.mark.slow
 def test_training_answers_enter_no_estimate():
     study = humanlike_draft(conditions=("examples", "comparison"), domains=("news",), target_n=12, seed=3)
     study = launched(study)
@@ -141,6 +143,7 @@ def numbers(result):
     ]
 
 
+@pytest.mark.slow
 def test_robots_of_the_command_perceive_the_strengths_that_they_are_given():
     study = launched(humanlike_draft(domains=("news",), target_n=60, texts=30, m=8, seed=5))
     assert record_simulated_answers(study, 60, {"human": 1.5, "gpt3": 0.0}).submitted == 60

@@ -71,6 +71,7 @@ def played(settings, tmp_path, same_orders):
     return Study.objects.get(pk=study.pk)
 
 
+@pytest.mark.slow
 def test_eight_letters_hide_two_painters_and_the_curve_is_found(played):
     _letters_are_stored_as_they_were_shown(played)
     result = build_report(played, {"resamples": 199})

@@ -48,6 +48,7 @@ def test_a_study_with_both_comes_back_from_its_file():
     assert not [problem for problem in find_design_problems(study) if problem.is_blocking]
 
 
+@pytest.mark.slow
 def test_what_people_rank_and_mark_is_what_the_report_says(same_orders):
     study = draft_study(instructions="", target_n=8, prompts=16, annotators_per_batch=2)
     add_ranking(study, position=1, m=2)

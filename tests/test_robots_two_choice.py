@@ -56,6 +56,7 @@ def played(quality, *, n=100, every=10, ties=0.0, **options):
     return came, result, row
 
 
+@pytest.mark.slow
 def test_a_hundred_robots_at_most_decide_for_the_better_system(same_orders):
     came, result, row = played({"alpha": 0.0, "beta": 0.9}, margin=0.05)
     assert came < 100 and row["outcome"] == row["logged"] == "x is better" and row["recovered"] == "recovered"
@@ -72,6 +73,7 @@ def test_a_hundred_robots_at_most_decide_for_the_better_system(same_orders):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "margin, outcome", [(0.15, "equivalent within the margin"), (0.02, "not decided by all planned annotators")]
 )

@@ -90,6 +90,7 @@ def page(path, **posted):
     return client.post(path, posted) if posted else client.get(path)
 
 
+@pytest.mark.slow
 def test_the_flagged_finish_are_paid_get_no_further_batch_object_and_come_back(played):
     study, noisy, link, researcher = played
     first, second = noisy
@@ -154,6 +155,7 @@ def test_the_flagged_finish_are_paid_get_no_further_batch_object_and_come_back(p
     assert not PanelOrder.objects.exists()
 
 
+@pytest.mark.slow
 def test_new_work_that_is_flagged_bars_again_after_a_lifting(played):
     study, (first, _), _, researcher = played
     screened(study)
@@ -181,6 +183,7 @@ def test_a_study_that_does_not_declare_it_bars_nobody():
     assert AnnotatorScreening.objects.get().result["rows"] and not Barring.objects.exists()
 
 
+@pytest.mark.slow
 def test_by_hand_from_the_page_of_annotators_and_over_rest(played):
     study, (first, second), _, researcher = played
     editor = Client()
@@ -234,6 +237,7 @@ def test_by_hand_from_the_page_of_annotators_and_over_rest(played):
     assert rows.status_code == 200 and rows.context["cl"].result_count == 1
 
 
+@pytest.mark.slow
 def test_a_barring_holds_in_the_group_and_costs_a_newcomer_no_query(played):
     study, (first, _), link, researcher = played
     bar_annotator(study, first.annotator, "Copies.", researcher)

@@ -55,6 +55,7 @@ def page_of(client, study, **query):
     return client.get(reverse("study_annotators", args=[study.code]), query)
 
 
+@pytest.mark.slow
 @pytest.mark.postgres
 def test_the_stored_screening_agrees_with_the_rules_of_the_report():
     rules = [("test_question_model", {"cutoff": 0.5}), ("failed_tests", {"failed": 3, "share": None})]
@@ -168,6 +169,7 @@ def test_the_page_and_rest_show_the_evidence_when_outcomes_are_shown(protocol):
         assert (one["error_rate"], one["severity"]) == (evidence.get("error_rate"), evidence.get("severity"))
 
 
+@pytest.mark.slow
 def test_a_running_study_is_screened_after_enough_new_answers_and_a_closed_one_to_the_end():
     study = live_study("two_choice", robots=8)
     assert submit_due_screenings() == 1 and submit_due_screenings() == 1  # the same job still waits
@@ -206,6 +208,7 @@ def test_when_a_screening_is_due(n, last, has_agreement, is_blind, is_due):
     assert _is_due(n, last, has_agreement, is_blind=is_blind) is is_due
 
 
+@pytest.mark.slow
 def test_while_outcomes_are_hidden_the_page_says_nothing_about_systems_or_agreement():
     study = live_study(robots=8, noisy=0.4)
     lifecycle.unblind(study, None, "a look")
@@ -223,6 +226,7 @@ def test_while_outcomes_are_hidden_the_page_says_nothing_about_systems_or_agreem
     assert all(row.agreement is None and row.agreement_n == 0 and not row.evidence for row in shown.rows)
 
 
+@pytest.mark.slow
 def test_the_page_sorts_pages_and_refuses_other_values():
     study = live_study(robots=12, noisy=0.3)
     screen_annotators(study, "live", by=None)
@@ -295,6 +299,7 @@ def test_people_who_withdrew_since_are_not_shown():
     assert pseudonym not in {row.annotator for row in read_screened_study(study, "live").rows}
 
 
+@pytest.mark.slow
 def test_other_studies_of_a_person_are_shown_only_to_their_members():
     first, second = live_study(robots=6), live_study("two_choice", robots=6)
     person = Assignment.objects.filter(study=first).order_by("pk").first().annotator
@@ -338,6 +343,7 @@ def test_rest_gives_the_numbers_of_the_page_in_pages():
     assert api.get(f"studies/{study.code}/annotators/?origin=test").status_code == 400
 
 
+@pytest.mark.slow
 @pytest.mark.postgres
 def test_the_number_of_queries_does_not_depend_on_the_number_of_annotators():
     def queries(study):

@@ -200,6 +200,7 @@ def test_a_command_names_what_it_cannot_take_and_does_nothing(study, words, said
 # Data that are not yet whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [0, 1, 3])
 def test_an_arm_in_which_nobody_answered_leaves_a_report_without_a_number_that_is_none(n):
     study = spa_draft(target_n=8, prompts=8, with_surveys=False)

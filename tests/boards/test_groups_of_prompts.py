@@ -38,6 +38,7 @@ def intervals_of(result):
     return {place: values for place, values in found.items() if None not in values}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rounds", [ONE_ROUND, ROUNDS])
 def test_intervals_are_those_of_groups(board, rounds):
     rows = rows_of(rounds, prompts=100, group_size=10)

@@ -270,6 +270,7 @@ def test_the_command_waits_until_a_job_has_checked_the_images(board, monkeypatch
     assert late.value.returncode == 4
 
 
+@pytest.mark.slow
 def test_example_images_hide_what_the_page_hides(board, team, client):
     Board.objects.filter(pk=board.pk).update(shows_examples=True)
     for number, name in enumerate(("good", "weak")):

@@ -62,6 +62,7 @@ def names(board):
     return [one.name for one in rounds.plan_round(board).submissions]
 
 
+@pytest.mark.slow
 def test_teams_take_turns_and_a_team_keeps_its_order():
     board = builders.open_board(max_submissions_per_round=4)
     greedy, honest, late = (builders.team_of(board, name)[0] for name in ("Greedy", "Honest", "Late"))
@@ -76,6 +77,7 @@ def test_teams_take_turns_and_a_team_keeps_its_order():
     assert names(board) == ["greedy 2", "late again", "greedy 3", "greedy 4"]
 
 
+@pytest.mark.slow
 def test_a_round_too_small_for_all_teams_reaches_every_team():
     board = builders.open_board(max_submissions_per_round=2)
     teams = [builders.team_of(board, f"Team {number}")[0] for number in range(4)]

@@ -37,6 +37,7 @@ def fields_of(template, **changed):
     } | changed  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_board_is_made_opened_and_run_from_its_pages(page, owner):
     template = builders.rating_template(owner)
     assert "New board" in page.get("/boards/new/").content.decode()
@@ -186,6 +187,7 @@ def test_a_wrong_bundle_makes_nothing(owner, change, words):
     assert (Board.objects.count(), Study.objects.count()) == (1, n_studies)
 
 
+@pytest.mark.slow
 def test_jobs_of_the_schedule_close_and_publish(owner):
     board = builders.open_board(owner)
     builders.submit(board, builders.team_of(board)[0], "good")

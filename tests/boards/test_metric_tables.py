@@ -61,6 +61,7 @@ def board(stored_board):
     return Board.objects.select_related("template", "owner").get(pk=stored_board)
 
 
+@pytest.mark.slow
 def test_each_system_has_its_score_by_people_and_its_metrics(board):
     result, snapshot = BoardMetricTable.objects.get().result, BoardSnapshot.objects.get()
     (found,) = result["tables"]
@@ -100,6 +101,7 @@ def test_the_agreement_is_that_of_the_systems_which_the_metric_scored(board):
     assert agreement["exact_match"]["segment_tau"]["reason"]
 
 
+@pytest.mark.slow
 def test_means_are_those_of_the_correlations_and_each_two_metrics_are_compared(board):
     (found,) = BoardMetricTable.objects.get().result["tables"]
     pearson = {one["metric"]: one["pearson"]["estimate"] for one in found["agreements"]}
@@ -210,6 +212,7 @@ def test_a_running_round_changes_nothing(board, client):
     assert [builders.without_draws(client.get(f"/boards/tales/{address}").content) for address in addresses] == before
 
 
+@pytest.mark.slow
 def test_an_editor_computes_metrics_from_the_page_and_a_new_snapshot_computes_them_again(board, client):
     client.force_login(builders.add_member(board, "eva", "editor").user)
     text = client.get("/boards/tales/manage/").content.decode()

@@ -23,6 +23,7 @@ def old_models():
     call_command("migrate", "boards", verbosity=0)
 
 
+@pytest.mark.slow
 def test_the_prompts_of_a_board_become_its_first_sample_and_those_of_its_rounds(old_models):
     owner = builders.user()
     template, study = (builders.draft_study(owner=owner, prompts=3) for _ in range(2))

@@ -114,6 +114,7 @@ def test_the_second_of_two_published_names_gets_its_number():
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_names_that_clash_already_stay_readable():
     before = ("boards", "0012_rounds_commit_to_secret_seeds")

@@ -86,6 +86,7 @@ def test_a_favoured_place_fires(board):
     assert {probe["name"] for probe in result["audit"] if probe["fires"]} == {"first_shown"}
 
 
+@pytest.mark.slow
 def test_style_control_takes_length_out(board, monkeypatch):
     rng = np.random.default_rng(4)
     words = rng.integers(20, 400, (4, 30)) * np.array([1, 1, 5, 1])[:, None]
@@ -110,6 +111,7 @@ def test_style_control_takes_length_out(board, monkeypatch):
     assert effect["low"] < 0.8 < effect["high"]
 
 
+@pytest.mark.slow
 def test_pairs_that_were_shown_often_count_no_more_than_others(board):
     rows = votes()
     # The wins of 3 over 1 are repeated, as if people had seen this pair nine times as often.
@@ -137,6 +139,7 @@ def test_preferences_claim_no_new_prompts():
         builders.open_board(owner, builders.choice_template(owner))
 
 
+@pytest.mark.slow
 def test_two_choices_through_the_whole_product():
     owner = user()
     template = builders.choice_template(owner, prompts=24)
@@ -156,6 +159,7 @@ def test_two_choices_through_the_whole_product():
     assert snapshot.n_labels == 72
 
 
+@pytest.mark.slow
 def test_a_relative_scale_scores_systems_against_the_reference():
     owner = user()
     board = builders.open_board(owner, builders.relative_template(owner))

@@ -201,6 +201,7 @@ def test_the_result_as_json_has_the_hash_that_it_names(board, client):
     assert read["address"].endswith("/boards/tales/2/")
 
 
+@pytest.mark.slow
 def test_pages_show_a_snapshot_that_was_computed(client):
     """The fields of stored results are those that pages read."""
     board = builders.open_board(template=builders.rating_template(user(), keys=("overall", "fluency")))

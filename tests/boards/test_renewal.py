@@ -33,6 +33,7 @@ def board():
     return board
 
 
+@pytest.mark.slow
 def test_the_next_round_scores_both_samples_and_later_rounds_only_the_new_one(board):
     first = board.samples.get()
     renewed = rounds.renew_sample(board, board.owner, SHARE)

@@ -106,6 +106,7 @@ def test_a_subsample_claims_less_and_is_more_precise(board):
     assert narrow["high"] - narrow["low"] < wide["high"] - wide["low"]
 
 
+@pytest.mark.slow
 def test_results_of_two_rounds_through_the_whole_product():
     board = builders.open_board()
     team, _ = builders.team_of(board)

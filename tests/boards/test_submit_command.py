@@ -134,6 +134,7 @@ def test_waiting_ends_at_its_limit_and_after_a_withdrawal(board, file):
         run_submit("tales", file, "--wait", "--name", "second")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("strengths", "options", "code", "words"),
     [

@@ -82,6 +82,7 @@ def test_claims_in_the_wrong_direction_stay_within_the_level():
             assert row["wrong"][USED] <= limit(row["studies"], 0.025), row["name"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [1, 3, 4])
 def test_a_cell_is_measured_again(place):
     """The stored rates are of today's code, as far as a few studies of three quick cells can tell."""
@@ -100,6 +101,7 @@ def test_a_cell_above_its_limit_is_named():
     assert claims.broken_cells([row | {"missed": 76}]) == ["a"]
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 @pytest.mark.parametrize("cell", QUICK, ids=lambda cell: cell.protocol)
 def test_a_few_whole_studies_claim_no_difference_that_is_none(cell):
@@ -112,6 +114,7 @@ def test_a_few_whole_studies_claim_no_difference_that_is_none(cell):
     assert all(outcome.covers != outcome.is_false_claim for outcome in outcomes)
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_a_study_of_each_other_kind_can_be_simulated():
     others = [

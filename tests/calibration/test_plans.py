@@ -33,6 +33,7 @@ def test_the_promises_of_all_designs_hold_together_in_the_stored_proof():
     assert {design.size.protocol for design in plans.DESIGNS} == set(PROTOCOLS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["two_choice, 80 people", "relative, 40 people, 60 prompts", "spa, 40 people"])
 def test_a_promise_is_what_other_code_then_finds(name):
     design = next(design for design in plans.DESIGNS if design.name.startswith(name))
@@ -40,6 +41,7 @@ def test_a_promise_is_what_other_code_then_finds(name):
     assert abs(plans.distance(row)) < plans.joint_limit(30)
 
 
+@pytest.mark.slow
 def test_a_wrong_promise_is_found():
     design = plans.DESIGNS[0]
     row = plans.test_promise(design, studies=120)

@@ -85,12 +85,14 @@ def made_in_sqlite(database: Path) -> dict[str, tuple]:
     return found
 
 
+@pytest.mark.slow
 def test_sqlite_keeps_every_row(upgraded, tmp_path):
     into_sqlite(tmp_path / "before.sqlite3")
     is_kept(in_sqlite(tmp_path / "before.sqlite3"), in_sqlite(upgraded / "heval.sqlite3"))
     heval("migrate", "--check", home=upgraded)
 
 
+@pytest.mark.slow
 def test_the_messages_of_a_panel_are_kept_under_their_new_name(upgraded, tmp_path):
     into_sqlite(tmp_path / "before.sqlite3")
     found = []
@@ -104,6 +106,7 @@ def test_sqlite_is_made_like_a_new_one(upgraded, migrated_sqlite):
     assert made_in_sqlite(upgraded / "heval.sqlite3") == made_in_sqlite(migrated_sqlite)
 
 
+@pytest.mark.slow
 def test_a_database_that_is_too_old_is_refused_and_left_as_it_is(tmp_path):
     database = tmp_path / "heval.sqlite3"
     into_sqlite(database)

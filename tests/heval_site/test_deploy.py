@@ -300,6 +300,7 @@ def seconds_until_closed(proxy: Proxy) -> float:
         return time.monotonic() - begun
 
 
+@pytest.mark.slow
 def test_a_site_behind_its_proxy(server, proxy):
     with ThreadPoolExecutor() as pool:
         dripping = pool.submit(seconds_until_closed, proxy)
@@ -341,6 +342,7 @@ def test_a_site_behind_its_proxy(server, proxy):
         assert all(json.loads(line)["logger"] for line in lines) and CANARY not in server.log(name), name
 
 
+@pytest.mark.slow
 def test_no_request_fails_while_the_web_server_restarts(server, proxy):
     proxy.wait("/readyz", 200)
     answers, over = [], threading.Event()
@@ -369,6 +371,7 @@ def test_no_request_fails_while_the_web_server_restarts(server, proxy):
     assert set(answers) == {(200, "")}
 
 
+@pytest.mark.slow
 def test_a_site_that_is_away_says_so_without_a_trace(server, proxy, tmp_path):
     end(server.services["web"])
     port = server.socket.getsockname()[1]

@@ -116,6 +116,7 @@ def test_the_command_line_says_the_reason_in_one_line_and_ends_with_one(tmp_path
     assert done.stderr == "heval: DEBUG must be true or false, not 'enabled'.\n"
 
 
+@pytest.mark.slow
 def test_a_deployment_has_nothing_that_django_warns_of(tmp_path):
     environment = {"PATH": os.environ["PATH"], "HEVAL_HOME": str(tmp_path), **DEPLOYED}
     done = subprocess.run(
@@ -226,6 +227,7 @@ def test_no_address_to_listen_on(loaded, value):
         loaded(**DEPLOYED, LISTEN=value)
 
 
+@pytest.mark.slow
 def test_the_names_of_variables_are_those_that_the_code_reads():
     own = {"DJANGO_SETTINGS_MODULE", "HEVAL_ANNOUNCE"}
     assert set(environment.NAMES) == set(environment_variable_defaults()) - own

@@ -166,6 +166,7 @@ def _report_page(study, owner) -> str:
     return client.get(reverse("analysis", args=[study.code, 1])).content.decode()
 
 
+@pytest.mark.slow
 def test_a_report_says_why_it_estimates_no_comparison(owner):
     study = builders.draft_study(systems=("alpha", "beta"), prompts=4, owner=owner, target_n=6)
     builders.add_rating(study, position=1, m=2)
@@ -250,6 +251,7 @@ def _excluded(study, owner, **fields) -> str:
     return logged_in(owner).post(reverse("admin:annotators_exclude"), data, follow=True).content.decode()
 
 
+@pytest.mark.slow
 def test_who_excludes_reads_what_happened_to_the_place(owner):
     study = builders.spa_study(owner, target_n=4, target_cap=5, with_surveys=False, with_rating=False)
     assert (
@@ -264,6 +266,7 @@ def test_who_excludes_reads_what_happened_to_the_place(owner):
     assert "Its place is opened again within a few minutes, up to the cap of 5 places" in _excluded(study, owner)
 
 
+@pytest.mark.slow
 def test_a_closing_study_says_until_when_and_how_many_are_inside(owner):
     study = builders.spa_study(owner, target_n=4, grace_seconds=7200, with_surveys=False, with_rating=False)
     players.claimed(study, "inside")

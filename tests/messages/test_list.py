@@ -22,11 +22,13 @@ pytestmark = pytest.mark.django_db
 WORD = re.compile(r"[\w…]")
 
 
+@pytest.mark.slow
 def test_the_collection_finds_messages_in_every_area():
     n = Counter(message.area for message in collected())
     assert set(n) == set(AREAS) and sum(n.values()) > 150, n
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("area", AREAS)
 def test_each_message_is_shown_with_its_cause_and_the_next_step(area):
     found = lines.faults(area, import_module(f"tests.messages.{area}").LINES)
@@ -59,6 +61,7 @@ def test_the_pages_say_once_what_to_do_about_the_problems_of_a_file():
     assert "study: is missing" in shown and "Correct the file and choose it again." in shown
 
 
+@pytest.mark.slow
 def test_the_places_to_which_problems_are_linked_are_on_the_pages():
     owner = builders.user()
     client = logged_in(owner)

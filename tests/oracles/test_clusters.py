@@ -99,6 +99,7 @@ def test_of_a_complete_design_the_two_way_variance_is_below_that_of_the_mixed_mo
 
 
 # The two designs, of those with at least six people and five prompts, in which this shortfall cost most in a search.
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_people", "n_prompts"), [(6, 30), (40, 6)])
 def test_this_shortfall_costs_little(n_people, n_prompts):
     """Promised: .05. With the residual mean square, 20,000 such studies missed the mean in .057 and .059; with the total, .060 and .061."""

@@ -45,6 +45,7 @@ def test_nothing_held_out_is_learned_from():
         assert longest_attested_run(tokens, learned) <= 12
 
 
+@pytest.mark.slow
 def test_higher_orders_are_closer_to_english_and_only_the_human_keeps_to_the_prompt():
     measured = mean_measures_by_system()
     shares = [measured[system]["attested share"] for system in ORDERS]

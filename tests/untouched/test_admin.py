@@ -22,6 +22,7 @@ from tests.untouched.values import LONG, MOMENT, columns_of, scales, variants
 pytestmark = pytest.mark.django_db
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("blueprint", STUDY_TEMPLATES, ids=lambda one: one.slug)
 def test_a_draft_from_a_template(client, owner, blueprint):
     with_stimuli(create_draft_from_template(blueprint, owner), 1)
@@ -30,6 +31,7 @@ def test_a_draft_from_a_template(client, owner, blueprint):
     save_all(client, pages)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slug", PROTOCOLS)
 def test_a_section_of_every_protocol_with_every_setting(client, owner, slug):
     protocol = PROTOCOLS[slug]
@@ -62,6 +64,7 @@ def test_a_section_of_every_protocol_with_every_setting(client, owner, slug):
     save_all(client, pages_of("studies/study", "studies/section"))
 
 
+@pytest.mark.slow
 def test_a_question_of_every_scale(client, owner):
     study = builders.draft_study(owner=owner, prompts=1)
     found = list(scales())
@@ -85,6 +88,7 @@ def test_a_question_of_every_scale(client, owner):
     save_all(client, pages_of("studies/section"))
 
 
+@pytest.mark.slow
 def test_every_rule_with_every_setting(client, owner):
     found = {slug: list(variants(rule.settings_form)) if rule.settings_form else [] for slug, rule in RULES.items()}
     for slug, each in found.items():  # settings that were never stored, where the rule has defaults for all of them
@@ -107,6 +111,7 @@ def test_every_rule_with_every_setting(client, owner):
     save_all(client, pages)
 
 
+@pytest.mark.slow
 def test_every_column_of_a_draft_and_its_rows(client, owner):
     hard_study(owner)
     pages = pages_of("studies")

@@ -69,6 +69,7 @@ def asked_routes(ids, study) -> Iterator[tuple[str, str]]:
             yield route, filled(route, ids)
 
 
+@pytest.mark.slow
 def test_every_form_of_the_site_is_known_and_sent(world):
     """A page with a new form fails here until somebody says whether the form holds what is stored."""
     owner = world["people"]["owner"]

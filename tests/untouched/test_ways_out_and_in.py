@@ -19,6 +19,7 @@ from tests.untouched.rows import differences, pressed, rows
 pytestmark = pytest.mark.django_db
 
 
+@pytest.mark.slow
 def test_a_bundle_that_is_exported_and_imported(client, owner, settings, tmp_path):
     settings.MEDIA_ROOT = tmp_path
     made = drafts(owner, tmp_path)
@@ -41,6 +42,7 @@ def test_a_bundle_that_is_exported_and_imported(client, owner, settings, tmp_pat
 OF_A_CLONE = {"title", "seed", "keeps_origin_out"}
 
 
+@pytest.mark.slow
 def test_a_clone(client, owner, settings, tmp_path):
     settings.MEDIA_ROOT = tmp_path
     for study in drafts(owner, tmp_path):
@@ -70,6 +72,7 @@ ASKED_FOR = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_what_is_read_over_rest_and_written_back(owner, settings, tmp_path):
     settings.MEDIA_ROOT = tmp_path
     api = api_of(owner)

@@ -128,7 +128,7 @@ TABLE = (
 @pytest.fixture
 def world(owner, settings, tmp_path, monkeypatch):
     """A closed study and a draft with people of every role, and a client for each actor."""
-    monkeypatch.setattr("analysis.api.base.requests_per_minute", lambda scope: 100_000)
+    monkeypatch.setattr("analysis.api.permissions.requests_per_minute", lambda scope: 100_000)
     settings.MEDIA_ROOT = tmp_path
     study, draft, elsewhere = closed_study(owner, 1), draft_study(owner=owner), draft_study(owner=owner)
     analysis_of(study)

@@ -225,6 +225,7 @@ values = st.recursive(
 rows = st.dictionaries(names, values, max_size=6) | values
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(body=st.lists(rows, max_size=3) | rows)
 def test_no_body_whatsoever_makes_an_error_of_ours(draft, body):

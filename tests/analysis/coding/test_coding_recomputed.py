@@ -91,6 +91,7 @@ def read(study):
     return rows
 
 
+@pytest.mark.slow
 def test_all_of_it(coded_samples):
     assert [sample[:2] for sample in coded_samples] == list(KINDS)
     for kind, rule, both, estimates in coded_samples:

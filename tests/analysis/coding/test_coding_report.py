@@ -15,6 +15,7 @@ from tests.builders import user
 pytestmark = pytest.mark.django_db
 
 
+@pytest.mark.slow
 def test_categories_by_condition_are_shares_of_labels_with_null_left_out(study, coders):
     sample = sample_of(study, coders)
     arms = dict(Assignment.objects.filter(study=study).values_list("pk", "batch__arm__condition"))
@@ -48,6 +49,7 @@ def test_agreement_is_that_of_the_two_by_themselves(study, coders):
     )  # the rule does not touch agreement
 
 
+@pytest.mark.slow
 def test_items_that_one_coder_has_not_coded_do_not_count(study, coders):
     sample = sample_of(study, coders)
     code_all(sample, coders[0], lambda i: ["grammar"])

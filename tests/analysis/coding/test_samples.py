@@ -22,6 +22,7 @@ from tests.builders import user
 pytestmark = pytest.mark.django_db
 
 
+@pytest.mark.slow
 def test_a_sample_takes_one_explanation_of_so_many_annotators_of_each_arm(study, coders):
     sample = sample_of(study, coders, per_arm=3)
     items = list(sample.items.select_related("assignment__batch__arm", "response__question"))

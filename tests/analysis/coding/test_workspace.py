@@ -17,6 +17,7 @@ def pages(sample, number=1):
     return f"/admin/analysis/codingsample/{sample.pk}/code/{number}/"
 
 
+@pytest.mark.slow
 def test_a_coder_sees_the_words_and_the_codebook_and_nothing_else(study, coders):
     sample = sample_of(study, coders)
     client = logged_in(coders[0])
@@ -56,6 +57,7 @@ def test_a_reviewer_sees_text_and_answer_and_neither_author_nor_condition(study,
     ] == []
 
 
+@pytest.mark.slow
 def test_coding_goes_from_item_to_item_and_refuses_an_empty_page(study, coders):
     sample = sample_of(study, coders)
     client = logged_in(coders[0])

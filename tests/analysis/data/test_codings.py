@@ -83,6 +83,7 @@ def test_what_was_withdrawn_leaves_with_its_codings(study):
     assert rows_of(study, origins=("robot",)) == []
 
 
+@pytest.mark.slow
 def test_the_report_prints_a_hash_of_the_codings_and_its_numbers_do_not_hang_on_it(study):
     study = closed(study)
     before = build_report(study, {"resamples": 99})

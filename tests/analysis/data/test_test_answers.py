@@ -14,6 +14,7 @@ from tests.known_answers import answered
 pytestmark = pytest.mark.django_db
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["rating", "two_choice", "relative"])
 def test_attentive_robots_are_right_and_random_ones_are_not(protocol):
     careful = read_test_answers(answered(protocol), ["robot"])
@@ -26,6 +27,7 @@ def test_attentive_robots_are_right_and_random_ones_are_not(protocol):
     assert 0.2 < counted["is_right"].mean() < 0.8
 
 
+@pytest.mark.slow
 def test_test_questions_are_in_no_estimate():
     study = answered("rating")
     rows = responses_frame(study, ["robot"]).rows
@@ -35,6 +37,7 @@ def test_test_questions_are_in_no_estimate():
     assert len(rows) == 12 * 10 * 2
 
 
+@pytest.mark.slow
 def test_a_pilot_only_checks_the_question():
     study = answered("rating", robots=16, pilot_answers=2)
     frame = read_test_answers(study, ["robot"])
@@ -45,6 +48,7 @@ def test_a_pilot_only_checks_the_question():
     assert not frame[frame["type"] != "damaged"]["is_pilot"].any()
 
 
+@pytest.mark.slow
 def test_a_pilot_that_disagrees_leaves_the_question_uncounted():
     study = answered("rating", robots=16, pilot_answers=2, noisy=1.0)
     frame = read_test_answers(study, ["robot"])
@@ -56,6 +60,7 @@ def test_a_pilot_that_disagrees_leaves_the_question_uncounted():
     assert not pilot_agrees([True] * 8 + [False]) and pilot_agrees([True] * 9 + [False]) and not pilot_agrees([])
 
 
+@pytest.mark.slow
 @pytest.mark.postgres
 def test_verdict_evidence_counts_the_same_answers():
     study = answered("two_choice", noisy=1.0)

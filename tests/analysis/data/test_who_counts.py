@@ -229,6 +229,7 @@ def counted(study, monkeypatch) -> set[tuple[str, str]]:
     return {(names[str(name)], place) for place, people in found.items() for name in people}
 
 
+@pytest.mark.slow
 def test_each_kind_of_answer_counts_where_it_should_and_nowhere_else(study, monkeypatch):
     expected = {cell for cell, counts in EXPECTED.items() if counts}
     assert counted(study, monkeypatch) == expected
@@ -318,6 +319,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.slow
 def test_each_cell_is_broken_by_a_fault(study, monkeypatch):
     expected, broken = {cell for cell, counts in EXPECTED.items() if counts}, set()
     for fault, breaks in FAULTS.items():

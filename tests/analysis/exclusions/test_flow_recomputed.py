@@ -69,6 +69,7 @@ def table(study, name):
     return pd.read_csv(io.BytesIO(b"".join(csv_blocks(name, Selection(study)))), keep_default_na=False)
 
 
+@pytest.mark.slow
 def test_everybody_is_somewhere_once(study):
     report = build_report(study, {"resamples": 999})
     flow, rows = report["flow"], table(study, "assignments")
@@ -81,6 +82,7 @@ def test_everybody_is_somewhere_once(study):
     assert flow["started"] == flow["submitted"] + flow["unfinished"] + sum(flow["released"].values()) == len(rows)
 
 
+@pytest.mark.slow
 def test_each_rule_takes_from_those_whom_the_rules_above_left(study):
     report = build_report(study, {"resamples": 999})
     flow, rows = report["flow"], table(study, "assignments")
@@ -117,6 +119,7 @@ def test_each_rule_takes_from_those_whom_the_rules_above_left(study):
     assert {tuple(one["rules"]): one["n"] for one in flow["overlaps"]} == overlaps
 
 
+@pytest.mark.slow
 def test_what_arms_lost(study):
     report = build_report(study, {"resamples": 999})
     rows = table(study, "assignments")

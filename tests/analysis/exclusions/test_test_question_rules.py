@@ -94,6 +94,7 @@ def crowd(n=40):
     ]
 
 
+@pytest.mark.slow
 def test_the_model_and_its_fit_are_those_of_the_settings():
     counts = crowd()
     default = fit_and_screen(counts, ModelSettings())
@@ -156,6 +157,7 @@ def test_probabilities_have_three_digits():
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_the_report_of_a_study_names_the_rules_and_shows_the_tables():
     rules = [("test_question_model", {"cutoff": 0.5}), ("failed_tests", {})]
@@ -176,6 +178,7 @@ def test_the_report_of_a_study_names_the_rules_and_shows_the_tables():
     assert again == report
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_while_outcomes_are_hidden_the_tables_say_nothing_about_systems():
     study = answered("two_choice", robots=6)

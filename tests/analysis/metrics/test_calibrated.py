@@ -30,6 +30,7 @@ def study():
     return closed()
 
 
+@pytest.mark.slow
 def test_people_come_first_and_a_judge_who_knows_saves_answers(study):
     store_judge(study)
     (row,) = calibrate(study, CalibrationOptions(n_outputs=6000), study.owner)
@@ -51,6 +52,7 @@ def test_people_come_first_and_a_judge_who_knows_saves_answers(study):
     assert "useful: it saves at least a tenth of the answers" in text and "<polyline" in text
 
 
+@pytest.mark.slow
 def test_a_judge_at_random_is_called_useless_and_changes_nothing(study):
     store_judge(study, knows=False)
     (row,) = calibrate(study, CalibrationOptions(widths=(20.0, 10.0)), study.owner)
@@ -60,6 +62,7 @@ def test_a_judge_at_random_is_called_useless_and_changes_nothing(study):
     assert set(row.result["judges"][0]["verdicts"]) <= {"useless", "unclear"}
 
 
+@pytest.mark.slow
 def test_a_chosen_part_rules_out_combined_numbers_and_unknown_people_rule_out_other_people(study):
     store_judge(study)
     (chosen,) = calibrate(study, CalibrationOptions(sample="chosen"), study.owner)
@@ -72,6 +75,7 @@ def test_a_chosen_part_rules_out_combined_numbers_and_unknown_people_rule_out_ot
     assert "Nobody said how the labelled outputs were selected" in text
 
 
+@pytest.mark.slow
 def test_a_judge_without_a_score_of_an_output_is_left_out_with_the_reason(study):
     store_judge(study, skips=("p003",))
     (row,) = calibrate(study, CalibrationOptions(), study.owner)
@@ -80,6 +84,7 @@ def test_a_judge_without_a_score_of_an_output_is_left_out_with_the_reason(study)
     assert "No metric or judge scored all items" in page_of(study)
 
 
+@pytest.mark.slow
 def test_the_page_starts_one_job_says_when_it_is_stale_and_refuses_other_values(study):
     store_judge(study)
     address = reverse("study_calibrated", args=[study.code])
@@ -106,6 +111,7 @@ def test_the_page_starts_one_job_says_when_it_is_stale_and_refuses_other_values(
         CalibratedResult.objects.filter(pk=latest.stored.pk).update(n_assignments=1)
 
 
+@pytest.mark.slow
 def test_while_outcomes_are_hidden_there_is_nothing():
     study = collected()
     store_judge(study)
@@ -127,6 +133,7 @@ def test_a_study_without_scores_is_refused(study):
         request_calibration(study, study.owner, CalibrationOptions())
 
 
+@pytest.mark.slow
 def test_preferences_are_combined_by_pairs_and_a_judge_of_outputs_prefers_the_higher_score():
     study = closed(choice_template(user("ada"), prompts=30, m=5, systems=tuple(STRENGTHS)))
     rows = []
@@ -156,6 +163,7 @@ def test_a_system_belongs_to_a_family_whose_words_its_name_has(family, system, i
     assert (found.get(system) is not None and found.get(system) == found.get("judge")) == is_own
 
 
+@pytest.mark.slow
 def test_each_number_of_people_and_judges_names_its_population(study):
     store_judge(study)
     (row,) = calibrate(study, CalibrationOptions(), study.owner)

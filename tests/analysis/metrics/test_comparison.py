@@ -43,6 +43,7 @@ def study():
     return Study.objects.get(pk=study.pk)
 
 
+@pytest.mark.slow
 def test_a_good_metric_agrees_with_people_and_a_turned_one_does_not(study):
     judged(study), judged(study, "wrong")
     # Eight prompts have 256 patterns of swaps, so the p-value is 1/128: 99 draws would miss .05 after adjustment in one run of six.

@@ -53,6 +53,7 @@ def mean_width(found):
     return np.mean([high - low for low, high in filter(None, found.values())])
 
 
+@pytest.mark.slow
 def test_people_and_judges_together_count_groups(monkeypatch):
     study = grouped_study()
     store_judge(study)
@@ -85,6 +86,7 @@ def test_people_and_judges_together_count_groups(monkeypatch):
     assert mean_width(by_group) > 1.3 * mean_width(intervals_with(rows.items["prompt"]))
 
 
+@pytest.mark.slow
 def test_the_score_of_a_system_by_people_counts_groups():
     """Four groups are too few for an interval, although there are sixty prompts."""
     study = grouped_study(15)
@@ -92,6 +94,7 @@ def test_the_score_of_a_system_by_people_counts_groups():
     assert all(one["people"]["low"] is None for one in system_table(beside, people_table(beside.people, "scores"), {}))
 
 
+@pytest.mark.slow
 def test_the_check_of_a_judge_counts_groups():
     bad = set()
 
@@ -131,6 +134,7 @@ def ranges_of(result):
     }
 
 
+@pytest.mark.slow
 def test_agreement_of_metrics_draws_groups_again():
     study = grouped_study()
     store_judge(study, name="one")

@@ -15,6 +15,7 @@ SYSTEMS = ("Human", "GPT", "Fusion")
 N_PROMPTS = 16
 
 
+@pytest.mark.slow
 def test_judges_of_real_stories_are_compared_with_people_who_are_unknown(shared, tmp_path, monkeypatch):
     monkeypatch.setattr(hanna, "HANNA", shared / "hanna_judges.csv.gz")
     monkeypatch.setattr(hanna, "FAMILIES", {"beluga_13b": "Llama"})

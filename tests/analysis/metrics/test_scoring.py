@@ -65,6 +65,7 @@ def test_the_penalty_of_an_output_is_a_share_of_the_highest_penalty():
     assert scorer_of("marks").score_answers(section, errors, answers[:0], {}).empty
 
 
+@pytest.mark.slow
 def test_human_or_machine_has_combined_numbers_beside_a_judge_on_the_same_scale():
     study = closed(builders.template_of("humanlike", user("ada"), prompts=60, m=5, systems=tuple(STRENGTHS)))
     store_judge(study, "source", 1)
@@ -76,6 +77,7 @@ def test_human_or_machine_has_combined_numbers_beside_a_judge_on_the_same_scale(
     assert "An answer gives the highest score if it says that a human wrote the output" in page_of(study)
 
 
+@pytest.mark.slow
 def test_penalties_have_combined_numbers_beside_a_judge_of_penalties():
     study = closed(builders.template_of("marks", user("ada"), prompts=20, m=2, systems=tuple(STRENGTHS)))
     store_judge(study, "errors", 30, is_lower_better=True)
@@ -88,6 +90,7 @@ def test_penalties_have_combined_numbers_beside_a_judge_of_penalties():
     assert "An output without an error gets the highest score, and one with the penalty 30 the lowest" in page_of(study)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("protocol", "places", "criteria"),
     # Three systems and 12 prompts, 2 labels, 6 a batch: 4 items of a prompt show each machine once, or 1 item all systems.

@@ -139,6 +139,7 @@ def test_the_version_of_a_metric_says_how_it_splits_words():
     assert "words" not in BUILT_IN["chrf"].version()
 
 
+@pytest.mark.slow
 def test_a_process_knows_the_language_of_a_prompt():
     prompt = TextsOfPrompt(["The old houses"], ["an old house"], "nl")
     found = dict(

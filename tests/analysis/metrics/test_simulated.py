@@ -30,6 +30,7 @@ def shown(study):
     return {name: client.get(reverse(name, args=[study.code])).content.decode() for name in PAGES}
 
 
+@pytest.mark.slow
 def test_pages_results_tables_and_figures_of_robots_are_marked(study):
     assert is_simulated(study) and counted_origins(study) == ["robot"]
     (compared,) = compare_with_people(study, study.owner, resamples=99)

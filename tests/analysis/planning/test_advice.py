@@ -52,6 +52,7 @@ def test_a_curve_holds_the_design_and_rises(asked):
         assert people == sorted(people), "more of a resource lowers the power"
 
 
+@pytest.mark.slow
 def test_the_simulated_advice_names_simulated_powers():
     asked = inputs(12, 40, 10, difference=0.65)
     design = (asked.size, asked.target, asked.variation)

@@ -82,6 +82,7 @@ def test_the_form_offers_what_is_declared_and_what_the_plan_took(draft):
     assert later.is_valid() and later["correction"].value() == OF_PLAN and later.inputs == start
 
 
+@pytest.mark.slow
 def test_the_page_shows_each_comparison_before_and_after_the_simulation(draft, client, few_runs, monkeypatch):
     monkeypatch.setattr(study_plans, "COMPARED_RUNS", 60)
     client.force_login(draft.owner)

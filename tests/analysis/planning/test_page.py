@@ -96,6 +96,7 @@ def test_the_form_returns_the_inputs_that_it_shows(draft):
     assert PlanInputs.from_json(start.as_json()) == start
 
 
+@pytest.mark.slow
 def test_a_plan_is_simulated_shown_and_chosen(draft, owner, client, asking, few_runs):
     page = asking(people="12", prompts_each="4").content.decode()
     form = page[page.index("studies/sizeplan") :]
@@ -149,6 +150,7 @@ def test_the_page_costs_the_same_queries_whatever_is_stored(draft, asking, djang
         asking()
 
 
+@pytest.mark.slow
 def test_live_numbers_load_no_numpy():
     code = (
         "import sys, django; django.setup()\n"

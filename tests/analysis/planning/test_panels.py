@@ -114,6 +114,7 @@ def test_fees_in_another_currency_or_without_a_report_are_not_known(paid, owner)
     assert cost.fee_rate is None and panel_values("site:prolific", "USD", {"prolific": cost})["fee_rate"] is None
 
 
+@pytest.mark.slow
 def test_the_page_compares_panels_and_its_button_fills_in_fees(paid, draft, client):
     refresh_cached_fees(paid, Charging("3.00", "USD"), ["T"])
     client.force_login(draft.owner)

@@ -66,6 +66,7 @@ def pilot(owner, monkeypatch):
     return closed(launched(study), 10)
 
 
+@pytest.mark.slow
 def test_a_closed_study_is_a_pilot_of_those_who_may_read_it(pilot, owner, same_orders, monkeypatch):
     with pytest.raises(InvalidPlanInputs, match="prior: The answers of this study are not read yet"):
         pilots.resolve_prior(f"pilot:{pilot.code}", owner)
@@ -224,6 +225,7 @@ def planned_draft(owner):
     return draft
 
 
+@pytest.mark.slow
 def test_the_page_plans_with_a_study_and_the_job_uses_its_draws(pilot, owner, client, page, monkeypatch, same_orders):
     draft = planned_draft(owner)
     waiting = page(draft, pilot=str(pilot.code), people="31")
@@ -249,6 +251,7 @@ def test_the_page_plans_with_a_study_and_the_job_uses_its_draws(pilot, owner, cl
     assert (study, by, inputs.variation, draws) == (draft, owner, estimate.variation, estimate.draws)
 
 
+@pytest.mark.slow
 def test_rest_reads_a_pilot_as_a_job_and_then_plans_with_it(pilot, owner, same_orders):
     draft, prior = planned_draft(owner), f"pilot:{pilot.code}"
 
@@ -273,6 +276,7 @@ def test_rest_reads_a_pilot_as_a_job_and_then_plans_with_it(pilot, owner, same_o
     assert ask("GET", "numbers/")["power_low"] is None
 
 
+@pytest.mark.slow
 def test_the_command_reads_the_pilot_itself(pilot, same_orders):
     out = StringIO()
     with suppress(SystemExit):
@@ -312,6 +316,7 @@ def test_the_live_average_stays_far_below_a_fifth_of_a_second(protocol, points):
     assert time.process_time() - began < 0.15
 
 
+@pytest.mark.slow
 def test_the_page_plans_with_a_file_and_lists_its_faults(owner, page):
     draft = planned_draft(owner)
     refused = page(draft, file=SimpleUploadedFile("a.csv", csv_of([("a", 1, "left"), ("", 2, "x")])))
@@ -343,6 +348,7 @@ def test_every_protocol_that_is_planned_can_be_a_pilot():
     assert not [slug for slug in planned_protocols() if type(REGISTRY[slug]).headline_answers is without]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("add", "rows"), [(add_spa, "60 readings"), (add_best_worst, "60 answers")], ids=["stated chances", "best-worst"]
 )

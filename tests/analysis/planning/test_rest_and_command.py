@@ -89,6 +89,7 @@ def test_wrong_values_are_named_over_rest(draft):
     assert not Job.objects.exists()
 
 
+@pytest.mark.slow
 def test_a_plan_is_simulated_read_and_chosen(draft, few_runs):
     ask = api(draft)
     job = answer(ask("POST", "", FAST | {"excluded_share": 0.05}), 202)
@@ -115,6 +116,7 @@ def test_a_launched_study_is_not_planned():
 # The command
 
 
+@pytest.mark.slow
 def test_the_command_prints_both_kinds_of_numbers_and_exits_by_the_power(few_runs):
     size = ("--people", "12", "--prompts", "20", "--each", "5")
     text = printed(*size, "--difference", ".6", "--seed", "1", code=1)
@@ -134,6 +136,7 @@ def test_the_command_reads_a_bundle_and_keeps_nothing_of_it(draft, tmp_path):
     assert text.startswith("9 people, 4 prompts each") and Study.objects.count() == n
 
 
+@pytest.mark.slow
 def test_the_command_stores_the_plan_of_a_draft(draft, few_runs):
     printed("--study", str(draft.code)[:8], "--people", "12", "--prompts", "20", "--each", "5", code=1)
     assert draft.size_plans.get().inputs["size"]["people"] == 12

@@ -42,6 +42,7 @@ def stored_plan(study, fingerprint="f", **columns):
     return SizePlan.objects.create(study=study, fingerprint=fingerprint, **usual | columns)
 
 
+@pytest.mark.slow
 def test_a_plan_is_simulated_once_and_then_found(draft, owner, few_runs):
     job = request_plan(draft, owner, inputs())
     assert request_plan(draft, owner, inputs()) == job
@@ -148,6 +149,7 @@ def test_viewers_do_not_plan(draft):
         request_plan(draft, viewer, inputs())
 
 
+@pytest.mark.slow
 def test_a_shared_plan_has_the_numbers_of_one_process_digit_by_digit(draft, owner, few_runs, monkeypatch):
     """Another process computes every second piece, and the rows of the database keep all digits."""
     compute, by_others = results.compute_piece, []

@@ -66,6 +66,7 @@ def only(pattern: str, text: str) -> set[str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", sorted(DESIGNS))
 def test_every_page_says_the_same_minutes_pay_people_and_power(name, client, few_runs):
@@ -212,6 +213,7 @@ def test_the_default_of_a_new_section_finds_what_the_rule_did_not():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_the_way_out_stays_after_the_simulation(few_runs):
     """Where neither people nor prompts alone are enough, both together are named, with their simulated power."""
@@ -229,6 +231,7 @@ def test_the_way_out_stays_after_the_simulation(few_runs):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("goal", [goal for goal in GOALS if goal != EQUIVALENCE])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_the_fixed_design_beside_sequential_ones_is_the_planned_one(protocol, goal):

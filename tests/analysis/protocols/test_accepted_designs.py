@@ -275,6 +275,7 @@ def test_whatever_the_checklist_accepts_gets_a_result():
     assert len(outcomes) > 15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "slug", sorted(slug for slug in REGISTRY if REGISTRY[slug].comparison_scope == "" and slug != "humanlike")
 )
@@ -325,6 +326,7 @@ def test_a_target_that_leaves_an_arm_without_a_batch_is_said_before_launch():
     assert not refused(study)
 
 
+@pytest.mark.slow
 def test_prompts_need_the_outputs_of_the_systems_of_their_arm_alone():
     """Each system has prompts of its own: nothing is missing, and the comparison is over different prompts."""
     planned = Planned("rating", arms="one system each")

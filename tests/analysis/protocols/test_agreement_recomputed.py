@@ -44,6 +44,7 @@ def study():
     return Study.objects.get(pk=study.pk)
 
 
+@pytest.mark.slow
 def test_third_labels_do_not_make_people_agree(study):
     rows = pd.read_csv(io.BytesIO(b"".join(csv_blocks("responses", Selection(study)))), keep_default_na=False)
     rows = rows[rows["is_submitted"] == 1].sort_values(["received_at", "slot"], kind="stable")
@@ -119,6 +120,7 @@ def evaluation(items, workers, reading, delta, rng):
     return (paid, 0) if where is None else (costs[where], sides[where])
 
 
+@pytest.mark.slow
 def test_what_each_strategy_would_have_paid(labelled):
     rows = pd.read_csv(io.BytesIO(b"".join(csv_blocks("responses", Selection(labelled)))), keep_default_na=False)
     rows = rows[(rows["is_submitted"] == 1) & (rows["exclusion"] == "") & (rows["chosen_system"] != "")]

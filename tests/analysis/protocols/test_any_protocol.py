@@ -171,6 +171,7 @@ def play(monkeypatch):
     return played
 
 
+@pytest.mark.slow
 def test_a_protocol_brings_its_sentences_tables_figures_and_summary(play):
     report = play(Telling)
     assert not report["problems"] and report["no_conclusion"] == ""
@@ -192,6 +193,7 @@ def test_a_protocol_brings_its_sentences_tables_figures_and_summary(play):
     assert report["summary"] == ["1 block, stars by 10/5/1."]
 
 
+@pytest.mark.slow
 def test_what_was_planned_and_estimated_is_told_though_the_protocol_says_nothing(play):
     report = play(Silent)
     assert not report["problems"] and report["no_conclusion"] == "", "something was answered, and estimated"
@@ -205,6 +207,7 @@ def test_what_was_planned_and_estimated_is_told_though_the_protocol_says_nothing
         assert one["text"].endswith(f"n = {estimate['n']} annotators.")
 
 
+@pytest.mark.slow
 def test_a_plain_sentence_claims_what_its_family_allows(play):
     report = play(Judging)
     claims = {one["claim"]: one["recovered"] for one in report["conclusions"]}
@@ -214,6 +217,7 @@ def test_a_plain_sentence_claims_what_its_family_allows(play):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("analysis", [Silent, Telling])
 def test_it_is_set_beside_the_newest_version_too(play, analysis):
     report = play(analysis, amends=True)

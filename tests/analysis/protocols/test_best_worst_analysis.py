@@ -149,6 +149,7 @@ def test_nothing_answered_makes_no_block():
     assert analysed("best_worst", rows, [section]) == []
 
 
+@pytest.mark.slow
 def test_robots_that_prefer_are_found_out(same_orders):
     study = launched(draft(target_n=40, prompts=16, m=6, systems=(*NAMES, "epsilon", "zeta"), settings={"set_size": 4}))
     record_simulated_answers(

@@ -185,6 +185,7 @@ REASONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ESTIMANDS)
 def test_words_claim_what_the_printed_interval_shows(name):
     _, null, _ = ESTIMANDS[name]

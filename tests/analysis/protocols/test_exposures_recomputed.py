@@ -19,6 +19,7 @@ from tests.players import play
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("same_orders")]
 
 
+@pytest.mark.slow
 def test_the_same_comparison_after_more_and_more(tmp_path, settings):
     settings.MEDIA_ROOT = tmp_path
     study = launched(exposures_draft(tmp_path, target_n=12))

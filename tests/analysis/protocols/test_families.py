@@ -238,6 +238,7 @@ def report_of(same_orders):
 GATED = ({"name": "primary", "adjustment": "hommel"}, {"name": "secondary", "adjustment": "holm", "after": "primary"})
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_a_report_whose_gate_is_open(report_of):
     result, said = report_of("beta", GATED)
@@ -264,6 +265,7 @@ def test_a_report_whose_gate_is_open(report_of):
     assert all(row["score_interval"] for row in table["rows"])
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_a_report_whose_gate_is_closed(report_of):
     result, said = report_of("gamma", GATED)

@@ -61,6 +61,7 @@ def test_groups_are_the_second_sample_and_the_sentence_counts_them(protocol):
     assert "6 prompts" not in words
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", CELLS)
 def test_the_interval_is_the_one_of_groups_and_not_of_prompts(protocol):
     """The same answers with and without groups: documents that move all their prompts make the interval wider."""
@@ -88,6 +89,7 @@ def test_fewer_than_five_groups_give_no_interval_and_the_reason(protocol):
         assert "4 groups of prompts are too few" in sentence["text"]
 
 
+@pytest.mark.slow
 def test_best_and_worst_count_groups(same_orders):
     study = draft_study(instructions="", systems=("alpha", "beta", "gamma"), prompts=24, target_n=12)
     add_section(study, "best_worst", m=8)

@@ -116,6 +116,7 @@ def test_every_planned_cell_is_there_answered_or_not():
     assert chance is None or chance.family_size == 8
 
 
+@pytest.mark.slow
 def test_each_section_has_families_and_tables_of_its_own():
     study = humanlike_draft(conditions=("none", "examples"), domains=("news", "stories"), machines=("gpt2", "gpt3"))
     first, second = live(study), add_humanlike(study, position=5)
@@ -138,6 +139,7 @@ def test_each_section_has_families_and_tables_of_its_own():
     assert len({table["title"] for table in tables}) == len(tables)
 
 
+@pytest.mark.slow
 def test_known_sensitivity_and_leaning_come_out():
     study = humanlike_draft(machines=("gpt2", "gpt3"), domains=("news", "stories"))
     truths = {
@@ -181,6 +183,7 @@ def trained():
     )
 
 
+@pytest.mark.slow
 def test_a_better_eye_is_told_from_a_readier_answer():
     study, (frame, sections) = trained()
     blocks = analysed("humanlike", frame, sections)
@@ -219,6 +222,7 @@ def test_a_better_eye_is_told_from_a_readier_answer():
     assert said[2]["verdict"] == "equivalent" and "equally well" in said[2]["claim"] and "±0.30" in said[2]["claim"]
 
 
+@pytest.mark.slow
 def test_the_papers_second_table_and_its_groups():
     study, (frame, sections) = trained()
     blocks = analysed("humanlike", frame, sections)
@@ -251,6 +255,7 @@ def test_the_papers_second_table_and_its_groups():
     assert (anova.detail["df_between"], anova.detail["df_within"]) == (1, 498)
 
 
+@pytest.mark.slow
 def test_the_domain_model_tests_whether_training_depends_on_the_domain():
     _, (frame, sections) = trained()
     rows = table(analysed("humanlike", frame, sections), "domains")["rows"]

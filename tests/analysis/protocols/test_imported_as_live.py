@@ -116,6 +116,7 @@ def numbers(report):
     return found
 
 
+@pytest.mark.slow
 def test_every_protocol_whose_answers_can_be_imported(tmp_path):
     study = launched(drafted())
     for n in range(10):

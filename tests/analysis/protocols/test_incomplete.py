@@ -25,6 +25,7 @@ def states(study, lacking=None):
     return REGISTRY["incomplete"].flag(material).states
 
 
+@pytest.mark.slow
 def test_who_marks_fewer_errors_has_answered_as_much():
     study = draft_study(prompts=30, target_n=5, instructions="")
     add_marks(study, m=2)

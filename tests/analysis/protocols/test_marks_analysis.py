@@ -128,6 +128,7 @@ def test_a_report_on_nothing_says_so():
     assert {e.status for e in alone["marks.penalty"].estimates} == {"no_data"}
 
 
+@pytest.mark.slow
 def test_robots_that_meet_worse_texts_are_found_out(same_orders):
     study = launched(draft(systems=("alpha", "beta", "gamma"), prompts=48, target_n=24, m=4, annotators_per_batch=2))
     record_simulated_answers(study, 24, {"alpha": 0.0, "beta": 0.0, "gamma": 3.0})
@@ -149,6 +150,7 @@ def test_robots_that_meet_worse_texts_are_found_out(same_orders):
     assert Decimal(5) in set(Response.objects.filter(choice__gt="").values_list("value", flat=True))
 
 
+@pytest.mark.slow
 def test_planted_references_stand_apart():
     study = draft(systems=("alpha", "best", "beta", "worst"))
     study.systems.filter(name="best").update(reference="maximal")

@@ -73,6 +73,7 @@ def each_has_its_own_name(report):
             assert twice(tuple(str(row[key]) for key in heads) for row in table["rows"]) == [], table["name"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("add", [add_spa, add_rating, add_relative, add_ranking, add_marks, add_choice])
 def test_two_sections_of_one_protocol(add):
     study = draft_study(prompts=60, target_n=6, instructions="")
@@ -86,6 +87,7 @@ def test_two_sections_of_one_protocol(add):
     each_has_its_own_name(reported(launched(study), 6))
 
 
+@pytest.mark.slow
 def test_two_sections_of_human_or_machine():
     study = humanlike_draft(
         conditions=("none", "examples"), domains=("news", "stories"), machines=("gpt2", "gpt3"), texts=30, target_n=16

@@ -72,6 +72,7 @@ def claim_of(report, name):
     return block["estimates"][0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_comparison_about_people_takes_annotators_as_clusters_only(protocol, same_orders):
     add, name, by_annotator = PROTOCOLS[protocol]
@@ -108,6 +109,7 @@ def assert_plans_read_the_same_answers(study, claim):
         assert len(set(found[0].prompts)) == claim["detail"]["n_prompts"]
 
 
+@pytest.mark.slow
 def test_the_sentence_says_what_the_design_declared_if_the_claim_is_another(same_orders):
     add, _, _ = PROTOCOLS["ranking"]
     study = answered_study(add, prompts=30)
@@ -122,6 +124,7 @@ def test_the_sentence_says_what_the_design_declared_if_the_claim_is_another(same
     assert "declare" not in people["text"]
 
 
+@pytest.mark.slow
 def test_a_design_that_wanted_more_than_its_prompts_can_show_says_what_helps(same_orders):
     add, _, _ = PROTOCOLS["ranking"]
     study = answered_study(add, prompts=3)
@@ -132,6 +135,7 @@ def test_a_design_that_wanted_more_than_its_prompts_can_show_says_what_helps(sam
     )
 
 
+@pytest.mark.slow
 def test_sets_of_prompts_and_a_stopping_rule_have_sentences_of_their_own(same_orders):
     study = answered_study(add_spa, prompts=3)
     (said,) = report_with(study, "people_and_prompts")["conclusions"]

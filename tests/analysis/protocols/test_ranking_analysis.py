@@ -124,6 +124,7 @@ def test_a_report_on_nothing_or_on_one_ranking_says_so():
     assert {e.status for e in alone["ranking.share"].estimates} == {"n_lt_2"}
 
 
+@pytest.mark.slow
 def test_robots_that_prefer_are_found_out(same_orders):
     study = launched(draft(target_n=30, prompts=60, m=4))
     record_simulated_answers(study, 30, {"alpha": 0.0, "beta": 0.0, "gamma": 2.0})

@@ -251,6 +251,7 @@ def choices(report, rows, study):
     assert adjusted_within_families(estimates) == {"primary": CLAIMS, "choice.preference.not planned": 1}
 
 
+@pytest.mark.slow
 def test_human_or_machine(same_orders):
     study = launched(humanlike_draft(conditions=("none", "examples"), domains=("news", "stories"), target_n=18, m=5))
     people = [play(study, n) for n in range(16)]
@@ -308,6 +309,7 @@ def test_human_or_machine(same_orders):
     assert seen == set(expected)
 
 
+@pytest.mark.slow
 def test_utilities_between_planted_references(same_orders):
     study = draft_study(systems=("alpha", "beta", "bottom", "top"), prompts=60, target_n=12, instructions="")
     for name, kind in (("top", "maximal"), ("bottom", "minimal")):

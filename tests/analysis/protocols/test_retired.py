@@ -35,6 +35,7 @@ def exported(study):
     return pd.read_csv(io.BytesIO(b"".join(csv_blocks("responses", Selection(study)))), keep_default_na=False)
 
 
+@pytest.mark.slow
 def test_answers_about_it_count_in_every_protocol_and_the_report_says_so():
     study = draft_study(systems=("alpha", "beta"), prompts=8, target_n=6, instructions="", annotators_per_batch=3)
     add_choice(study, position=1, m=2, stopping="none", strategy="any")
@@ -88,6 +89,7 @@ def test_a_plan_holds_it_for_those_alone_who_are_asked():
     assert look.estimate.estimate == 1.0
 
 
+@pytest.mark.slow
 def test_in_disagreement_it_keeps_no_later_item_waiting():
     settings = MAX_THREE["settings"] | {"stopping": "first"}
     study = choice_study(prompts=4, m=4, target_n=2, **MAX_THREE | {"settings": settings})

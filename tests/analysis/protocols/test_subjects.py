@@ -265,6 +265,7 @@ def has_equal_texts(study):
     return any(twice(section.questions.values_list("text", "criterion", "x", "y")) for section in study.sections.all())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sections", SECTIONS)
 @pytest.mark.parametrize("protocol", ASKED)
 def test_no_two_results_of_a_design_have_the_same_name(protocol, sections):
@@ -329,6 +330,7 @@ def figures_of_designs():
     yield from layouts_of(blocks_of(study, value=-123456.0))[1]
 
 
+@pytest.mark.slow
 def test_no_text_of_a_figure_lies_on_another():
     n_figures = n_texts = 0
     for figure in figures_of_designs():
@@ -394,6 +396,7 @@ def strings_for_readers():
             yield f"{path.relative_to(ROOT)}:{number}", line
 
 
+@pytest.mark.slow
 def test_no_text_says_the_paper_without_its_name():
     found = list(strings_for_readers())
     assert len(found) > 5000

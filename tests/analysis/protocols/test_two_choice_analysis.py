@@ -36,6 +36,7 @@ def block(result, name, mode="recommended"):
     return next(b for b in result["blocks"] if b["name"] == name and b["mode"] == mode)
 
 
+@pytest.mark.slow
 def test_an_anytime_valid_decision_with_the_papers_beside_it():
     study = choice_study(target_n=40, prompts=200, m=5, margin=0.1)
     many(study, 12, 0.95)
@@ -65,6 +66,7 @@ def test_an_anytime_valid_decision_with_the_papers_beside_it():
     assert beside["test"] is None and beside["estimate"] > 0.9
 
 
+@pytest.mark.slow
 def test_a_fixed_n_is_tested_as_one():
     study = choice_study(target_n=20, prompts=100, m=5, settings={"stopping": "none"})
     many(study, 20, 0.8)
@@ -75,6 +77,7 @@ def test_a_fixed_n_is_tested_as_one():
     assert estimate["test"]["family"] == "primary" and "stopping rule" not in result["conclusions"][0]["text"]
 
 
+@pytest.mark.slow
 def test_equivalence_at_a_fixed_n_is_at_the_level_of_its_comparison():
     study = draft_study(systems=("alpha", "beta"), prompts=60, target_n=12, instructions="")
     add_choice(study, m=5, margin=0.2, stopping="none")
@@ -97,6 +100,7 @@ def test_a_budget_that_ran_out_is_said():
     assert "and the stopping rule has not decided" in result["conclusions"][0]["text"]
 
 
+@pytest.mark.slow
 def test_a_budget_is_that_of_the_study_and_not_of_a_pair():
     """With m = 2 of three pairs nobody has seen them all; with third labels more people come than the target says."""
     study = choice_study(systems=("alpha", "beta", "gamma"), target_n=6, prompts=12, m=2)
@@ -121,6 +125,7 @@ def test_a_budget_is_that_of_the_study_and_not_of_a_pair():
     assert [row["outcome"] for row in tables["choices"]["rows"]] == ["open"]
 
 
+@pytest.mark.slow
 def test_third_labels_decide_items_and_no_share():
     study = choice_study(
         prompts=40, m=10, target_n=8, annotators_per_batch=2, settings={"strategy": "max_three", "stopping": "none"}
@@ -176,6 +181,7 @@ def test_whoever_stands_in_for_a_third_label_gives_one():
     assert estimate["n"] == beside["n"] == 2 and (beside["estimate"], beside["n_rows"]) == (0.5, 4)
 
 
+@pytest.mark.slow
 def test_while_third_labels_are_missing_the_papers_bound_ends_at_the_first_open_item(same_orders):
     """Items without a third label are those in disagreement: the others alone would look unanimous."""
     study = choice_study(
@@ -191,6 +197,7 @@ def test_while_third_labels_are_missing_the_papers_bound_ends_at_the_first_open_
     assert "open_items" in {warning["code"] for warning in paper["warnings"]}
 
 
+@pytest.mark.slow
 def test_an_item_that_lacks_a_label_has_no_answer_yet():
     """Of three, two that agree would be one and two that differ none: what is left of a person's items would look unanimous."""
     study = choice_study(
@@ -215,6 +222,7 @@ def test_an_item_that_lacks_a_label_has_no_answer_yet():
     assert len({tuple(sorted(mine)) for mine in labels.values() if len(mine) == 2}) > 1
 
 
+@pytest.mark.slow
 def test_ties_count_half_and_are_no_answer_of_an_item():
     study = choice_study(prompts=40, m=5, target_n=8, settings={"allows_tie": True, "stopping": "none"})
     for number in range(8):
@@ -252,6 +260,7 @@ def test_agreement_is_coded_by_side_and_by_system():
     }
 
 
+@pytest.mark.slow
 def test_whoever_chooses_a_side_is_seen():
     study = choice_study(prompts=100, m=10, target_n=10, settings={"stopping": "none"})
     for number in range(10):
@@ -261,6 +270,7 @@ def test_whoever_chooses_a_side_is_seen():
     assert row["first"] == 1.0 and row["balanced"] == pytest.approx(0.5)
 
 
+@pytest.mark.slow
 def test_three_systems_are_ranked_and_unplanned_pairs_are_told():
     study = choice_study(
         systems=("alpha", "beta", "gamma"), prompts=60, m=6, target_n=20, settings={"stopping": "none"}

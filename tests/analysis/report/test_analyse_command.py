@@ -13,6 +13,7 @@ from tests.builders import user
 pytestmark = pytest.mark.django_db
 
 
+@pytest.mark.slow
 def test_the_command_prints_the_warnings_below_their_claim():
     study = finished(user(), n=5)
     said = StringIO()
@@ -28,6 +29,7 @@ def test_the_command_prints_the_warnings_below_their_claim():
     assert lines[-1].startswith("Analysis 1, result SHA-256")
 
 
+@pytest.mark.slow
 def test_the_command_prints_no_warning_below_a_claim_without_one(monkeypatch):
     study = finished(user())
     monkeypatch.setattr("analysis.protocols.blocks.sentences.gravest_warnings_with_sentences", lambda warnings: [])

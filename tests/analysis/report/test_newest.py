@@ -119,6 +119,7 @@ def test_every_protocol_has_it(add, settings):
     is_what_they_alone_say(collected(launched(study)))
 
 
+@pytest.mark.slow
 def test_human_or_machine_has_it():
     study = humanlike_draft(
         conditions=("none", "examples"), domains=("news", "stories"), machines=("gpt2", "gpt3"), texts=30, target_n=20

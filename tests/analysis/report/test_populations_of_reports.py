@@ -73,6 +73,7 @@ def reports(study):
         yield population, report
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prompts", [12, 3])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_every_interval_has_its_population_and_its_heading_says_what_is_fixed(protocol, prompts, same_orders):
@@ -102,6 +103,7 @@ def check_systems(report, population, prompts, protocol):
             assert prompts >= 5 or "too few for an interval about prompts like these" in one["reason"], name
 
 
+@pytest.mark.slow
 def test_human_or_machine_has_populations_too(same_orders):
     study = humanlike_draft(machines=("gpt2", "gpt3"), texts=12, target_n=16)
     add_humanlike(study, position=5)

@@ -25,6 +25,7 @@ pytestmark = pytest.mark.django_db
 postgres = pytest.mark.postgres
 
 
+@pytest.mark.slow
 @postgres
 def test_known_preferences_go_in_and_come_out():
     study = spa_study(systems=("alpha", "beta", "gamma"), target_n=40, prompts=20)
@@ -305,6 +306,7 @@ def answered_by_twelve():
     return closed(study)
 
 
+@pytest.mark.slow
 @postgres
 def test_the_same_inputs_give_the_same_report():
     study = answered_by_twelve()

@@ -71,6 +71,7 @@ EXPORTS = [f"api-export-{table}.{form}" for table in ("responses", "assignments"
 EXPORTS += ["api-codebook", "api-codebook-page"]
 
 
+@pytest.mark.slow
 def test_what_can_be_shared_is_told_before_anything_is_downloaded(client, study, owner, settings):
     settings.SITE_URL = "https://eval.example.org"
     run_analysis(study, QUICK, by=owner)
@@ -130,6 +131,7 @@ def test_the_form_says_whose_answers_there_are(client, study, owner):
     assert said == [("Live", "11"), ("Robot", "1"), ("Imported", "0")]
 
 
+@pytest.mark.slow
 def test_the_form_starts_one_job_and_its_page_leads_to_the_report(client, study, owner):
     client.force_login(owner)
     for _ in range(2):
@@ -178,6 +180,7 @@ def test_a_wrong_form_is_shown_again_with_the_field_named(client, study, owner):
     assert not Job.objects.exists()
 
 
+@pytest.mark.slow
 def test_files_print_the_same_numbers_as_the_result(client, study, owner):
     run = run_analysis(study, QUICK, by=owner)
     client.force_login(owner)
@@ -217,6 +220,7 @@ def test_hidden_outcomes_are_on_no_page_and_in_no_file(client, owner):
     assert client.get(address("analysis_table", study, 1, "table1", "csv")).status_code == 404
 
 
+@pytest.mark.slow
 def test_a_report_made_while_collecting_leads_to_the_final_one(client, owner):
     study = spa_study(owner, target_n=12)
     answer(study, 6, percent=lambda person, x, y: 90 if x > y else 10)
@@ -272,6 +276,7 @@ def test_withdrawals_since_then_are_told(client, study, owner):
     )
 
 
+@pytest.mark.slow
 def test_hostile_names_are_printed_and_never_run(client, owner):
     study = finished(owner, systems=("<script>x</script>", '=HYPER("x")', "{{7*7}}\\input{x}%&_"))
     run_analysis(study, QUICK, by=owner)
@@ -286,6 +291,7 @@ def test_hostile_names_are_printed_and_never_run(client, owner):
     assert "'=HYPER" in table
 
 
+@pytest.mark.slow
 @pytest.mark.only_on("sqlite")  # PostgreSQL's columns refuse these values themselves
 def test_poison_rows_are_listed_and_the_page_stands(client, study, owner):
     poison = [

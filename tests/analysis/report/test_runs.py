@@ -38,6 +38,7 @@ def study(db):
     return Study.objects.get(pk=study.pk)
 
 
+@pytest.mark.slow
 def test_analyses_are_numbered_and_equal_inputs_give_equal_results(study):
     first, second = run_analysis(study, QUICK, by=None), run_analysis(study, QUICK, by=None)
     assert (first.number, second.number) == (1, 2)
@@ -48,6 +49,7 @@ def test_analyses_are_numbered_and_equal_inputs_give_equal_results(study):
     assert AuditEvent.objects.filter(study=study, verb="analyse").count() == 2
 
 
+@pytest.mark.slow
 def test_other_data_give_another_hash_and_seed(study):
     first = run_analysis(study, QUICK, by=None)
     withdraw_annotator_and_erase_texts(study.assignments.first())
@@ -179,6 +181,7 @@ record_simulated_answers(spa_study(target_n=12), 12)
 """
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_same_bytes(tmp_path, migrated_sqlite):
     shutil.copyfile(migrated_sqlite, tmp_path / "heval.sqlite3")
     environment = {key: value for key, value in os.environ.items() if key != "DATABASE_URL"} | {

@@ -165,6 +165,7 @@ def test_the_study_closes_itself_when_one_is_better_and_tells_the_log_once():
     assert AuditEvent.objects.filter(study=study, verb="close").count() == 1
 
 
+@pytest.mark.slow
 def test_without_a_difference_it_says_equivalent():
     study = choice_study(target_n=60, prompts=600, m=10, margin=0.15)
     for number in range(60):
@@ -279,6 +280,7 @@ def test_a_paused_study_may_decide_and_a_closed_one_is_left_alone():
     assert apply_stopping_rules(now(study)) == {"looks": [], "is_over": True}
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_many_looks_at_once_close_it_once():
     study = choice_study(target_n=40, prompts=200, m=5)

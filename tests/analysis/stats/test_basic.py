@@ -52,6 +52,7 @@ def test_wilcoxon_agrees_with_the_reference():
     assert result.settings["zero_method"] == "wilcox" and result.settings["method"] == "asymptotic"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("zero_method", ["zsplit", "wilcox"])
 def test_the_exact_wilcoxon_test_counts_all_signs_with_ties_and_zeros(zero_method):
     """All samples of two to five numbers from -2 to 3, beside scipy's permutations."""
@@ -210,6 +211,7 @@ def test_ties_take_mid_ranks():
     assert_allclose(basic.wilcoxon(values).estimate, (2 + 2 + 4 - 2) / 10)
 
 
+@pytest.mark.slow
 def test_a_far_tail_of_the_noncentral_t_is_left_out_rather_than_wrong():
     values = 1e6 + rng().normal(0, 1, 50)
     effect = basic.one_sample_t_test(values, null=0).effect

@@ -54,6 +54,7 @@ def nulls_of(curve, interval, scale, draw):
     return [null for null in nulls if scale[0] <= null <= scale[1]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made", [made_t_curve, made_score_curve, made_betting_curve])
 def test_a_null_is_refuted_exactly_if_the_interval_excludes_it(made):
     draw, n_refuted = rng(1), 0
@@ -68,6 +69,7 @@ def test_a_null_is_refuted_exactly_if_the_interval_excludes_it(made):
     assert n_refuted > 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made", [made_t_curve, made_score_curve, made_betting_curve])
 def test_equivalence_is_shown_exactly_if_its_interval_is_within_the_margin(made):
     draw, n_equivalent, n_beyond = rng(2), 0, 0
@@ -143,6 +145,7 @@ def study(draw):
     return values[kept], who[kept], what[kept]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_two_way", [False, True])
 def test_all_parts_of_an_estimate_agree(is_two_way):
     draw, methods = rng(6), set()
@@ -233,6 +236,7 @@ def people_beta(draw, n):
     return draw.beta(0.9, 0.1, n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made,mean", [(people_at, 0.9), (people_far_out, 0.5), (people_beta, 0.9)])
 def test_bets_are_fair_and_keep_the_level_under_skewed_nulls(made, mean):
     draw, runs, n = rng(8), 200, 12
@@ -250,6 +254,7 @@ def test_bets_are_fair_and_keep_the_level_under_skewed_nulls(made, mean):
     assert abs(np.mean(wealth) - 1) < 4 * np.std(wealth) / math.sqrt(runs)
 
 
+@pytest.mark.slow
 def test_bets_are_fair_if_those_who_answer_much_answer_otherwise():
     # A third give eight answers each with mean .9, the others one each with mean .4. The mean of all answers is .8.
     draw, runs, n, truth = rng(12), 300, 15, 0.8
@@ -275,6 +280,7 @@ def test_units_of_unequal_size_are_evidence():
     assert alike[0] < always.pvalue(0.5) < alike[1]
 
 
+@pytest.mark.slow
 def test_bets_over_people_and_prompts_are_fair_and_keep_the_level():
     draw, runs, n_people, n_prompts = rng(9), 200, 8, 6
     people, prompts = np.repeat(np.arange(n_people), n_prompts), np.tile(np.arange(n_prompts), n_people)

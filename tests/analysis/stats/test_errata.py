@@ -220,6 +220,7 @@ def test_d10_kappa_by_the_place_on_the_screen_is_not_kappa_of_the_systems():
     assert found.kappa_position.estimate > 0.5 and abs(found.kappa_system.estimate) < 0.15
 
 
+@pytest.mark.slow
 def test_g11_resampling_annotations_forgets_that_people_gave_them():
     draw, runs, theirs, ours = rng(13), 120, 0, 0
 

@@ -73,6 +73,7 @@ def test_chance_comes_from_an_argument(path):
             assert node.args, f"line {node.lineno}: a generator without a seed"
 
 
+@pytest.mark.slow
 def test_private_names_are_imported_by_nobody():
     found = [
         f"{name(path)}: {ast.unparse(node)}"
@@ -84,6 +85,7 @@ def test_private_names_are_imported_by_nobody():
     assert not found
 
 
+@pytest.mark.slow
 def test_importing_the_statistics_loads_neither_statsmodels_nor_pandas():
     script = "import sys\n" + "".join(f"import {name}\n" for name in MODULES)
     script += "print([name for name in ('statsmodels', 'pandas', 'django', 'matplotlib') if name in sys.modules])"

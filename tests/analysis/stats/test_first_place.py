@@ -72,6 +72,7 @@ def test_with_one_answer_an_item_no_smaller_set_of_answers_exists():
     assert len(seen) >= 3
 
 
+@pytest.mark.slow
 def test_with_several_answers_an_item_and_for_people_the_search_is_close():
     draw, equal, total = rng(2), 0, 0
     for _ in range(25):
@@ -117,6 +118,7 @@ def strengths_of(x, y, wins, kept, k):
     return bradley_terry_strengths(table)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("of", ["answers", "people"])
 def test_votes_agree_with_brute_force(of):
     draw, equal, total = rng(4), 0, 0

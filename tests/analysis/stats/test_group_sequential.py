@@ -75,6 +75,7 @@ def rejected(shape, mean, runs, seed):
     return np.mean([n is not None for n in stopped]), np.mean([n or 200 for n in stopped])
 
 
+@pytest.mark.slow
 def test_five_planned_looks_keep_the_level_that_peeking_breaks():
     runs = 400
     share, _ = rejected("obrien_fleming", 0.5, runs, seed=1000)

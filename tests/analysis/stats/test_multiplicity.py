@@ -42,6 +42,7 @@ def test_five_comparisons_with_holm_agree_with_the_reference():
 
 
 # statsmodels collects garbage at each call, so a few examples must do.
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(PVALUES)
 def test_all_three_agree_with_statsmodels(pvalues):
@@ -252,6 +253,7 @@ def errors_with_equivalence(means, method, rng, apart, correlation=0.5, margin=6
     return n_false / runs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["holm", "hommel"])
 @pytest.mark.parametrize("means", [(0, 6, 3), (0, 0, 6), (0, 6, -6), (6, 6, 6), (0, 0, 0), (6, -6, 2)])
 @pytest.mark.parametrize("correlation", [0.0, 0.9])

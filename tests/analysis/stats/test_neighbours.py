@@ -38,12 +38,14 @@ INDEPENDENT = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", INDEPENDENT)
 def test_independent_items_give_few_alarms(name):
     # Three errors of the simulation, because five shares are tested. The test of permutations is exact.
     assert found_share(INDEPENDENT[name], 7) <= 0.02 + 1.5 * (limit(STUDIES, 0.02) - 0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [4, 10, 20])
 def test_a_lag_of_a_fifth_is_found_in_200_items(size):
     """Found in .80 or more; the rest is the error of the simulation."""

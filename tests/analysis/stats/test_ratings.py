@@ -166,6 +166,7 @@ def test_cumulative_logit_mirrors_and_ignores_the_distance_of_points():
     assert_allclose([curved.estimate, curved.detail["se"]], [straight.estimate, straight.detail["se"]], rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("difference", [0.1, 1.5, 3.0])
 def test_cumulative_logit_agrees_with_statsmodels(difference):
     x, y, annotators, prompts = paired_rows(8, difference=difference)
@@ -193,6 +194,7 @@ def uneven_ratings(draw, n_annotators, prompt_lean=0.0, n_prompts=10):
     return 1.0 + np.searchsorted([-1.5, -0.5, 0.5, 1.5], latent), np.where(is_x == 1, "x", "y"), who, prompts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_annotators, prompt_lean", [(15, 0.0), (40, 0.0), (40, 1.2)])
 def test_cumulative_logit_keeps_its_level(n_annotators, prompt_lean):
     draw, runs, hits = rng(n_annotators), 300, 0

@@ -90,6 +90,7 @@ def test_the_constructed_reversal_is_one():
     assert guard.is_reversal_possible and guard.low < found["EX"] - found["EY"] < guard.high
 
 
+@pytest.mark.slow
 def test_where_a_library_rejects_a_third_of_true_nulls_nothing_is_tested():
     """One answer in ten is 0, the others 5/9: mean one half. Without a 0 in the sample there is no variance, and p = 0."""
     draw, runs, counted = rng(1), 3000, {"rejected": 0, "without": 0}

@@ -71,6 +71,7 @@ def test_pages_are_the_same_each_time_and_lead_on(client, study):
     assert action == url(study, "s2.ask")
 
 
+@pytest.mark.slow
 def test_a_page_is_sent_with_its_token_and_stores_nothing(owner, study):
     strict = Client(enforce_csrf_checks=True)
     strict.force_login(owner)
@@ -111,6 +112,7 @@ def test_an_arm_is_chosen(client, study):
     assert client.get(url(study, "start") + "?arm=%00").status_code == 200
 
 
+@pytest.mark.slow
 def test_what_researchers_write_in_markdown_is_markdown_on_every_page(client, study):
     words = {name: f"*{name}*" for name in ("purpose", "consent", "instructions", "debriefing")}
     type(study).objects.filter(pk=study.pk).update(**words)

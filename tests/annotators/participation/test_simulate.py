@@ -119,6 +119,7 @@ def test_a_wrong_preference_is_named(preferences, message):
         record_simulated_answers(spa_study(target_n=3), 1, preferences)
 
 
+@pytest.mark.slow
 def test_the_commands_simulate_and_analyse():
     study = spa_study(target_n=8)
     said = StringIO()

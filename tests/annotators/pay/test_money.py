@@ -162,6 +162,7 @@ def taking(assignment, seconds: int) -> Assignment:
     return assignment
 
 
+@pytest.mark.slow
 def test_pay_in_another_currency_is_no_part_of_pay_an_hour():
     study = spa_study(user("owner"), target_n=12, wage_per_hour=Decimal("12.00"))
     here, elsewhere = panel(study), panel(study, currency="JPY", reward=Decimal("400.00"))

@@ -30,6 +30,7 @@ def states():
     return sorted(Payment.objects.values_list("kind", "way", "amount", "state"))
 
 
+@pytest.mark.slow
 def test_screening_out_a_share_and_a_bonus_are_paid_once(settings):
     with ProlificStandIn() as fake:
         settings.PROLIFIC_API = fake.url

@@ -140,6 +140,7 @@ def test_the_form_proposes_that_nobody_is_refused_and_keeps_what_is_said(study):
     assert AuditEvent.objects.get(verb="promise pay").data["full"] == "amount 0.10"
 
 
+@pytest.mark.slow
 def test_once_people_came_pay_only_rises_and_who_is_done_gets_the_difference(study):
     client, recruitment = logged_in(user("owner")), promised(panel(study, reward=Decimal("2.00")), full="0.10")
     submitted(study, "early", recruitment=recruitment)

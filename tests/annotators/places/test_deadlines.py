@@ -128,6 +128,7 @@ def wrong_words(words, minutes, promise, is_closed) -> list[str]:
     return [f"{words!r}: {each}" for each in wrong]
 
 
+@pytest.mark.slow
 def test_the_words_are_those_of_the_row_and_come_true(study):
     wrong, met = [], set()
     for name, steps in CASES.items():

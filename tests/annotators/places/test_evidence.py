@@ -33,6 +33,7 @@ def test_before_the_first_look_there_is_no_figure():
     assert latest_stopping_figures(study) == (None, []) and "Stopping rule" not in page_of(study)
 
 
+@pytest.mark.slow
 def test_the_figure_shows_evidence_threshold_and_what_is_to_be_expected():
     study = choice_study(target_n=40, prompts=80, m=2)
     many(study, 5, 0.6)

@@ -47,6 +47,7 @@ def test_what_a_recruitment_pays_it_pays_whatever_the_arm(study):
     assert "3.00 USD" in page and "2.25" not in page
 
 
+@pytest.mark.slow
 def test_the_first_page_and_the_end_tell_ones_own_part(study):
     people = {}
     for n in range(3):

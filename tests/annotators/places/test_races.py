@@ -35,6 +35,7 @@ def test_every_person_gets_one_place_however_many_tabs_they_open():
     assert Assignment.objects.filter(study=study).count() == 12 and counts_are_true(study)
 
 
+@pytest.mark.slow
 def test_no_more_people_than_places():
     study = spa_study(target_n=5, annotators_per_batch=2)
     outcomes = Counter(all_at_once(claim(study), [f"p{n}" for n in range(30)], 12))
@@ -69,6 +70,7 @@ def places_by_arm(study):
     return Counter(held)
 
 
+@pytest.mark.slow
 def test_conditions_stay_balanced_over_who_finished_and_who_is_at_work():
     conditions = ("none", "instructions", "examples", "comparison")
     study = launched(humanlike_draft(conditions=conditions, domains=("news",), target_n=32))
@@ -116,6 +118,7 @@ def test_a_page_sent_by_many_at_once_is_stored_once():
     assert Response.objects.filter(assignment=assignment, slot__startswith="s2").count() == len(asks)
 
 
+@pytest.mark.slow
 def test_last_pages_race_the_sweeper_and_nothing_is_lost():
     """Each finished answer set is either in time or late, never gone; the place is given to at most one."""
     study = spa_study(target_n=10)
@@ -243,6 +246,7 @@ def test_full_is_not_said_while_a_claim_may_yet_be_undone():
     assert outcomes == ["claimed"] and counts_are_true(study)
 
 
+@pytest.mark.slow
 def test_a_claim_waits_for_a_barring_that_is_being_made():
     """Without the lock of the annotator, the claim would not see the barring, and give a further batch."""
     researcher = user("researcher")

@@ -203,6 +203,7 @@ def everything() -> tuple:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_refresh_back_and_a_second_tab_at_every_step_change_nothing():
     study = spa_study(target_n=2)
@@ -235,6 +236,7 @@ def test_refresh_back_and_a_second_tab_at_every_step_change_nothing():
     assert "https://panel.example.org/done?cc=C1&amp;s=S1" in end.content.decode()
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 @pytest.mark.parametrize("what", ["link", "study"])
 def test_who_is_at_work_when_a_link_or_a_study_is_stopped_finishes(what):

@@ -209,6 +209,7 @@ def test_a_file_before_its_columns_is_refused_where_it_is_read(recruitment):
     assert "No column is declared yet. Declare the columns to keep first." in alert
 
 
+@pytest.mark.slow
 def test_the_page_declares_looks_reads_and_shows(recruitment, client):
     took_part(recruitment, *PEOPLE)
     client = logged_in(user("owner"))

@@ -76,6 +76,7 @@ def marks_of(name: str) -> list:
     return [pytest.mark.slow] * (name not in QUICK_CASES) + [pytest.mark.postgres] * (name == ON_POSTGRES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "follower",
     [pytest.param(name, marks=marks_of(name)) for name in CASES],

@@ -24,6 +24,7 @@ def asked(recruitment, **how) -> dict:
     return count_submissions_and_missing_by_status(recruitment)
 
 
+@pytest.mark.slow
 def test_prolific(settings):
     with ProlificStandIn() as fake:
         settings.PROLIFIC_API = fake.url
@@ -56,6 +57,7 @@ NOTE = "The comment is letters at random, where two sentences were asked for."
 WHY = "Where the study asks for two sentences about what you read there are letters at random, and the same ones in every place."
 
 
+@pytest.mark.slow
 def test_prolific_rejects_what_a_person_decided_and_nothing_with_too_few_words(settings):
     with ProlificStandIn() as fake:
         settings.PROLIFIC_API = fake.url

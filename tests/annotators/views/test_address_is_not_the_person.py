@@ -345,6 +345,7 @@ def test_the_first_form_leads_to_the_own_pages_however_often_it_is_pressed(study
     assert 'name="form"' not in person.get(person.link).html
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limited", [False, True])
 def test_pages_that_repeat_an_answer_do_so_only_at_the_personal_address(limited):
     """A question about the answer before it, and the truth after a guess in training."""

@@ -59,6 +59,7 @@ def test_whatever_is_sent_in_whatever_state_is_stored_or_shown_again(refusals):
     assert {status for _, status in came} == {200, 302, 409, 422}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", FULL_STATES)
 def test_bodies_of_every_kind_are_stored_or_shown_again(state, refusals):
     came = walk_through(
@@ -73,6 +74,7 @@ def test_every_body_in_every_state_is_stored_or_shown_again(refusals):
     assert set(refusals) == all_below(PageNotStored) - {PageNotStored}
 
 
+@pytest.mark.slow
 def test_every_reason_for_which_answers_are_not_stored_has_its_words_and_its_case(refusals):
     wanted = {"at work": BODIES, "submitted": ["valid"]}
     for state, bodies in wanted.items():

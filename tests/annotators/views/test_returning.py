@@ -142,6 +142,7 @@ def some_and_all(rows, columns):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("returns", some_and_all(list(DOORS), list(ENDS.items())))
 def test_whoever_returns_after_the_end_is_led_to_that_end_and_sees_one_code(study, returns):
     assert set(OUTCOMES) == set(HEADINGS) and len(ENDS) > len(Released) > 0 and len(DOORS) > len(REGISTRY) > 0
@@ -179,6 +180,7 @@ HAPPENED = {
 IDENTIFYING = [name for name in DOORS if REGISTRY[name.partition(",")[0]].identifies_people]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cases", some_and_all(IDENTIFYING, list(HAPPENED.items())))
 def test_whoever_has_begun_comes_back_to_their_own_pages_and_to_no_end(study, cases):
     """Also where the place is lost, the study is paused or closing, or they declined in an old copy of the first page."""
@@ -219,6 +221,7 @@ def test_whoever_does_not_agree_is_nobody_and_may_come_again(study):
 # Several parts
 
 
+@pytest.mark.slow
 def test_another_part_is_offered_where_one_is_left_and_nowhere_else():
     study = spa_study(target_n=4, prompts=24, batches_per_annotator=2)
     door = panel(study)
@@ -295,6 +298,7 @@ def test_what_was_agreed_to_is_offered_to_those_who_agreed(study):
     assert "What you agreed to" not in person.get(f"/p/{found_no_place.code}/consent/").words
 
 
+@pytest.mark.slow
 def test_another_task_of_the_panel_is_given_no_code_of_an_end_that_it_did_not_have(study, monkeypatch):
     """Who takes a second task after the end did nothing for it: they are told so, and given no code that might be paid."""
     channel, door = door_of(study, "generic")

@@ -118,6 +118,7 @@ def test_a_first_look_of_another_time_is_none(crowd, seconds):
     assert assign.release_expired_places() == 0 and assign.release_expired_places() == 0
 
 
+@pytest.mark.slow
 def test_a_small_share_of_many_and_places_of_a_closed_study_go_at_once(crowd):
     Assignment.objects.update(reserved_until=F("reserved_until") + timedelta(days=3))
     for number in range(12, 60):

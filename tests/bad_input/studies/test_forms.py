@@ -48,6 +48,7 @@ MANAGEMENT = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("changes", "said"), MANAGEMENT.values(), ids=MANAGEMENT)
 def test_a_form_that_the_page_did_not_make_stores_nothing(client, study, changes, said):
     before = canonical_json(serialize_design(study))
@@ -65,6 +66,7 @@ def test_more_rows_than_a_request_may_have_are_refused_with_the_number_and_none_
     assert "Nothing of it is saved" in words and study.systems.count() == 3
 
 
+@pytest.mark.slow
 def test_more_rows_than_a_form_takes_are_refused_with_the_number(client, study, monkeypatch):
     monkeypatch.setattr("django.forms.formsets.DEFAULT_MAX_NUM", 5)  # 1000, which take seconds to draw
     refused(client, study, "at most 5 forms", **{"systems-TOTAL_FORMS": "5000"})
@@ -83,6 +85,7 @@ def test_an_act_on_more_rows_than_it_takes_says_so(client, study):
     assert "at most 1000 assignments at a time" in errors_of(response) and not Exclusion.objects.exists()
 
 
+@pytest.mark.slow
 def test_a_system_with_outputs_is_not_deleted_and_one_with_answers_cannot_be(client, study):
     response = save(client, study, **{"systems-0-DELETE": "on"})
     assert "protected" in errors_of(response) and study.systems.count() == 3

@@ -69,6 +69,7 @@ OVER_LIMITS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("field", "value", "said"), [(name, *rest) for name, rest in OVER_LIMITS.items()], ids=OVER_LIMITS
 )

@@ -48,6 +48,7 @@ def test_a_list_is_filtered_by_what_it_offers_and_by_nothing_else(administrator,
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", LISTS)
 def test_a_list_bears_every_value(administrator, page):
     got = {query: administrator.get(f"/admin/{page}/?{query}").status_code for query in ODD_VALUES}
@@ -63,9 +64,10 @@ ODD_IDS = {
 }
 
 
+@pytest.mark.slow
 def test_no_id_of_any_address_breaks_its_page(world, monkeypatch):
     """Every address of the site with every kind of id that it takes, as an administrator, who is kept from nothing."""
-    monkeypatch.setattr("analysis.api.base.requests_per_minute", lambda scope: 100_000)
+    monkeypatch.setattr("analysis.api.permissions.requests_per_minute", lambda scope: 100_000)
     client = Client(raise_request_exception=False)
     client.force_login(world["people"]["administrator"])
     got = {}

@@ -26,6 +26,7 @@ NAMES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "said"), NAMES.values(), ids=NAMES)
 def test_a_name_is_one_line_that_can_be_seen(client, small, name, said):
     before = canonical_json(serialize_design(small))
@@ -40,6 +41,7 @@ def test_a_prompts_key_that_reads_like_anothers_is_refused(client, small, name):
     refused(client, small.prompts.get(key="p001"), "Another prompt has this key: “p000”", key=name)
 
 
+@pytest.mark.slow
 def test_keys_of_questions_and_links_that_differ_only_in_case_are_refused(client, study):
     section = study.sections.get(protocol="spa")
     keys = {"questions-0-key": "better", "questions-1-key": "Better"}
@@ -62,6 +64,7 @@ TRADES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rows", "columns", "stored"), TRADES.values(), ids=TRADES)
 def test_two_rows_may_trade_what_each_has_for_itself_alone(client, study, rows, columns, stored):
     Arm.objects.create(study=study, name="second")
@@ -71,6 +74,7 @@ def test_two_rows_may_trade_what_each_has_for_itself_alone(client, study, rows, 
     assert list(stored(study)) == [before[1], before[0], *before[2:]]
 
 
+@pytest.mark.slow
 def test_two_questions_trade_keys_and_a_new_name_may_be_that_of_a_row_that_goes(client, study):
     section = study.sections.get(protocol="spa")
     keys = list(section.questions.order_by("pk").values_list("key", flat=True))

@@ -61,6 +61,7 @@ def test_a_tau_that_is_none_is_refused(tau):
     assert TAUS[tau] in str(form.errors["tau"])
 
 
+@pytest.mark.slow
 def test_a_tau_is_refused_in_its_cell_and_stored_as_a_number_without_a_sign(client, study):
     for typed, stored in (("1.2", 1.2), ("-0", 0.0)):
         saved(client, study, **{"exclusion_rules-0-parameters-tau": typed})

@@ -81,6 +81,7 @@ def test_a_slug_that_is_taken_is_refused():
     assert (answer.status_code, errors_of(answer)[0][1]) == (400, "slug")
 
 
+@pytest.mark.slow
 def test_the_next_round_is_planned_and_opened_by_a_job():
     board = builders.open_board()
     team = api_of_team(board)
@@ -105,6 +106,7 @@ def test_the_next_round_is_planned_and_opened_by_a_job():
     assert api.post("boards/tales/rounds/9/cancel/", {}).status_code == 404
 
 
+@pytest.mark.slow
 def test_snapshots_have_rows_with_names_and_results():
     board, team = scored_board()
     listed = Api().get("boards/tales/snapshots/").json()["results"]
@@ -128,6 +130,7 @@ def compared(one, other):
     return Api().get(f"boards/tales/submissions/{one}/comparison/?baseline={other}").json()
 
 
+@pytest.mark.slow
 def test_a_comparison_is_the_interval_of_the_leaderboard(monkeypatch):
     kept = []
     original = preferences.stored_differences
@@ -148,6 +151,7 @@ def test_a_comparison_is_the_interval_of_the_leaderboard(monkeypatch):
     assert weak["high"] < 0 < best["low"]
 
 
+@pytest.mark.slow
 def test_a_comparison_over_two_rounds_uses_a_link_with_an_error():
     board, team = scored_board()
     builders.submit(board, team.team, "middle")
@@ -161,6 +165,7 @@ def test_a_comparison_over_two_rounds_uses_a_link_with_an_error():
     assert second["low"] < second["estimate"] < second["high"] and second["se"] > 0
 
 
+@pytest.mark.slow
 def test_a_comparison_that_is_not_possible_says_why():
     board, team = scored_board()
     builders.submit(board, team.team, "late")
@@ -188,6 +193,7 @@ def test_a_board_without_a_snapshot_compares_nothing():
     assert api_of(board.owner).get("boards/tales/snapshots/latest/").status_code == 404
 
 
+@pytest.mark.slow
 def test_a_snapshot_of_before_has_no_interval_for_pairs():
     board, _ = scored_board()
     stored = snapshots.take_snapshot(board, board.owner)
@@ -215,6 +221,7 @@ def test_teams_get_a_key_once_and_a_link():
     assert api.post("boards/tales/teams/99999999999999999999/revoke/", {}).status_code == 404
 
 
+@pytest.mark.slow
 def test_an_anchor_is_chosen():
     board, _ = scored_board()
     api = api_of(board.owner)
@@ -225,6 +232,7 @@ def test_an_anchor_is_chosen():
     assert (answer.status_code, "template cannot be withdrawn" in answer.json()["detail"]) == (409, True)
 
 
+@pytest.mark.slow
 def test_the_number_of_queries_does_not_grow_with_submissions(monkeypatch):
     monkeypatch.setattr("boards.api.base.count_and_check_rate_limit", lambda *_: False)
     board, team = scored_board()

@@ -220,6 +220,7 @@ def test_a_withdrawn_submission_does_not_come_back(board, api):
     assert post(api, board, body(board, "good again")).status_code == 201
 
 
+@pytest.mark.slow
 def test_states_follow_a_submission_from_arrival_to_its_score(board, api):
     def states():
         rows = api.get(f"boards/{board.slug}/submissions/").json()["results"]

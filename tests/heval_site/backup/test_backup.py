@@ -91,6 +91,7 @@ def rows_of(backup: Path, label: str) -> list[list]:
         return [json.loads(line) for line in archive.read(f"rows/{label}.jsonl").splitlines()]
 
 
+@pytest.mark.slow
 def test_a_restored_home_is_the_same_site(site, backup, tmp_path):
     assert backup.stat().st_mode & 0o777 == 0o600
     assert "exists already" in heval("backup", str(backup), home=site, fails=True)
@@ -137,6 +138,7 @@ def test_a_backup_that_is_not_whole_is_refused_before_anything_is_restored(backu
     assert "Use another copy of this backup." in said and "Traceback" not in said
 
 
+@pytest.mark.slow
 def test_a_newer_backup_is_refused(backup, tmp_path):
     manifest = manifest_of(backup)
     manifest["migrations"]["studies"].append("9999_tomorrow")
@@ -216,6 +218,7 @@ def test_verify_touches_nothing(site, backup):
     assert "is damaged or cut off" in said
 
 
+@pytest.mark.slow
 def test_a_move_waits_for_the_end_of_the_site(site):
     import fcntl
 

@@ -17,6 +17,7 @@ from tests.builders import user
 pytestmark = pytest.mark.django_db
 
 
+@pytest.mark.slow
 def test_the_demo_is_made_once_and_its_report_finds_the_order_of_the_writers():
     owner = user(is_superuser=True)
     demo = get_or_create_demo_studies(owner)
@@ -35,6 +36,7 @@ def test_the_demo_is_made_once_and_its_report_finds_the_order_of_the_writers():
     assert not AnalysisRun.objects.get().result["problems"]
 
 
+@pytest.mark.slow
 def test_the_page_of_judges_says_what_the_tutorial_says():
     owner = user(is_superuser=True)
     study = get_or_create_demo_studies(owner).study

@@ -53,6 +53,7 @@ def test_the_truth_names_every_system_once():
     assert [number for number, week in enumerate(demo_board.WEEKS, 1) if week.leniency] == [4]
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_the_rounds_are_played_by_one_job_that_goes_on_after_a_cut():
     owner = user(is_superuser=True)

@@ -81,6 +81,7 @@ def wrong(report, role) -> str:
     return " ".join(next(row["faults"] for row in report["roles"] if row["key"] == role))
 
 
+@pytest.mark.slow
 def test_prolific_without_a_fault(site):
     report = played(site, "prolific", CODES, currency="GBP")
     assert report["is_ok"], report
@@ -127,6 +128,7 @@ def test_who_is_told_to_wait_and_cannot_leaves_as_a_person_would(site, monkeypat
     assert row["is_ok"] and row["in_heval"] == "full", row
 
 
+@pytest.mark.slow
 def test_a_code_that_the_panel_was_not_told_is_found(site, monkeypatch):
     from annotators.recruitment.channels.prolific import service
 
@@ -211,6 +213,7 @@ def folders(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_draft_is_played_in_a_process_of_its_own_and_nothing_of_it_stays(folders, capsys):
     study = spa_draft(owner=user("owner"), m=1, both=False)
     recruitment = Recruitment.objects.create(study=study, channel="prolific", settings=CODES, currency="GBP", wanted=40)
@@ -229,6 +232,7 @@ def test_a_draft_is_played_in_a_process_of_its_own_and_nothing_of_it_stays(folde
     assert not list(folders.iterdir())
 
 
+@pytest.mark.slow
 def test_the_button_starts_a_job_and_the_page_shows_what_was_wrong(folders, monkeypatch):
     study = spa_study(user("owner"), m=1, both=False)
     same = GENERIC | {"return_screened_out": GENERIC["return_complete"]}
@@ -278,6 +282,7 @@ def test_only_editors_rehearse_and_what_failed_is_told():
     assert "The last rehearsal failed" in page and "3 to 200 people, not 1" in page
 
 
+@pytest.mark.slow
 def test_a_rehearsal_that_takes_too_long_or_is_cancelled_ends_and_leaves_nothing(folders, monkeypatch):
     started = []
 

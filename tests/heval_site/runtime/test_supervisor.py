@@ -98,12 +98,14 @@ def test_a_child_that_dies_is_started_again(supervised):
     assert "one ended with exit code -9; restarting it." in process.stderr.read()
 
 
+@pytest.mark.slow
 def test_a_child_that_will_not_live_ends_everything_with_a_reason(supervised):
     process = supervised("The web server", DIES, "two", LIVES)
     assert process.wait(20) == 1
     assert "The web server ended 5 times within a minute, last with exit code 3. Ending." in process.stderr.read()
 
 
+@pytest.mark.slow
 def test_the_site_goes_on_while_the_job_runner_will_not_live(supervised):
     process = supervised("The web server", LIVES, "The job runner", DIES)
     assert process.stdout.readline() == "child\n"
@@ -144,6 +146,7 @@ def is_running(pid: int) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_a_child_that_does_not_end_is_killed(supervised):
     deaf = "import os, signal, time; signal.signal(15, signal.SIG_IGN); os.write(1, b'child\\n'); time.sleep(60)"
     process = supervised("one", deaf)
@@ -219,6 +222,7 @@ def test_heval_up_serves_a_fresh_home_and_ends_cleanly(tmp_path):
     assert "code" not in process.stderr.read()
 
 
+@pytest.mark.slow
 def test_the_web_server_loads_no_numbers_library():
     script = (
         "import os, sys; os.environ['DJANGO_SETTINGS_MODULE'] = 'tests.settings'; import heval_site.server, heval_site.wsgi;"

@@ -142,6 +142,7 @@ def test_where_a_scale_says_nothing_the_field_says_what_holds(client, study):
     assert 'placeholder="100 (default)"' in field and "value=" not in field
 
 
+@pytest.mark.slow
 def test_empty_rows_are_a_link_away_without_a_script(client, study):
     section = study.sections.get(purpose="screening")
     html = client.get(url_of(section)).content.decode()

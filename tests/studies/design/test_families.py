@@ -74,6 +74,7 @@ def test_no_family_is_declared_twice_or_after_itself(study):
             declared(study, **columns)
 
 
+@pytest.mark.slow
 def test_the_checklist_warns_of_primary_and_secondary_without_an_order(study):
     words = "have no order. The error level holds in each family, not over both."
     assert [text for text in warnings_of(study) if "unordered" in text] == ["unordered_families:primary:secondary"]

@@ -109,6 +109,7 @@ def test_a_bundle_with_it_is_refused():
     assert refused.value.problems == [f"contrasts[0].margin: {MESSAGE}"]
 
 
+@pytest.mark.slow
 def test_the_form_refuses_it(client):
     study = with_margin(0.4)
     client.force_login(study.owner)
@@ -208,6 +209,7 @@ def test_the_database_refuses_it(hypothesis, columns):
         first.update(**columns)
 
 
+@pytest.mark.slow
 def test_the_form_names_the_field_and_the_next_step(client):
     study = with_margin(None)
     client.force_login(study.owner)

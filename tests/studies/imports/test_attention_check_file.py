@@ -121,6 +121,7 @@ def test_the_section_is_named_where_there_are_several(draft):
     assert (one.questions.count(), two.questions.count()) == (3, 5)
 
 
+@pytest.mark.slow
 def test_the_page_shows_faults_and_says_what_was_replaced(draft, researcher):
     client = logged_in(researcher)
     status, page = uploaded(client, draft, BAD)

@@ -122,6 +122,7 @@ def with_stimuli(study, n):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slug", [one.slug for one in STUDY_TEMPLATES if one.is_for_boards])
 def test_a_board_template_opens_a_board_with_a_round_once_it_has_prompts(slug):
     owner = user()

@@ -72,6 +72,7 @@ def all_pairs(n):
     return in_balanced_order(tuple(combinations(range(n), 2)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
     "sets, n_prompts, m",

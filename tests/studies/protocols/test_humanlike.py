@@ -329,6 +329,7 @@ def test_texts_of_one_side_come_in_by_import(tmp_path):
     assert kinds_of(study, draw_batches(study, 0, 1)[0])["human"] in (2, 3)
 
 
+@pytest.mark.slow
 def test_every_page_can_be_previewed_and_tried():
     from django.test import RequestFactory
 

@@ -92,6 +92,7 @@ def test_the_form_of_a_new_section_stores_them(slug):
     assert form.save().settings == values_of_new_row(PROTOCOLS[slug].settings_form)
 
 
+@pytest.mark.slow
 def test_designs_of_the_golden_site_keep_their_meaning_and_their_hash(tmp_path):
     into_sqlite(tmp_path / "site.sqlite3")
     with sqlite3.connect(tmp_path / "site.sqlite3") as connection:

@@ -203,6 +203,7 @@ def test_a_file_cut_off_is_refused(kind, share):
         encode_image(data[: int(len(data) * share)])
 
 
+@pytest.mark.slow
 def test_the_largest_image_allowed_is_encoded_in_bounded_time():
     side = int(images.MAX_PIXELS**0.5)
     data = saved(Image.new("L", (side, side), 200), "PNG")

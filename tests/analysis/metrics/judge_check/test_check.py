@@ -54,6 +54,7 @@ def test_only_sampled_outputs_become_items_and_a_new_draw_replaces_them():
     assert len({round(p, 6) for p in probabilities}) > 1 and newest_check(study) == check
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "judges_say, verdict",
     [(lambda output, person, is_yes: is_yes, "good"), (lambda output, person, is_yes: not is_yes, "not_good")],
@@ -84,6 +85,7 @@ def test_a_judge_is_good_enough_if_every_interval_ends_above_what_was_declared(j
     assert test["probes"]["family"] and test["probes"]["length"] and test["probes"]["repeat"] is None
 
 
+@pytest.mark.slow
 def test_a_newer_judge_or_another_guideline_makes_the_result_stale():
     study, check = checked_study(min_agreement=0.4)
     lifecycle.unblind(study, study.owner, "The judge is checked.")
@@ -131,6 +133,7 @@ def test_a_study_that_cannot_hold_the_sample_is_refused():
         draw_check(study, study.owner, declared)
 
 
+@pytest.mark.slow
 def test_each_number_of_a_check_names_its_population():
     study, _ = checked_study(
         says=lambda output, person, is_yes: is_yes != ((output + person) % 11 == 0), n_test=35, n_development=5
@@ -148,6 +151,7 @@ def estimates(result) -> dict[str, float]:
     }
 
 
+@pytest.mark.slow
 def test_every_number_about_all_outputs_weighs_each_by_its_draw(monkeypatch):
     study, _ = checked_study(
         says=lambda output, person, is_yes: is_yes != (Random(f"{output} {person}").random() < 0.25),
@@ -171,6 +175,7 @@ def test_every_number_about_all_outputs_weighs_each_by_its_draw(monkeypatch):
     assert not [name for name, value in moved.items() if value == after[name]] and len(moved) > 12
 
 
+@pytest.mark.slow
 def test_a_judge_turned_round_gives_the_same_check():
     """A judge whose high scores are good, and the same one whose low scores are good, with the threshold at the same place."""
 

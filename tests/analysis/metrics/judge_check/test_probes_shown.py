@@ -40,6 +40,7 @@ def judged_rows(study):
     return rows
 
 
+@pytest.mark.slow
 def test_a_file_of_runs_and_pairs_in_both_orders_is_probed_on_the_page():
     study = judged_draft(prompts=N_PROMPTS)
     client = logged_in(study.owner)

@@ -87,6 +87,7 @@ def run_command(study, api) -> int:
     return 0
 
 
+@pytest.mark.slow
 def test_the_result_is_shown_in_sentences_by_exit_code_and_by_a_badge_that_reveals_nothing_else(capsys):
     study, check = checked_study(min_agreement=0.4, n_test=30, n_development=10)
     client, api = logged_in(study), api_of(study.owner)
@@ -110,6 +111,7 @@ def test_the_result_is_shown_in_sentences_by_exit_code_and_by_a_badge_that_revea
     assert Client().get(reverse("judge_badge", args=["x" * 32])).status_code == 404
 
 
+@pytest.mark.slow
 def test_a_judge_that_is_not_good_enough_ends_the_command_with_1():
     study, check = checked_study(says=lambda output, person, is_yes: (output + person) % 2)
     lifecycle.unblind(study, study.owner, "The judge is checked.")

@@ -74,6 +74,7 @@ def test_known_errors_are_found_again():
     assert model.shares == pytest.approx([0.5, 0.3, 0.2], abs=0.03)
 
 
+@pytest.mark.slow
 def test_guessers_have_no_competence():
     items, people, answers, _ = crowd(3000)
     found = {one.annotator: one.competence for one in competence_model(items, people, answers).annotators}

@@ -1,6 +1,7 @@
 """What the intervals and tests of best-worst scaling promise, in simulated studies."""
 
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose
 from scipy.special import expit
 
@@ -8,6 +9,7 @@ from analysis.stats.best_worst import best_worst_logit, maxdiff_scores
 from tests.analysis.stats.best_worst.studies import STRENGTHS, estimates, study
 
 
+@pytest.mark.slow
 def test_equal_systems_are_seldom_told_apart_and_intervals_cover():
     """Twenty people of unequal activity; 400 studies each, so that three standard errors are .033."""
     sizes = np.array([2, 3, 4, 5, 6, 7, 8, 9, 10, 26] * 2)

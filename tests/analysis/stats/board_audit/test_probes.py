@@ -61,6 +61,7 @@ def rates(runs, seed, **fault):
     return {name: sum(one[name] for one in found) / runs for name in FAULTS}
 
 
+@pytest.mark.slow
 def test_a_clean_board_is_silent_and_every_fault_is_found():
     clean = rates(40, 1)
     assert max(clean.values()) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 40), clean

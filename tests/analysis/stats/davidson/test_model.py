@@ -124,6 +124,7 @@ def prompt_study(rng, n_annotators=30, n_prompts=10):
     return first, second, np.where(is_tie, 0.5, rng.random(len(first)) < expit(apart)), annotators, prompts
 
 
+@pytest.mark.slow
 def test_differences_that_hold_for_other_prompts_too():
     rng, runs = np.random.default_rng(8), 300
     found = {"people": 0, "people and prompts": 0}

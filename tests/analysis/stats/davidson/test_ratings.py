@@ -56,6 +56,7 @@ def test_people_with_small_shares_are_left_out_by_a_series_that_is_close():
     assert_allclose(got, [one.detail["se"] for one in slow.strengths], rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_with_covariates_it_is_the_maximum_of_the_likelihood_and_the_jackknife():
     draw = rng(2)
     x, y, outcomes, who, length = votes(draw, n_people=30, style=0.5)

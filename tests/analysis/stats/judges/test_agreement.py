@@ -145,6 +145,7 @@ def test_rates_are_conditional_shares():
     assert found.true_positive_rate.interval.low < found.true_positive_rate.estimate
 
 
+@pytest.mark.slow
 def test_weights_undo_an_unequal_sample():
     made = rows(7, n_people=6, n_prompts=60, n_systems=5)
     whole = judges.true_positive_and_negative_rates(**given(made) | {"weights": None}, positive=1)

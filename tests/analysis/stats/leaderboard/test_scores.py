@@ -159,6 +159,7 @@ def test_turning_the_scale_round_turns_the_score_round():
 # --- coverage
 
 
+@pytest.mark.slow
 def test_resampling_annotations_does_not_cover_and_clustering_by_annotators_does():
     """The paper's interval ignores who answered: .44 in the documented simulation, less with these workers."""
     found = score_coverage(60, seed=11)

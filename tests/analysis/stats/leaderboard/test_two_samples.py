@@ -31,6 +31,7 @@ def joint_coverage(runs, seed, *, items_sampled=True, **design):
     return held / runs
 
 
+@pytest.mark.slow
 def test_without_the_prompts_as_a_sample_ranks_do_not_generalise_and_with_them_they_do():
     both = joint_coverage(60, 1, n_items=15, per_item=20)
     people_only = joint_coverage(60, 1, n_items=15, per_item=20, items_sampled=False)

@@ -63,6 +63,7 @@ def test_a_family_waits_for_the_one_before():
     assert not nobody[:, 2].any()
 
 
+@pytest.mark.slow
 def test_one_comparison_has_the_power_of_its_plan_and_the_correction_costs_some():
     found = simulated(CHAIN, PlannedFamily(name="primary", method="holm"))
     alone = study_plans.simulate_part(
@@ -78,6 +79,7 @@ def test_one_comparison_has_the_power_of_its_plan_and_the_correction_costs_some(
     assert all(claim.power <= claim.alone for claim in simulated(CHAIN).claims)
 
 
+@pytest.mark.slow
 def test_comparisons_with_a_common_system_agree_more_often():
     apart = tuple(replace(claim, x=f"{claim.x}{n}", y=f"{claim.y}{n}") for n, claim in enumerate(CHAIN))
     star = tuple(replace(claim, x=claim.name, y="base") for claim in CHAIN)

@@ -24,6 +24,7 @@ def test_planned_looks_agree_with_the_reference(row):
     assert abs(null.power - 0.05) < 3e-3 and 197 < null.detail["expected_n"] < 200
 
 
+@pytest.mark.slow
 def test_the_power_of_looks_at_few_units_is_that_of_the_test_itself():
     plan = stopping.compute_group_sequential_power(0.3, 0.27, [5, 10])
     draw, found = np.random.default_rng(5), []

@@ -95,6 +95,7 @@ def pilot_of_best_worst(rng, n_systems=4):
     return (1 + above - below.astype(float)) / 2, who, what, "ranking"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("simulate", [pilot_of_stated_chances, pilot_of_best_worst])
 def test_the_draws_of_most_pilots_cover_the_truth(simulate):
     rng, hits = np.random.default_rng(5), []

@@ -76,6 +76,7 @@ def test_a_stopping_rule_is_that_of_the_planned_protocol_only():
     assert others("anytime") == others("none") != []
 
 
+@pytest.mark.slow
 def test_a_claim_of_the_wrong_direction_is_one_against_the_true_difference():
     """It is as frequent where y is better as where x is, and undefined where neither is, whatever the baseline."""
     small = replace(SIZE, people=8)
@@ -136,6 +137,7 @@ def test_with_few_prompts_more_people_do_not_help_and_more_prompts_do():
     assert found is not None and 10 < found.prompts < 100
 
 
+@pytest.mark.slow
 def test_a_plan_repeats_itself():
     first, again = (
         study_plans.assemble_plan(

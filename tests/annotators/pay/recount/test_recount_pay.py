@@ -46,6 +46,7 @@ def owed_by_hand(one, link, pages) -> Decimal:
     return ends.get(one.released_reason, Decimal(0))
 
 
+@pytest.mark.slow
 def test_money_is_what_was_promised_and_every_page_says_the_same(world):
     study, panel, by_hand = world
     client, api = logged_in(user("owner")), api_of(user("owner"))

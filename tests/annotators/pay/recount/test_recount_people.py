@@ -35,6 +35,7 @@ def as_dict(places) -> dict:
     return {name: getattr(places, name) for name in names} | {"released": dict(places.released)}
 
 
+@pytest.mark.slow
 def test_people_are_counted_alike_wherever_they_are_counted(world):
     study, client, api = world[0], logged_in(user("owner")), api_of(user("owner"))
     page = client.get(f"/admin/annotators/inquiry/study/{study.pk}/collecting/")
@@ -101,6 +102,7 @@ def test_a_clone_and_a_study_of_nobody_count_nothing(world):
     assert "no submissions yet" in page.content.decode() and "Pay per hour, median" not in page.content.decode()
 
 
+@pytest.mark.slow
 def test_what_a_panel_shows_stands_as_its_table_says(world):
     """By the table of "Settle with a panel", of everybody whom the panel shows."""
     panel, client = world[1], logged_in(user("owner"))

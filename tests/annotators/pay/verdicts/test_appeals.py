@@ -210,6 +210,7 @@ def test_a_refusal_is_shown_where_its_form_is_hidden(recruitment, panel, clients
     assert page.content.decode().count("autofocus") == 1
 
 
+@pytest.mark.slow
 def test_one_person_looks_twice_before_a_rejection_is_ordered(recruitment, panel, clients):
     one, owner = sent(recruitment), clients["owner"]
     here = url(recruitment, f"submission/{one.pk}")

@@ -94,6 +94,7 @@ def test_a_category_may_rest_on_several_kinds_of_evidence():
     assert by_note.needs_note and not by_checks.needs_note and not by_note.missing + by_checks.missing
 
 
+@pytest.mark.slow
 def test_what_is_measured(recruitment, django_assert_max_num_queries):
     one = sent(recruitment)
     checks(one, 90, 7, 100, 79.5)

@@ -208,6 +208,7 @@ def came(recruitment, person, session, finishes=True):
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_the_settings_stand_under_a_heading_of_their_own_and_the_page_takes_the_file_then(client):
     recruitment = link_of(person_parameter="participant", return_complete="DONE-77")
@@ -239,6 +240,7 @@ def test_the_settings_stand_under_a_heading_of_their_own_and_the_page_takes_the_
     assert "exported file" in client.get(page_of(recruitment)).content.decode()
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 @pytest.mark.parametrize("channel", ["generic", "connect"])
 def test_the_file_shows_and_takes_and_twice_changes_nothing(client, channel):
@@ -279,6 +281,7 @@ def test_the_file_shows_and_takes_and_twice_changes_nothing(client, channel):
     assert PanelSubmission.objects.get(external_id="s700").state == "approved"
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_a_refused_file_writes_nothing(client):
     recruitment = link_of()
@@ -316,6 +319,7 @@ def test_the_command_reads_the_same_file(tmp_path, capsys):
         call_command("reconcile", recruitment.key, "--file", str(file))
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_a_file_wakes_the_alerts_and_without_one_nobody_is_missed(client):
     recruitment = link_of()
@@ -329,6 +333,7 @@ def test_a_file_wakes_the_alerts_and_without_one_nobody_is_missed(client):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_approving_writes_the_verdict_and_orders_nothing(client):
     recruitment = link_of()

@@ -276,6 +276,7 @@ def test_every_page_of_an_assignment_may_be_framed_by_its_panel_and_by_nobody_el
     assert plain["Content-Security-Policy"].endswith("frame-ancestors 'none'")
 
 
+@pytest.mark.slow
 def test_the_last_page_goes_by_itself_only_where_nothing_is_left_to_read_or_do():
     goes = []
     for columns in ({"debriefing": ""}, {}, {"debriefing": "", "batches_per_annotator": 2}):

@@ -116,6 +116,7 @@ def payments() -> list[tuple]:
     return list(Payment.objects.order_by("pk").values_list("kind", "amount", "way", "state"))
 
 
+@pytest.mark.slow
 def test_what_it_holds_is_read_on_every_page(door):
     ended()
     assert payments() == [
@@ -152,6 +153,7 @@ def test_what_it_holds_is_read_on_every_page(door):
     assert (money["paid"], money["ordered"], money["due"]) == ("5.00", "1.00", "2.50")
 
 
+@pytest.mark.slow
 def test_their_last_page_leads_to_the_panel_and_may_be_framed_by_it(door):
     for channel, site in (("mturk", "https://www.mturk.com"), ("mturk_sandbox", "https://workersandbox.mturk.com")):
         type(door).objects.filter(pk=door.pk).update(channel=channel)
@@ -162,6 +164,7 @@ def test_their_last_page_leads_to_the_panel_and_may_be_framed_by_it(door):
         assert site in page["Content-Security-Policy"].split("frame-ancestors")[1]
 
 
+@pytest.mark.slow
 def test_no_new_link_is_made(admin_client, door):
     address = "/admin/annotators/recruitment/add/"
     page = admin_client.get(address).content.decode()
@@ -170,6 +173,7 @@ def test_no_new_link_is_made(admin_client, door):
     assert refused.status_code == 200 and "not one of the available choices" in refused.content.decode()
 
 
+@pytest.mark.slow
 def test_the_file_of_its_site_is_read(door):
     head = "HITId,Reward,AssignmentId,WorkerId,AssignmentStatus,AutoApprovalTime,Answer.receipt\n"
     row = "3HIT1,$2.50,3ASG3,A3WORKER,Approved,Tue May 05 11:52:41 PDT 2026,R1\n"
@@ -186,6 +190,7 @@ def test_the_file_of_its_site_is_read(door):
     }
 
 
+@pytest.mark.slow
 def test_keys_are_deleted_and_what_was_on_its_way_is_for_a_person_to_say(door):
     other = recruitment(door.study, "prolific")
     store_or_delete_secrets(other, {"token": "t"}, by=None)

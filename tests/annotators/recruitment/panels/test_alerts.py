@@ -72,6 +72,7 @@ def test_all_is_well(recruitment):
     assert kinds(recruitment) == [] and doctor._panels().status == doctor.OK
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("finish", "kind"), [(False, "orphan"), (True, "unsent")])
 def test_differences_above_a_twentieth_are_said_and_one_alone_is_not(recruitment, finish, kind):
     came(recruitment, *PEOPLE[:10])
@@ -83,6 +84,7 @@ def test_differences_above_a_twentieth_are_said_and_one_alone_is_not(recruitment
         assert kinds(recruitment) == [kind] * (n == 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("channel", ["prolific", "external_question", "connect", "generic", "invitation", "open_link"])
 def test_nobody_is_said_not_to_have_reached_a_panel_that_was_never_looked_at(recruitment, channel):
     """Every link without a token said of everybody that their way back fails."""
@@ -116,6 +118,7 @@ def test_returns_above_a_quarter_are_said_of_people_not_of_rows(recruitment):
     assert kinds(recruitment) == []
 
 
+@pytest.mark.slow
 def test_two_quiet_hours_are_said_while_places_are_free(recruitment):
     task = PanelTask.objects.create(recruitment=recruitment, external_id="T", places=4)
     long_ago = timezone.now() - timedelta(hours=3)
@@ -188,6 +191,7 @@ def test_money_is_held_against_what_is_to_be_paid(recruitment):
     assert kinds(recruitment) == []  # another currency cannot be compared
 
 
+@pytest.mark.slow
 def test_alerts_stand_on_the_page_and_the_doctor_says_them(recruitment):
     came(recruitment, *PEOPLE[:10])
     page = f"/admin/annotators/recruitment/{recruitment.pk}/panel/"

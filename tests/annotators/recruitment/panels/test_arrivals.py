@@ -88,6 +88,7 @@ def test_an_arrival_is_verified_by_person_task_and_state(shown, said):
         assert classify_arrival(Assignment(annotator=whose, external_ids={"session": "S"}), shown) == said
 
 
+@pytest.mark.slow
 def test_trust_rises_after_the_start_and_the_start_asks_nobody(fake, recruitment):
     session = fake.add_submission(PanelTask.objects.get().external_id, PERSON)
     came(recruitment, session)

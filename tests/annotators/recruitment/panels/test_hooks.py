@@ -156,6 +156,7 @@ def test_messages_about_other_studies_of_the_workspace_change_nothing(fake, recr
     assert not PanelEvent.objects.filter(handled_at=None).exists()
 
 
+@pytest.mark.slow
 def test_a_panel_that_is_busy_is_left_alone_and_asked_again(fake, recruitment):
     _, session = came(fake, recruitment)
     Client().post(f"/e/{recruitment.key}/webhook/", **fake.signed_notification(session, "ev5", SECRET))
@@ -211,6 +212,7 @@ def test_old_messages_are_forgotten(recruitment):
 # Subscribing
 
 
+@pytest.mark.slow
 def test_the_panel_is_asked_to_tell_and_asked_twice_it_is_once(fake, recruitment):
     PanelSecret.objects.filter(name=WEBHOOK_SECRET).delete()
     client = logged_in(user("owner"))

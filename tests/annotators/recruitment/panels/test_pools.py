@@ -87,6 +87,7 @@ def test_a_group_shares_a_list_and_its_name_tells_nothing():
     assert blocklist_name(clone) != blocklist_name(one) and blocklist_name(Study(batches_per_annotator=2)) == ""
 
 
+@pytest.mark.slow
 def test_the_list_holds_whom_our_own_door_would_refuse():
     before = spa_study(user("owner"), target_n=12, exclusion_group="tales")
     study = spa_study(user("owner"), target_n=12, exclusion_group="tales", title="second")
@@ -156,6 +157,7 @@ def test_nothing_is_made_at_a_panel_where_nothing_was_published_from_here():
     assert orders.order_blocklist_additions_if_published(here) == 0 and not PanelOrder.objects.exists()
 
 
+@pytest.mark.slow
 def test_at_prolific_those_of_the_first_study_do_not_see_the_second(settings, client):
     with ProlificStandIn() as fake:
         settings.PROLIFIC_API = fake.url

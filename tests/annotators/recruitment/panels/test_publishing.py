@@ -52,6 +52,7 @@ def wanted(**changes):
     } | changes
 
 
+@pytest.mark.slow
 def test_the_cost_is_shown_before_anything_is_published_and_for_other_values_again(settings):
     with ProlificStandIn() as fake:
         settings.PROLIFIC_API = fake.url
@@ -149,6 +150,7 @@ def test_a_task_made_by_hand_is_known_from_those_who_came():
     assert [task.external_id for task in get_panel_tasks_or_create_from_arrivals(recruitment)] == ["T7"]
 
 
+@pytest.mark.slow
 def test_approvals_are_offered_as_lines_to_those_without_a_token():
     from annotators.recruitment.panels import SubmissionSnapshot
     from annotators.recruitment.panels.reconcile import import_submissions_and_release_places

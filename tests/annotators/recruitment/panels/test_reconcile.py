@@ -78,6 +78,7 @@ def test_who_gave_back_took_it_again_and_sent_it_is_no_riddle(recruitment):
     assert standing(recruitment) == {"S-1": "left", "S-2": "matched"}
 
 
+@pytest.mark.slow
 def test_each_row_of_the_table_and_the_second_look_changes_nothing(recruitment):
     people = {name: came(recruitment, name, f"S-{name}") for name in ("sent", "paid", "gone", "auto", "refused")}
     begun = {name: came(recruitment, name, f"S-{name}", finishes=False) for name in ("half", "back", "late", "at it")}

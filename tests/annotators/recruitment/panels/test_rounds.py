@@ -197,6 +197,7 @@ def test_nothing_goes_out_where_nobody_may_come(recruitment, task):
     assert "first round on the Publish page" in planned(Recruitment.objects.get()).waits
 
 
+@pytest.mark.slow
 def test_a_plan_is_declared_on_its_page(recruitment):
     client = logged_in(user("owner"))
     address = f"/admin/annotators/recruitment/{recruitment.pk}/panel/rounds/"
@@ -223,6 +224,7 @@ def test_a_plan_is_declared_on_its_page(recruitment):
     assert client.get(address).status_code == 404
 
 
+@pytest.mark.slow
 def test_the_look_at_the_panel_orders_the_round_and_the_panel_has_it(settings, recruitment):
     cache.clear()
     with ProlificStandIn() as fake:

@@ -106,6 +106,7 @@ def draft(module_transaction):
     return study, form_of(page(logged_in(owner), study), "study_form"), canonical_json(serialize_design(study))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BAD_COLUMNS)
 def test_bad_input_ends_in_words_and_stores_nothing(client, draft, name):
     study, form, before = draft

@@ -17,6 +17,7 @@ COLUMNS = re.compile(
 )
 
 
+@pytest.mark.slow
 def test_forms_ask_in_words_with_a_unit_and_say_what_holds_where_nothing_is_said(client, study):
     ExclusionRule.objects.create(study=study, position=1, rule="incoherent", settings={"tau": 1.1, "symmetric": False})
     recruitment = builders.recruitment(study)

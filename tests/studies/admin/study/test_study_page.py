@@ -22,6 +22,7 @@ def test_who_creates_a_study_becomes_its_owner(client, owner):
     assert (study.owner, study.members.get().role, study.arms.get().name) == (owner, "owner", "all")
 
 
+@pytest.mark.slow
 def test_a_save_is_counted_where_something_changed(client, study):
     """That an untouched form changes nothing at all is tested for every form in tests/untouched."""
     for public_title, version in (("Reading", 1), ("Reading", 1), ("Reading more", 2)):
@@ -54,6 +55,7 @@ def test_the_burden_of_batches_is_shown_in_words_minutes_and_pay(client, study):
         assert words in html
 
 
+@pytest.mark.slow
 def test_contrasts_systems_and_rules_are_written_on_the_page(client, study):
     alpha, gamma = study.systems.get(name="alpha"), study.systems.get(name="gamma")
     n = study.contrasts.count()
@@ -68,6 +70,7 @@ def test_contrasts_systems_and_rules_are_written_on_the_page(client, study):
     assert System.objects.get(study=study, name="delta").is_human
 
 
+@pytest.mark.slow
 def test_two_sections_change_places(client, study):
     spa, rating = study.sections.order_by("position")
     Section.objects.filter(pk=rating.pk).update(reuses=None)
@@ -76,6 +79,7 @@ def test_two_sections_change_places(client, study):
     assert list(study.sections.order_by("position").values_list("pk", "position")) == [(rating.pk, 1), (spa.pk, 2)]
 
 
+@pytest.mark.slow
 def test_an_arm_keeps_its_systems(client, study):
     alpha = study.systems.get(name="alpha")
     save(client, study, **{"arms-0-shown_systems": [str(alpha.pk)]})
@@ -84,6 +88,7 @@ def test_an_arm_keeps_its_systems(client, study):
     assert f'name="arms-0-shown_systems" value="{alpha.pk}"' in html
 
 
+@pytest.mark.slow
 def test_parameters_of_a_rule_are_fields_and_are_checked(client, study, monkeypatch):
     from django import forms
 
@@ -107,6 +112,7 @@ def test_parameters_of_a_rule_are_fields_and_are_checked(client, study, monkeypa
     assert row.settings == {"tau": 1.2}
 
 
+@pytest.mark.slow
 def test_a_form_opened_before_another_editor_saved_is_not_stored_over_it(client, study, owner):
     opened = form_of(page(client, study), "study_form")
     save(client, study, contact="first@example.org")
@@ -133,6 +139,7 @@ def test_more_fields_than_a_request_may_have_are_refused_with_words(client, stud
     assert response.status_code in (400, 413) and len(response.content) > 50
 
 
+@pytest.mark.slow
 def test_queries_of_the_page_do_not_grow_with_its_rows(client, study):
     def queries():
         with CaptureQueriesContext(connection) as context:
@@ -158,6 +165,7 @@ def test_every_page_leads_to_pages_that_are_there(client, study):
     assert 'href="/"' not in html
 
 
+@pytest.mark.slow
 def test_what_was_refused_is_listed_with_links_under_the_studys_own_title(client, study):
     html = save(client, study, language="klingon!", **{"systems-0-name": ""}).content.decode()
     listed = html.partition('<ul class="refused" tabindex="-1" autofocus>')[2].partition("</ul>")[0]

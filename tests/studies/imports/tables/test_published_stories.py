@@ -30,6 +30,7 @@ def stories(path: Path) -> list[dict]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 def test_the_published_stories_are_imported_whole(db, put, shared):
     study = draft_study(systems=(), prompts=0)

@@ -51,6 +51,7 @@ def test_only_who_completed_is_led_to_the_credit():
     assert "site, experiment_id" in SONA.problems(Recruitment())[0] and not SONA.problems(door)
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_the_token_is_kept_on_the_panels_page_and_is_no_setting():
     door = recruitment(spa_study(user("owner"), target_n=2), "sona", settings=SETTINGS)

@@ -79,6 +79,7 @@ def last_page(assignment) -> str:
     return " ".join(Client().get(f"/p/{assignment.code}/done/").content.decode().replace("&amp;", "&").split())
 
 
+@pytest.mark.slow
 def test_who_finishes_is_credited_within_a_minute_and_never_twice(door, fake, monkeypatch):
     robot = Robot(f"/e/{door.key}/?survey_code=40351")
     assert robot.play() == "Thank you"
@@ -145,6 +146,7 @@ def test_a_lost_reply_is_asked_for_again_because_credit_is_a_state(door, fake):
     assert len(fake.asked) == 2 and fake.granted == {"40351"}
 
 
+@pytest.mark.slow
 def test_what_sona_refuses_is_shown_and_never_ordered_again_by_itself(door, fake):
     one, other = finished(door), finished(door, "40352")
     fake.next_answer = ANSWER.format(ERROR.format("x") + NO_RESULT)  # with HTTP 200
@@ -176,6 +178,7 @@ def test_what_sona_refuses_is_shown_and_never_ordered_again_by_itself(door, fake
     assert alerts.credit_status(one) == "given" and len(fake.asked) == n + 1
 
 
+@pytest.mark.slow
 def test_a_refusal_of_what_the_person_fetched_before_is_set_right_by_whoever_looks(door, fake):
     one = finished(door)
     fake.next_answer = ANSWER.format(ERROR.format("x") + NO_RESULT)
@@ -221,6 +224,7 @@ def test_several_without_credit_are_an_alert_that_leads_to_the_answers(door, fak
     assert alert.kind == "unsent" and "was not granted" in alert.advice
 
 
+@pytest.mark.slow
 def test_without_a_token_nothing_is_ordered_and_the_last_page_is_as_ever(door, fake):
     store_or_delete_secrets(door, {"credit_token": ""}, by=None)
     one = finished(door)
@@ -248,6 +252,7 @@ def test_where_the_service_lacks_a_setting_nobody_is_promised_anything_and_no_jo
     assert not Job.objects.filter(kind=sync.NOTIFICATIONS_KIND).exists()
 
 
+@pytest.mark.slow
 def test_who_leaves_after_the_last_page_is_credited_and_who_leaves_before_is_not(door, fake):
     done, left = finished(door), claimed(door.study, "left", door, external_ids={"session": "40352"})
     answered(left)
@@ -261,6 +266,7 @@ def test_who_leaves_after_the_last_page_is_credited_and_who_leaves_before_is_not
     )
 
 
+@pytest.mark.slow
 def test_robots_and_people_without_a_sign_up_are_not_credited(door, fake):
     finished(door, origin="robot")
     submitted(door.study, "nobody", recruitment=door)
