@@ -52,7 +52,7 @@ def test_third_labels_do_not_make_people_agree(study):
     disputed = (rows[rows["place"] < 2].groupby("item")["chosen_system"].nunique() == 2).sum()
     assert 5 < disputed < 20 and (rows["place"] == 2).sum() == disputed
     first = rows[rows["place"] < 2]
-    report = build_report(study, {"resamples": 999})
+    report = build_report(study, {"resamples": 9999})
     found = {e["estimand"]: e for b in report["blocks"] if b["name"] == "choice.agreement" for e in b["estimates"]}
     for words, column, key in (
         ("by system", "chosen_system", "observed_by_system"),
@@ -67,7 +67,7 @@ def test_third_labels_do_not_make_people_agree(study):
         by_chance = (share * (1 - share)).sum()
         assert found[f"Gwet's AC1 {words}"]["estimate"] == pytest.approx((observed - by_chance) / (1 - by_chance))
         drawn = np.random.default_rng(0)
-        resampled = [fleiss_kappa(counts.to_numpy()[drawn.integers(0, len(counts), len(counts))]) for _ in range(999)]
+        resampled = [fleiss_kappa(counts.to_numpy()[drawn.integers(0, len(counts), len(counts))]) for _ in range(9999)]
         low, high = np.quantile(resampled, [0.025, 0.975])
         assert (kappa["interval"]["low"], kappa["interval"]["high"]) == pytest.approx((low, high), abs=0.06)
     efforts = {e["analysis"]: e for b in report["blocks"] if b["name"] == "choice.effort" for e in b["estimates"]}
