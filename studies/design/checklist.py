@@ -1,4 +1,4 @@
-"""What stands between a draft and its launch: one list of problems and warnings, each with the page that repairs it."""
+"""What a draft still needs before its launch: one list of problems and warnings, each with the page that repairs it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
