@@ -5,7 +5,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from analysis.metrics.pages.views import Axis, at
 from analysis.report.planned import counted, money_text, percent, points_text, scale_of, size_sentence
 from analysis.stats.planning.closed_forms import (
     components,
@@ -28,6 +27,7 @@ from analysis.stats.planning.sizes import Budget, plan_budget
 from annotators.pay.costs import ChannelCost, channel_costs
 from annotators.recruitment.channels import REGISTRY
 from studies.access import Action, filter_allowed
+from studies.figures import Axis, Frame, at, path_of
 from studies.models import Study
 
 from .advice import advice_sentences, assurance_sentence, finding_sentence, live_power, simulated_advice
@@ -307,7 +307,7 @@ def _panel(
     drawn = [
         {
             "number": number,
-            "points": " ".join(f"{at(x)},{at(y)}" for x, y in own),
+            "points": path_of(own),
             "label": line.label if len(lines) > 1 else "",
             "label_x": at(own[-1][0]),
             "label_y": at(own[-1][1] + (-7 if own[-1][1] == highest else 17)),
@@ -318,17 +318,7 @@ def _panel(
     return {
         "key": key,
         "label": label,
-        "unit": unit,
-        "width": WIDTH,
-        "height": HEIGHT,
-        "left": LEFT,
-        "right": RIGHT,
-        "bottom": BOTTOM,
-        "ticks_end": LEFT - 6,
-        "tick_baseline": BOTTOM + 16,
-        "axis_baseline": BOTTOM + 36,
-        "across": across.ticks,
-        "upwards": [{"at": tick.at, "baseline": at(float(tick.at) + 4), "text": tick.text} for tick in upwards.ticks],
+        "frame": Frame(WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM, across.ticks, upwards.ticks, unit),
         "lines": drawn,
         "wanted": None if wanted is None else at(upwards.place(wanted)),
         "x": at(across.place(here.x)),

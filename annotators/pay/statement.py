@@ -9,6 +9,7 @@ from django.db.models import Q, Sum
 from annotators.models import Assignment, OutcomePay, PageVisit, Payment
 from annotators.models.identity import get_person_id
 from annotators.recruitment.channels import REGISTRY
+from studies.figures import Axis, Frame, at, shortened
 from studies.models import Study
 
 from . import ledger
@@ -111,7 +112,7 @@ def reason_id_retained_on_withdrawal(assignment: Assignment) -> str:
 TENTH = Decimal("0.1")
 # With fewer people, a median is not reliable enough for a warning.
 MIN_PEOPLE_TO_WARN = 5
-WIDTH, ROW, LEFT, RIGHT, TOP, BOTTOM = 420, 30, 96, 14, 22, 26
+WIDTH, ROW, LEFT, RIGHT, TOP = 420, 30, 96, 406, 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,25 +262,19 @@ def low_wage_warning(study: Study, arms: Sequence[ArmPay]) -> str:
 @dataclass(frozen=True, slots=True)
 class Bar:
     name: str
-    y: float
-    low: float
-    median: float
-    high: float
+    y: str
+    low: str
+    median: str
+    high: str
 
 
 @dataclass(frozen=True, slots=True)
 class HourlyPayChart:
-    """Compute the hourly pay chart in pixels: quartile range, a mark at the median, and a line at the declared wage."""
+    """Hourly pay of each arm: its quartile range, a mark at the median, and a line at the declared wage."""
 
+    frame: Frame
     bars: tuple[Bar, ...]
-    wage: float | None
-    ticks: tuple[tuple[float, str], ...]
-    height: int
-    width, left, right = WIDTH, LEFT, WIDTH - RIGHT
-
-    @property
-    def bottom(self) -> int:
-        return self.height - BOTTOM
+    wage: str
 
 
 def build_hourly_pay_chart(arms: Sequence[ArmPay], declared_wage: Decimal | None) -> HourlyPayChart | None:
@@ -287,14 +282,15 @@ def build_hourly_pay_chart(arms: Sequence[ArmPay], declared_wage: Decimal | None
     if not rows:
         return None
     most = max([*(hourly.q3 for _, hourly in rows), declared_wage or ZERO, Decimal(1)])
-    step = next(size for power in range(12) for n in (1, 2, 5) if most / (size := Decimal(n * 10**power)) <= 6)
-
-    def across(value: Decimal) -> float:
-        return round(float(LEFT + (WIDTH - RIGHT - LEFT) * value / (most * Decimal("1.05"))), 1)
-
+    across = Axis([0.0, float(most)], LEFT, RIGHT)
+    bottom = TOP + ROW * len(rows)
     bars = tuple(
-        Bar(name[:14], TOP + ROW * n + ROW / 2, across(hourly.q1), across(hourly.median), across(hourly.q3))
+        Bar(
+            shortened(name, 14),
+            at(TOP + ROW * n + ROW / 2),
+            *(at(across.place(float(value))) for value in (hourly.q1, hourly.median, hourly.q3)),
+        )
         for n, (name, hourly) in enumerate(rows)
     )
-    ticks = tuple((across(step * n), f"{step * n}") for n in range(int(most / step) + 1))
-    return HourlyPayChart(bars, across(declared_wage) if declared_wage else None, ticks, TOP + ROW * len(rows) + BOTTOM)
+    frame = Frame(WIDTH, bottom + 26, LEFT, RIGHT, TOP, bottom, across.ticks, has_columns=True)
+    return HourlyPayChart(frame, bars, at(across.place(float(declared_wage))) if declared_wage else "")

@@ -17,6 +17,7 @@ from django.db.models import Count, F, Max, Q, QuerySet, Sum
 from django.db.models.functions import Now, TruncDate
 
 from annotators.models import Assignment, Inquiry, PageVisit, Response
+from studies.figures import Axis, Frame, at, path_of
 from studies.models import FIRST_TEST_NUMBER, Batch, Item, Job, Placement, Section, Study, audit
 from studies.protocols import REGISTRY
 
@@ -240,17 +241,11 @@ def count_recorded_pages(assignments: Collection[Assignment]) -> dict[int, int]:
 
 
 WIDTH, HEIGHT = 420, 200
-LEFT, RIGHT, TOP, BOTTOM = 44, 10, 16, 40
+LEFT, RIGHT, TOP, BOTTOM = 44, 410, 16, 152
 AXIS_LABELS = {
     "anytime": "Evidence (e-process, powers of ten)",
     "first": "Distance from one half, in widths of Hoeffding's bound",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Tick:
-    at: float
-    label: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,12 +260,9 @@ class StoppingFigure:
     threshold: float
     is_decided: bool
     remaining: Mapping[str, Any] | None
+    frame: Frame
     path: str
-    line: float
-    x_ticks: tuple[Tick, ...]
-    y_ticks: tuple[Tick, ...]
-
-    width, height, left, right, top, bottom = WIDTH, HEIGHT, LEFT, WIDTH - RIGHT, TOP, HEIGHT - BOTTOM
+    line: str
 
 
 def latest_stopping_figures(study: Study) -> tuple[Job | None, list[StoppingFigure]]:
@@ -281,18 +273,9 @@ def latest_stopping_figures(study: Study) -> tuple[Job | None, list[StoppingFigu
 
 def _figure(result: Mapping[str, Any]) -> StoppingFigure:
     points = result["points"]
-    high = max([result["threshold"] * 1.15, *(value for _, value in points)])
-    low = min([0.0, *(value for _, value in points)])
-    last = max(1, result["n"])
-
-    def across(n: float) -> float:
-        return round(LEFT + (WIDTH - RIGHT - LEFT) * n / last, 1)
-
-    def down(value: float) -> float:
-        return round(HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * (value - low) / (high - low), 1)
-
+    upwards = Axis([0.0, result["threshold"] * 1.15, *(value for _, value in points)], BOTTOM, TOP)
+    across = Axis([0.0, max(1, result["n"])], LEFT, RIGHT, least_step=1)
     start = [(0, 0.0), *points] if points else []
-    step = _step(high - low)
     return StoppingFigure(
         name=result["name"],
         axis_label=AXIS_LABELS.get(result["rule"], ""),
@@ -302,22 +285,10 @@ def _figure(result: Mapping[str, Any]) -> StoppingFigure:
         threshold=result["threshold"],
         is_decided=result["is_decided"],
         remaining=result["remaining"],
-        path=" ".join(f"{across(n)},{down(value)}" for n, value in start),
-        line=down(result["threshold"]),
-        x_ticks=tuple(Tick(across(n), f"{n:g}") for n in _ticks(0, last, max(1.0, _step(last)))),
-        y_ticks=tuple(Tick(down(value), f"{value:g}") for value in _ticks(low, high, step)),
+        frame=Frame(WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM, across.ticks, upwards.ticks, f"{result['unit']}s"),
+        path=path_of([(across.place(n), upwards.place(value)) for n, value in start]),
+        line=at(upwards.place(result["threshold"])),
     )
-
-
-def _step(span: float) -> float:
-    """Return a round step that divides the span into about four parts."""
-    size = 10.0 ** (len(str(int(span))) - 1) if span >= 1 else 0.1
-    return next((size * times for times in (0.2, 0.5, 1, 2) if span / (size * times) <= 5), size * 5)
-
-
-def _ticks(low: float, high: float, step: float) -> list[float]:
-    first = int(low / step) if low >= 0 else -int(-low / step)
-    return [round(n * step, 4) for n in range(first, int(high / step) + 1)]
 
 
 # Settle items whose labels agree.

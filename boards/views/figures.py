@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from analysis.metrics.pages.views import Axis, Tick, at, nice_ticks
+from studies.figures import Axis, Frame, Tick, at, nice_ticks, shortened
 
 from .table import marks_of, overall_of, rank_text, score_text
 
@@ -36,15 +36,6 @@ class Mark:
     rank_y: str
 
 
-def shortened(name: str, longest: int = LONGEST_NAME) -> str:
-    """Return a name that fits.
-
-    >>> shortened("a very long name of a system", 12)
-    'a very long…'
-    """
-    return name if len(name) <= longest else name[: longest - 1].rstrip() + "…"
-
-
 def scores_figure(result: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], shown: int | None = None) -> dict:
     """Return the figure of overall scores and rank sets. ``shown``: draw only the first systems. Empty without a score."""
     scored = [row for row in rows if overall_of(result, row).get("estimate") is not None]
@@ -66,18 +57,20 @@ def scores_figure(result: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], 
     left = max(0, NAMES_END - LETTER * max(len(mark.name) for mark in marks) - 4)
     return {
         "left": left,
-        "width": WIDTH - left,
-        "height": bottom + 44,
+        "frame": Frame(
+            WIDTH - left,
+            bottom + 44,
+            SCORES_START,
+            SCORES_END,
+            TOP,
+            bottom,
+            axis.ticks,
+            across_label=result["criteria"][0]["label"],
+            has_columns=True,
+        ),
         "marks": marks,
-        "ticks": axis.ticks,
         "rank_ticks": [Tick(at(RANKS_START + (rank - 0.5) * step), str(rank)) for rank in _ranks(last_rank)],
-        "top": TOP,
-        "bottom": at(bottom),
-        "tick_baseline": at(bottom + 17),
-        "axis_baseline": at(bottom + 36),
-        "label": result["criteria"][0]["label"],
         "names_end": NAMES_END,
-        "scores_middle": at((SCORES_START + SCORES_END) / 2),
         "ranks_middle": at((RANKS_START + RANKS_END) / 2),
         "ranks_start": RANKS_START,
         "ranks_end": RANKS_END,
@@ -104,7 +97,7 @@ def _mark(result: Mapping[str, Any], row: Mapping[str, Any], place: int, axis: A
     has_interval = bool(x("low") and x("high"))
     low, high = overall.get("rank_low") or 0, overall.get("rank_high") or 0
     return Mark(
-        name=shortened(row["name"]),
+        name=shortened(row["name"], LONGEST_NAME),
         text=f"{row['name']}: {score_text(overall)}, rank {rank_text(overall)}",
         y=at(y),
         baseline=at(y + 4.5),
@@ -158,7 +151,7 @@ def history_figure(series: Sequence[Mapping[str, Any]], numbers: Sequence[int], 
         if dots:
             lines.append(
                 {
-                    "name": shortened(one["name"]),
+                    "name": shortened(one["name"], LONGEST_NAME),
                     "may_be_first": one["may_be_first"],
                     "dots": dots,
                     "path": " ".join(f"{dot['x']},{dot['y']}" for dot in dots),
@@ -167,19 +160,20 @@ def history_figure(series: Sequence[Mapping[str, Any]], numbers: Sequence[int], 
             )
     _place_names(lines)
     return {
-        "width": WIDTH,
-        "height": HISTORY_BOTTOM + 48,
+        "frame": Frame(
+            WIDTH,
+            HISTORY_BOTTOM + 48,
+            HISTORY_START,
+            HISTORY_END,
+            HISTORY_TOP,
+            HISTORY_BOTTOM,
+            [Tick(at(x), str(number)) for x, number in zip(places, numbers, strict=True)],
+            axis.ticks,
+            "Snapshot",
+        ),
         "lines": lines,
-        "ticks": axis.ticks,
         "renewals": [at(places[place] - width / 2) for place in renewed],
-        "numbers": [Tick(at(x), str(number)) for x, number in zip(places, numbers, strict=True)],
-        "start": HISTORY_START,
-        "end": HISTORY_END,
-        "bottom": HISTORY_BOTTOM,
-        "tick_baseline": HISTORY_BOTTOM + 19,
-        "axis_baseline": HISTORY_BOTTOM + 40,
         "names_start": HISTORY_END + 24,
-        "middle": at((HISTORY_START + HISTORY_END) / 2),
     }
 
 

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_safe
 
 from analysis.report.plots import escape_latex
 from boards.services.snapshots import public_result
+from studies.figures import at, shortened
 from studies.stimuli.rows import formula_safe_csv_text
 
 from . import figures, table
@@ -207,16 +208,16 @@ def _badge_svg(shown: Shown, number: int) -> str:
         value = "withdrawn"
     elif shown.result.get("is_simulated"):
         value += " (simulated)"
-    label = figures.shortened(shown.board.title)
+    label = shortened(shown.board.title, figures.LONGEST_NAME)
     # About the width of the letters of a sans-serif font at 11 pixels.
     widths = [12 + 6.3 * len(text) for text in (label, value)]
     context = {
         "label": label,
         "value": value,
         "text": f"{shown.board.title}: {value}",
-        "width": figures.at(sum(widths)),
-        "label_width": figures.at(widths[0]),
-        "label_middle": figures.at(widths[0] / 2),
-        "value_middle": figures.at(widths[0] + widths[1] / 2),
+        "width": at(sum(widths)),
+        "label_width": at(widths[0]),
+        "label_middle": at(widths[0] / 2),
+        "value_middle": at(widths[0] + widths[1] / 2),
     }
     return render_to_string("boards/badge.svg", context)

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
-from analysis.metrics.pages.views import Axis, at
+from studies.figures import Axis, Frame, at
 
 from . import table
 from .stored import Shown, board_response, get_shown, kept
@@ -130,7 +130,12 @@ def _day_figure(
                 "high": at(axis.place(one["score"] + one["sd_unilabel"])),
             }
         )
-    return _frame(axis, marks) | {"name": names[system]}
+    return {
+        "frame": _frame(axis, len(marks), "Score, 0 to 100"),
+        "marks": marks,
+        "names_end": LEFT - 10,
+        "name": names[system],
+    }
 
 
 def spread_lines(studies: Sequence[Mapping[str, Any]], labels: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -178,24 +183,16 @@ def _spread_figure(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
                 "second_width": at(axis.place(line["multilabel"]) - LEFT),
             }
         )
-    return _frame(axis, marks, rows=2 * len(lines))
-
-
-def _frame(axis: Axis, marks: list[dict[str, Any]], rows: int | None = None) -> dict[str, Any]:
-    bottom = TOP + ROW * (len(marks) if rows is None else rows) + 4
     return {
-        "width": WIDTH,
-        "height": bottom + 40,
+        "frame": _frame(axis, 2 * len(lines), "Standard deviation of the score, in points"),
         "marks": marks,
-        "ticks": axis.ticks,
-        "left": LEFT,
-        "top": TOP,
-        "bottom": at(bottom),
-        "tick_baseline": at(bottom + 16),
-        "axis_baseline": at(bottom + 34),
         "names_end": LEFT - 10,
-        "middle": at((LEFT + RIGHT) / 2),
     }
+
+
+def _frame(axis: Axis, n_rows: int, label: str) -> Frame:
+    bottom = TOP + ROW * n_rows + 4
+    return Frame(WIDTH, bottom + 44, LEFT, RIGHT, TOP, bottom, axis.ticks, across_label=label, has_columns=True)
 
 
 def _cost_lines(precision: Sequence[Mapping[str, Any]], names: Mapping[int, str]) -> list[dict[str, Any]]:

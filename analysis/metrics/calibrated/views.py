@@ -1,9 +1,7 @@
 """The page of combined numbers. It shows stored results, computes nothing and never imports numpy."""
 
-import math
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
@@ -18,6 +16,7 @@ from analysis.protocols.blocks import cells
 from analysis.protocols.blocks.populations import groups_sentence
 from annotators.counting import SIMULATED, counted_origins, is_simulated
 from studies.access import Action, check_permission_or_404, get_study, is_allowed
+from studies.figures import Axis, CountsAxis, Frame, at, path_of
 from studies.models import Job, Study
 from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
@@ -30,73 +29,42 @@ from .options import CHOSEN, UNKNOWN, CalibrationForm
 
 
 WIDTH, HEIGHT = 640, 340
-LEFT, RIGHT, TOP, BOTTOM = 64, 170, 16, 52
-STEPS = (1, 2, 5)
+LEFT, RIGHT, TOP, BOTTOM = 64, 470, 16, 288
 
 
-@dataclass(frozen=True, slots=True)
-class Tick:
-    at: float
-    label: str
+def plan_figure(curve: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the figure of a stored curve: points of (width, answers of people alone, answers with judges).
 
-
-@dataclass(frozen=True, slots=True)
-class PlanFigure:
-    """Lines as lists of points in the units of the picture, ticks, and the ends of the lines for their labels."""
-
-    people: str
-    judges: str
-    people_end: tuple[float, float]
-    judges_end: tuple[float, float]
-    across: list[Tick]
-    up: list[Tick]
-    width: int = WIDTH
-    height: int = HEIGHT
-    left: int = LEFT
-    right: int = WIDTH - RIGHT
-    top: int = TOP
-    bottom: int = HEIGHT - BOTTOM
-
-
-def plan_figure(curve: Mapping[str, Any]) -> PlanFigure | None:
-    """Return the figure of a stored curve: points of (width, answers of people alone, answers with judges). Answers are on a log scale."""
+    Answers are on a logarithmic scale, and the narrowest interval is on the right. Empty without two points.
+    """
     rows = sorted(curve.get("points", ()), key=lambda row: -row[0])
     if len(rows) < 2:
-        return None
-    widths = [row[0] for row in rows]
-    counts = [count for row in rows for count in row[1:]]
-    low, high = math.log10(max(1, min(counts))), math.log10(max(counts))
-    high = max(high, low + 0.3)
-
-    def x(width: float) -> float:
-        return round(LEFT + (widths[0] - width) / (widths[0] - widths[-1]) * (WIDTH - RIGHT - LEFT), 1)
-
-    def y(count: float) -> float:
-        share = (math.log10(max(1, count)) - low) / (high - low)
-        return round(HEIGHT - BOTTOM - share * (HEIGHT - BOTTOM - TOP), 1)
-
-    def line(place: int) -> tuple[str, tuple[float, float]]:
-        points = [(x(row[0]), y(row[place])) for row in rows]
-        return " ".join(f"{across},{up}" for across, up in points), points[-1]
-
-    people, people_end = line(1)
-    judges, judges_end = line(2)
-    if abs(people_end[1] - judges_end[1]) < 16:
-        judges_end = (judges_end[0], people_end[1] + 16)
-    return PlanFigure(
-        people,
-        judges,
-        people_end,
-        judges_end,
-        [Tick(x(width), f"{100 * width:.1f}") for width in widths[:: max(1, len(widths) // 4)]],
-        [Tick(y(count), f"{count:,}") for count in _round_counts(10**low, 10**high)],
-    )
-
-
-def _round_counts(low: float, high: float) -> list[int]:
-    """Return 1, 2 and 5 times the powers of ten between two counts; only the powers of ten if these are many."""
-    found = [step * 10**power for power in range(10) for step in STEPS if low <= step * 10**power <= high]
-    return found if len(found) <= 7 else [count for count in found if str(count).startswith("1")]
+        return {}
+    across = Axis([100 * row[0] for row in rows], RIGHT, LEFT)
+    upwards = CountsAxis([count for row in rows for count in row[1:]], BOTTOM, TOP)
+    people, judges = ([(across.place(100 * row[0]), upwards.place(row[column])) for row in rows] for column in (1, 2))
+    people_y, judges_y = people[-1][1], judges[-1][1]
+    # The names of the two lines stay apart.
+    if abs(people_y - judges_y) < 16:
+        judges_y = people_y + 16
+    return {
+        "frame": Frame(
+            WIDTH,
+            HEIGHT,
+            LEFT,
+            RIGHT,
+            TOP,
+            BOTTOM,
+            across.ticks,
+            upwards.ticks,
+            "Width of the interval, in points of 100",
+        ),
+        "people": path_of(people),
+        "judges": path_of(judges),
+        "names_start": at(people[-1][0]),
+        "people_y": at(people_y),
+        "judges_y": at(judges_y),
+    }
 
 
 # What a result says in words. Values of a result are from 0 to 1, and pages show them as points of 100.

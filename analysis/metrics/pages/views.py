@@ -1,9 +1,7 @@
 """The page of a study's metrics and judges. It shows stored results, computes nothing and never imports numpy."""
 
-import math
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from django import forms
@@ -22,61 +20,11 @@ from analysis.models import Metric, MetricsComparison
 from annotators.counting import SIMULATED, counted_origins, is_simulated
 from studies.access import Action, get_study, is_allowed
 from studies.admin.forms import CleanTextMixin
+from studies.figures import Axis, Frame, at, shortened
 from studies.models import Job, Output, Study
 from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
 from studies.stimuli.rows import formula_safe_csv_text
-
-# Axes of figures that templates draw as SVG. Nothing is computed but where a value lies.
-
-
-@dataclass(frozen=True, slots=True)
-class Tick:
-    at: str
-    text: str
-
-
-def at(value: float) -> str:
-    """Return a place in the figure as text, which no language setting changes."""
-    return f"{value:.1f}"
-
-
-def nice_ticks(low: float, high: float, n: int = 5) -> list[float]:
-    """Return about ``n`` round numbers from at most ``low`` to at least ``high``.
-
-    >>> nice_ticks(12.3, 81.0)
-    [0.0, 20.0, 40.0, 60.0, 80.0, 100.0]
-    >>> nice_ticks(50, 50)
-    [49.0, 49.5, 50.0, 50.5, 51.0]
-    """
-    if high - low < 1e-9:
-        low, high = low - 1, high + 1
-    rough = (high - low) / n
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * 0.999)
-    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    return [number * step for number in range(first, last + 1)]
-
-
-def _tick_text(value: float) -> str:
-    return f"{value:g}".replace("-", "−")
-
-
-class Axis:
-    """Values along a line of the figure."""
-
-    def __init__(self, values: Sequence[float], start: float, end: float):
-        self.values = nice_ticks(min(values), max(values))
-        self.start, self.end = start, end
-
-    def place(self, value: float) -> float:
-        low, high = self.values[0], self.values[-1]
-        return self.start + (value - low) / (high - low) * (self.end - self.start)
-
-    @property
-    def ticks(self) -> list[Tick]:
-        return [Tick(at(self.place(value)), _tick_text(round(value, 6))) for value in self.values]
-
 
 # The figure of people beside a metric, as places for a template that draws SVG.
 
@@ -97,7 +45,7 @@ def scatter_figure(systems: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     dots = [
         {
             "text": f"{one['system']}: metric {one['metric']:.3f}, people {one['people']:.3f}",
-            "name": _shortened(one["system"]) if len(systems) <= MAX_NAMED else "",
+            "name": shortened(one["system"], LONGEST_NAME) if len(systems) <= MAX_NAMED else "",
             "x": at(across.place(one["metric"])),
             "y": at(upwards.place(one["people"])),
             "name_x": at(across.place(one["metric"]) + 8),
@@ -106,25 +54,21 @@ def scatter_figure(systems: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         for one in systems
     ]
     return {
-        "width": WIDTH,
-        "height": HEIGHT,
-        "left": LEFT,
-        "right": RIGHT,
-        "top": TOP,
-        "bottom": BOTTOM,
-        "tick_baseline": BOTTOM + 18,
-        "axis_baseline": BOTTOM + 42,
-        "ticks_end": LEFT - 8,
-        "middle_x": at((LEFT + RIGHT) / 2),
-        "middle_y": at((TOP + BOTTOM) / 2),
-        "across": across.ticks,
-        "upwards": [{"at": tick.at, "baseline": at(float(tick.at) + 4), "text": tick.text} for tick in upwards.ticks],
+        "frame": Frame(
+            WIDTH,
+            HEIGHT,
+            LEFT,
+            RIGHT,
+            TOP,
+            BOTTOM,
+            across.ticks,
+            upwards.ticks,
+            "Mean of the metric, higher is better",
+            "Mean of people",
+            has_columns=True,
+        ),
         "dots": dots,
     }
-
-
-def _shortened(name: str) -> str:
-    return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1].rstrip() + "…"
 
 
 # The form that uploads scores of metrics and judges.

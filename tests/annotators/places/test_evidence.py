@@ -63,4 +63,4 @@ def test_a_long_path_is_thinned_and_keeps_its_end():
     look = job.result["looks"][0] | {"n": 900, "points": [[n, n / 1000] for n in range(1, 900, 4)]}
     type(job).objects.filter(pk=job.pk).update(result={"looks": [look]})
     (figure,) = latest_stopping_figures(study)[1]
-    assert len(figure.x_ticks) <= 7 and len(figure.y_ticks) <= 9 and figure.n == 900
+    assert len(figure.frame.across) <= 7 and len(figure.frame.upwards) <= 9 and figure.n == 900
