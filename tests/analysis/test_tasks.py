@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 from tests import ROOT
+from tests.rules import parsed, walk
 
 APPS = ("studies", "annotators", "analysis", "heval_site")
 LISTED = "import django; django.setup(); from studies.services import jobs; print(*jobs.kinds())"
@@ -15,8 +16,10 @@ def kinds_asked_for() -> set[str]:
         node
         for app in APPS
         for path in (ROOT / app).rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("jobs.submit", "submit")
+        for node in walk(parsed(path))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute | ast.Name)
+        and ast.unparse(node.func) in ("jobs.submit", "submit")
     )
     return {call.args[0].value for call in calls if isinstance(call.args[0], ast.Constant)}
 

@@ -7,6 +7,7 @@ import pytest
 
 from tests import ROOT
 from tests.docs.pages import PAGES
+from tests.rules import parsed, walk
 
 # Words with stress in how-to pages that name nothing on a page of ours: what is stressed, and what others' pages say.
 STRESSED = {
@@ -38,7 +39,7 @@ def said() -> set[str]:
     for path in (
         path for name in ("studies", "annotators", "analysis", "boards") for path in (ROOT / name).rglob("*.py")
     ):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in walk(parsed(path)):
             is_label = isinstance(node, ast.keyword) and node.arg in ("label", "verbose_name")
             node = node.value if is_label else node
             if (

@@ -22,7 +22,13 @@ def name(path: Path) -> str:
 
 @cache
 def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text())
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def walk(tree: ast.AST) -> tuple[ast.AST, ...]:
+    """All nodes of a tree. To visit them takes longer than to parse the file, and many rules look at the same files."""
+    return tuple(ast.walk(tree))
 
 
 def lines_with(pattern: re.Pattern, paths: Iterable[Path]) -> list[str]:

@@ -2,7 +2,7 @@
 
 import ast
 
-from . import SOURCES, name, parsed
+from . import SOURCES, name, parsed, walk
 
 FACTS = {
     "released_at",
@@ -49,7 +49,7 @@ OTHER_TABLES = (
 
 def queries_by_outcome(tree: ast.AST):
     """The calls that select rows by a fact about an assignment: (line, words)."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if not isinstance(node, ast.Call):
             continue
         called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")

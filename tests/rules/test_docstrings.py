@@ -6,7 +6,7 @@ import importlib
 
 import pytest
 
-from . import SOURCES, documented_parameters, module_name, name
+from . import SOURCES, documented_parameters, module_name, name, parsed, walk
 
 # The statistics run their examples one module at a time, in tests/analysis/stats.
 WITH_EXAMPLES = [
@@ -31,7 +31,7 @@ def test_documented_parameters_are_parameters():
     wrong = [
         f"{name(path)}: {node.name} documents {entry}"
         for path in SOURCES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in walk(parsed(path))
         if isinstance(node, ast.FunctionDef)
         for entry in unknown_parameters(node)
     ]

@@ -9,7 +9,7 @@ import pytest
 from tests import ROOT
 from tests.blockers import AD_WORDS
 
-from . import SOURCES, TEMPLATES, TESTS, lines_with, name, parsed
+from . import SOURCES, TEMPLATES, TESTS, lines_with, name, parsed, walk
 
 BANNED_CALLS = {"eval", "exec", "compile"}
 BANNED_MODULES = {
@@ -37,7 +37,7 @@ MAY_FETCH = {
 
 def runs_or_fetches(tree: ast.AST, banned: set[str]):
     """Lines that run a text as code, or import one of these modules."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         names = set()
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             names = {node.func.id} & BANNED_CALLS
@@ -90,7 +90,7 @@ def test_the_search_for_unescaped_words_finds_them(words):
 
 def marks_safe(tree: ast.AST):
     """Lines that call something HTML without escaping: mark_safe, SafeString(...), autoescape other than True, a method __html__."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Call):
             called = getattr(node.func, "attr", getattr(node.func, "id", ""))
             told = [ast.unparse(k.value) for k in node.keywords if k.arg == "autoescape"]

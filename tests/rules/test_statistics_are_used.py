@@ -8,7 +8,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from . import SOURCES, name, parsed
+from . import SOURCES, name, parsed, walk
 
 STATISTICS = "analysis.stats"
 Name = tuple[str, str]
@@ -70,7 +70,7 @@ class Modules:
 
 
 def imported(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.ImportFrom):
             yield from ((one.asname or one.name, f"{node.module}.{one.name}") for one in node.names)
         elif isinstance(node, ast.Import):

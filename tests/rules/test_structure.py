@@ -15,7 +15,7 @@ from annotators.recruitment.channels import REGISTRY as CHANNELS
 from studies.protocols import REGISTRY as PROTOCOLS
 from tests import ROOT
 
-from . import PACKAGES, SOURCES, TEMPLATES, TESTS, lines_with, name, parsed
+from . import PACKAGES, SOURCES, TEMPLATES, TESTS, lines_with, name, parsed, walk
 
 MOST_LINES = 800
 
@@ -53,7 +53,7 @@ def test_the_search_for_circles_finds_one():
 
 def imports_of_tests(tree: ast.AST):
     """Lines that import a module of tests, or a test out of one."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.level or (node.module or "").split(".")[0] == "tests"):
             names = [node.module or "", *(alias.name for alias in node.names)]
         elif isinstance(node, ast.Import):
@@ -90,7 +90,7 @@ def branches_on(tree: ast.AST, slugs: set[str]):
     Comparisons and match cases with one; a collection that holds two or more; a registry's subscript; an argument that is named
     after the protocol, as in ``filter(section__protocol="spa")``.
     """
-    for node in ast.walk(tree):
+    for node in walk(tree):
         constants: list[ast.AST] = []
         if isinstance(node, ast.Compare):
             for side in (node.left, *node.comparators):
@@ -167,7 +167,7 @@ def names_of_blocks() -> set[str]:
     """What the blocks of protocols' analyses are called, as far as it is written down where they are made."""
     found = set()
     for path in sorted((ROOT / "analysis" / "protocols").rglob("*.py")):
-        for node in ast.walk(parsed(path)):
+        for node in walk(parsed(path)):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Block" and node.args:
                 first = node.args[0].values[0] if isinstance(node.args[0], ast.JoinedStr) else node.args[0]
                 if isinstance(first, ast.Constant):
@@ -178,7 +178,7 @@ def names_of_blocks() -> set[str]:
 def literals_of_protocols(tree: ast.AST, blocks: set[str]):
     """Strings that begin like a block of a protocol, or like its slug with a dot."""
     starts = tuple({f"{one.partition('.')[0]}." for one in blocks} | {f"{slug}." for slug in PROTOCOLS})
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith(starts):
             yield node.lineno, node.value
 

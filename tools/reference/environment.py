@@ -1,18 +1,24 @@
 """The page of environment variables: names and defaults from the code, descriptions from environment.toml."""
 
 import ast
+from functools import cache
 
 from .markdown import PACKAGES, ROOT, build_page, inline_code, load_descriptions, markdown_table
 
 VARIABLE_DESCRIPTIONS: dict[str, dict[str, dict[str, str]]] = load_descriptions("environment")
 
 
+@cache
 def environment_variable_defaults() -> dict[str, str]:
     """Return the environment variables that the packages read, each with its default, or '' if the code has none."""
     defaults: dict[str, str] = {}
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            text = path.read_text(encoding="utf-8")
+            # Most files read no variable, and parsing them all takes seconds.
+            if not any(word in text for word in ("env.", "environ", "get_or_create_secret")):
+                continue
+            for node in ast.walk(ast.parse(text)):
                 if (name := _variable(node)) and not defaults.get(name):
                     defaults[name] = _default(node)
     return defaults
