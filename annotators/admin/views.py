@@ -12,6 +12,7 @@ from studies.access import Action, get_study
 from studies.admin.views import render_page
 from studies.imports.tables import run
 from studies.services import lifecycle
+from studies.stimuli.rows import ACCEPTED
 from studies.stimuli.texts import SettingsRefused
 
 
@@ -19,7 +20,7 @@ class AnswersForm(forms.Form):
     file = forms.FileField(
         label="File",
         help_text="CSV or JSON lines, one answer per row.",
-        widget=forms.FileInput(attrs={"accept": ".csv,.tsv,.txt,.jsonl,.ndjson,.json"}),
+        widget=forms.FileInput(attrs={"accept": ACCEPTED}),
     )
     columns = forms.CharField(
         required=False,

@@ -16,6 +16,7 @@ from studies.imports.check_files import (
     store_attention_checks_and_delete_test_runs,
 )
 from studies.services.lifecycle import ActionRefused
+from studies.stimuli.rows import ACCEPTED
 
 from ..access import Action, get_study
 from ..models import Section, Study
@@ -36,7 +37,7 @@ class ChecksFileForm(forms.Form):
             f"CSV or JSON lines with the columns {', '.join(COLUMNS)}. Separate the answers by bars: No | Yes. "
             "right: one of the answers. help may be left out."
         ),
-        widget=forms.FileInput(attrs={"accept": ".csv,.tsv,.txt,.jsonl,.ndjson,.json"}),
+        widget=forms.FileInput(attrs={"accept": ACCEPTED}),
     )
     replaces = forms.BooleanField(
         required=False,

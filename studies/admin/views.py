@@ -25,6 +25,7 @@ from studies.imports.tables.plan import PROPOSED
 from studies.imports.tables.result import ImportReport
 from studies.models import Job, Study
 from studies.services import jobs, lifecycle
+from studies.stimuli.rows import ACCEPTED
 from studies.stimuli.texts import SettingsRefused
 
 from .preparation_form import PreparationForm
@@ -44,7 +45,7 @@ class ImportForm(forms.Form):
     file = forms.FileField(
         label="File",
         help_text="CSV, JSON lines, or a zip with one of them and the images that it names.",
-        widget=forms.FileInput(attrs={"accept": ".csv,.tsv,.txt,.jsonl,.ndjson,.json,.zip"}),
+        widget=forms.FileInput(attrs={"accept": ACCEPTED}),
     )
     makes_batches = forms.BooleanField(
         required=False,

@@ -25,7 +25,9 @@ from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO
 
-from .rows import CSV_EXTENSIONS, JSON_EXTENSIONS, Rows, TableLimits, TableProblems, UnreadableFile, read_rows
+from .containers import LEFT_BY_SYSTEMS, WORKBOOK_EXTENSIONS
+from .lines import UnreadableFile
+from .rows import CSV_EXTENSIONS, JSON_EXTENSIONS, Rows, TableLimits, TableProblems, read_rows
 from .texts import name_key
 
 if TYPE_CHECKING:
@@ -199,9 +201,8 @@ def _flat(image: "Image") -> "tuple[Image, bool]":
 
 
 IMAGE_EXTENSIONS = (".png", ".jpg", ".jpeg", ".webp", ".gif")
-TABLE_EXTENSIONS = tuple(extension for extension in CSV_EXTENSIONS + JSON_EXTENSIONS if extension != ".txt")
+TABLE_EXTENSIONS = (*(one for one in CSV_EXTENSIONS + JSON_EXTENSIONS if one != ".txt"), *WORKBOOK_EXTENSIONS, ".gz")
 
-_LEFT_BY_SYSTEMS = re.compile(r"(?:^|/)(?:__MACOSX/|(?:\.DS_Store|Thumbs\.db|desktop\.ini)$)", re.IGNORECASE)
 _END, _LOCATOR_64, _TABLE_ENTRY = b"PK\x05\x06", b"PK\x06\x07", 1024
 # Below this size the compression ratio does not matter: the limit on the total size applies.
 _RATIO_APPLIES_FROM = 1024 * 1024
@@ -233,8 +234,9 @@ class MemberMissing(ValueError):
 class Archive:
     """The rows of the archive's table and its images. Use it in `with`, or close it."""
 
-    def __init__(self, rows: Rows, images: Collection[str], file: zipfile.ZipFile | None) -> None:
+    def __init__(self, rows: Rows, images: Collection[str], file: zipfile.ZipFile | None, folder: str = "") -> None:
         self.rows = rows
+        self._folder = folder
         self.images = frozenset(images)
         self._file = file
         self._by_key = {name_key(name): name for name in self.images}
@@ -248,18 +250,27 @@ class Archive:
     def has_table(self) -> bool:
         return bool(self.rows.columns)
 
-    def image(self, name: str) -> bytes:
-        """Return the bytes of an image by its path in the table. Raise MemberMissing."""
+    def member_of(self, name: str) -> str:
+        """Return the image that a path in the table means. Raise MemberMissing."""
         path = unicodedata.normalize("NFC", name.strip().removeprefix("./"))
         member = self._by_key.get(name_key(path))
+        if member is None and self._folder:
+            # A folder that was packed whole: its table names images as they lie beside it.
+            path = self._folder + path
+            member = self._by_key.get(name_key(path))
         if self._file is None or member is None:
             raise MemberMissing(f"the image “{name[:200]}” is not in the archive.")
         if unicodedata.normalize("NFC", member) != path:
             raise MemberMissing(
                 f"the image “{name[:200]}” is not in the archive, but “{member}” is: use this name in the table."
             )
+        return member
+
+    def image(self, name: str) -> bytes:
+        """Return the bytes of an image by its path in the table. Raise MemberMissing."""
+        member = self.member_of(name)
         try:
-            return self._file.read(member)
+            return self._file.read(member) if self._file is not None else b""
         except _DAMAGE as error:
             raise MemberMissing(f"the image “{name[:200]}” is damaged in the archive.") from error
 
@@ -327,7 +338,7 @@ def read_zip(
         limits=limits,
         problems=problems,
     )
-    return Archive(rows, images, file)
+    return Archive(rows, images, file, folder=tables[0].rpartition("/")[0] + "/" if "/" in tables[0] else "")
 
 
 class _Member:
@@ -377,7 +388,7 @@ def _members(file: zipfile.ZipFile, limits: ZipLimits, problems: TableProblems) 
     tables: list[str] = []
     images: list[str] = []
     seen: dict[str, str] = {}
-    infos = [info for info in file.infolist() if not info.is_dir() and not _LEFT_BY_SYSTEMS.search(info.filename)]
+    infos = [info for info in file.infolist() if not info.is_dir() and not LEFT_BY_SYSTEMS.search(info.filename)]
     total = sum(info.file_size for info in infos)
     if len(file.infolist()) > limits.members:
         problems.add(

@@ -1,162 +1,43 @@
-"""Read tables strictly: CSV and JSON lines (`images.read_zip` reads a zip of either with images).
+"""Read tables strictly: CSV, TSV, JSON and workbooks, also packed (`images.read_zip` reads a zip of a table with images).
 
-Every cell of a CSV stays text ("NA", "None", "007"): nothing is guessed, shifted or filled. A fault is refused with its row
-and column. Files are streamed: memory grows with the longest record, not with the file.
+What a file is, its content says; the name decides only where the content leaves it open. Every cell of a CSV stays text ("NA",
+"None", "007"): nothing is guessed, shifted or filled. A fault is refused with its row and column. Text files are streamed: memory
+grows with the longest record, not with the file.
 
 Rows have the numbers that a spreadsheet shows (the header is row 1, a cell with line breaks is one row). In JSON lines they
-are the lines of the file.
+are the lines of the file, in other JSON the numbers of the objects.
 """
 
-import codecs
 import csv
 import io
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
+from itertools import chain, islice
 from pathlib import PurePosixPath
-from typing import Any, Protocol
+from typing import Any
 
 from . import texts
+from .containers import WORKBOOK_EXTENSIONS, numbered, unpack
+from .lines import BinaryReader, LineReader, UnreadableFile
+from .numbers import is_number, is_whole_number
 from .texts import name_key
-
-# Read the lines of an uploaded file: as a stream, decoded strictly. Each error names its line.
-
-
-_CHUNK = 256 * 1024
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)")
-_SIGNATURES = (
-    (b"\x1f\x8b", "is compressed with gzip: unpack it first"),
-    (b"PK\x03\x04", "is a zip archive or an Excel workbook: save the sheet as CSV (UTF-8), or name the archive .zip"),
-    (b"PK\x05\x06", "is an empty zip archive"),
-    (b"\xd0\xcf\x11\xe0", "is an old Excel workbook: save the sheet as CSV (UTF-8)"),
-    (b"SQLite format 3", "is a database"),
-    (b"PAR1", "is a Parquet file: convert it to JSON lines"),
-    (b"%PDF", "is a PDF"),
-)
-
-
-class UnreadableFile(Exception):
-    """The rest of a file cannot be read. `row` is None if records are not counted."""
-
-    def __init__(self, row: int | None, text: str) -> None:
-        super().__init__(text)
-        self.row, self.text = row, text
-
-
-class BinaryReader(Protocol):
-    """The part of a binary stream that is used here."""
-
-    def read(self, size: int, /) -> bytes: ...
-
-
-class LineReader:
-    """The lines of a file with their original line ends. Only \\n, \\r\\n and \\r end a line.
-
-    `str.splitlines` would also break at U+2028, U+0085 and form feeds, which are characters of a text. A reader of
-    records with several lines sets `record_characters` to 0 at the start of each record. It limits how much text an
-    unclosed quote can include.
-    """
-
-    def __init__(self, stream: BinaryReader, max_bytes: int, max_record_characters: int) -> None:
-        self.number = 0
-        self.record_characters = 0
-        self.has_nul = False
-        self._max_bytes = max_bytes
-        self._max_characters = max_record_characters
-        self._stream = stream
-        start = stream.read(_CHUNK)
-        self.beginning = start.decode("utf-8-sig", "replace")
-        self._decoder, self._encoding = _decoder(start)
-        self._lines = self._split(start)
-
-    def __iter__(self) -> Iterator[str]:
-        return self
-
-    def __next__(self) -> str:
-        line = next(self._lines)
-        self.number += 1
-        self.record_characters += len(line)
-        if self.record_characters > self._max_characters:
-            raise UnreadableFile(
-                None,
-                f"a row has more than {self._max_characters:,} characters in line {self.number}; "
-                "check for a quote that is never closed.",
-            )
-        return line
-
-    def _split(self, chunk: bytes) -> Iterator[str]:
-        pending: list[str] = []
-        n_pending = size = 0
-        while True:
-            size += len(chunk)
-            if size > self._max_bytes:
-                raise UnreadableFile(None, f"the file has more than {self._max_bytes:,} bytes.")
-            text, refused = self._decoded(chunk)
-            self.has_nul = self.has_nul or "\0" in text
-            if pending and pending[-1].endswith("\r"):
-                text, pending, n_pending = "".join(pending) + text, [], 0
-            # A \r at the end of a chunk may be the first half of \r\n: wait for the next chunk.
-            is_open = bool(chunk) and not refused and text.endswith("\r")
-            stop = len(text) - 1 if is_open else len(text)
-            end = max(text.rfind("\n", 0, stop), text.rfind("\r", 0, stop)) + 1
-            for match in _LINE.finditer(text, 0, end):
-                yield "".join(pending) + match.group()
-                pending, n_pending = [], 0
-            if end < len(text):
-                pending.append(text[end:])
-                n_pending += len(text) - end
-            if refused:
-                raise UnreadableFile(None, f"line {self.number + 1}: {refused}")
-            if n_pending > self._max_characters:
-                raise UnreadableFile(None, f"line {self.number + 1} has more than {self._max_characters:,} characters.")
-            if not chunk:
-                break
-            chunk = self._stream.read(_CHUNK)
-        if pending:
-            yield "".join(pending)
-
-    def _decoded(self, chunk: bytes) -> tuple[str, str]:
-        try:
-            return self._decoder.decode(chunk, final=not chunk), ""
-        except UnicodeDecodeError as error:
-            # Return the text before the bad byte, so that its line can be counted.
-            before = error.object[: error.start].decode(error.encoding, "ignore")
-            bad = f"byte 0x{error.object[error.start]:02X} is not {self._encoding}"
-            return before, f"{bad}{_likely_cause(error.object, error.start)}. Save the file as “CSV UTF-8”."
-
-
-def _decoder(start: bytes) -> tuple[codecs.IncrementalDecoder, str]:
-    if not start:
-        raise UnreadableFile(None, "The file is empty.")
-    for signature, meaning in _SIGNATURES:
-        if start.startswith(signature):
-            raise UnreadableFile(None, f"The file {meaning}.")
-    if start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
-        raise UnreadableFile(None, "The file is UTF-32. Save it as “CSV UTF-8”.")
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return codecs.getincrementaldecoder("utf-16")("strict"), "UTF-16"
-    sample = start[:4096]
-    if sample.count(0) * 4 > len(sample):
-        raise UnreadableFile(
-            None, "The file looks like UTF-16 without a byte order mark, or is not a text. Save it as “CSV UTF-8”."
-        )
-    return codecs.getincrementaldecoder("utf-8-sig")("strict"), "UTF-8"
-
-
-def _likely_cause(data: bytes, at: int) -> str:
-    following = data[at + 1] if at + 1 < len(data) else 0
-    if data[at] == 0xED and following >= 0xA0:
-        return ", it begins half of a surrogate pair (CESU-8)"
-    if data[at] in (0xC0, 0xC1) or (data[at] == 0xE0 and 0x80 <= following < 0xA0):
-        return ", it begins an overlong character"
-    return ", the file may be Windows-1252, Latin-1 or Shift-JIS"
-
 
 MAX_LISTED_PROBLEMS = 100
 CSV_EXTENSIONS = (".csv", ".tsv", ".txt")
 JSON_EXTENSIONS = (".jsonl", ".ndjson", ".json")
+PACKED_EXTENSIONS = (".gz", ".zip")
+EXTENSIONS = (*CSV_EXTENSIONS, *JSON_EXTENSIONS, *WORKBOOK_EXTENSIONS, *PACKED_EXTENSIONS)
+# A prompt's key in files about prompts that a study or board has: heval's own files name it in several ways.
+PROMPT_ALIASES = {"prompt_key": "prompt", "key": "prompt"}
+# For the field of a form in which a person chooses a table.
+ACCEPTED = ",".join(EXTENSIONS)
 DELIMITERS = (",", ";", "\t")
+# The characters of a file that decide whether its quotes enclose cells. Files that people make are shorter.
+LOOKAHEAD = 8_000_000
+# A JSON object with a list inside is read at once.
+MOST_WRAPPED_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -226,6 +107,9 @@ class Rows:
     columns: tuple[str, ...]
     rows: Iterator[Row]
     problems: TableProblems
+    is_json: bool = False
+    # How the file was read, where a reader could have read it in another way, and what was left out.
+    notes: list[str] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[Row]:
         return self.rows
@@ -239,60 +123,176 @@ def read_rows(
     required_columns: Collection[str] = (),
     limits: TableLimits | None = None,
     problems: TableProblems | None = None,
+    may_be_empty: bool = False,
+    aliases: Mapping[str, str] | None = None,
 ) -> Rows:
-    """Return the table of a CSV or JSON-lines file. Faults of the file never raise: they are in `problems`.
+    """Return the table of a file. Faults of the file never raise: they are in `problems`.
 
-    Headers that differ from a `known_columns` or `required_columns` name only in case or blanks count as that name. A CSV without a
-    required column has no rows; a JSON line without one is a problem of its row.
+    Headers that differ from a `known_columns` or `required_columns` name only in case or blanks count as that name. A table without a
+    required column has no rows; a JSON object without one is a problem of its row. `may_be_empty`: a table without rows is no
+    problem, such as the export of a panel before anybody came. `aliases`: other names of columns, each with the name that it stands for.
     """
     problems = TableProblems() if problems is None else problems
     limits = limits or TableLimits()
     names = {name_key(name): name for name in (*known_columns, *required_columns)}
-    extension = PurePosixPath(filename.replace("\\", "/")).suffix.lower()
+    names |= {name_key(alias): name for alias, name in (aliases or {}).items()}
+    header = _Header(names, required_columns, limits, problems, may_be_empty)
     try:
-        if extension not in CSV_EXTENSIONS + JSON_EXTENSIONS:
-            accepted = ", ".join(CSV_EXTENSIONS + JSON_EXTENSIONS)
-            raise UnreadableFile(None, f"“{filename}” is not a table. Use one of these file types: {accepted}.")
+        if _extension(filename) not in EXTENSIONS:
+            raise UnreadableFile(
+                None, f"“{filename}” is not a table. Use one of these file types: {', '.join(EXTENSIONS)}."
+            )
         stream = BytesIO(source) if isinstance(source, bytes | bytearray) else source
-        lines = LineReader(stream, limits.bytes, limits.row_characters)
-        if extension in CSV_EXTENSIONS:
-            return _csv_rows(lines, names, required_columns, limits, problems, "\t" if extension == ".tsv" else None)
-        return _json_rows(lines, names, required_columns, limits, problems)
+        inner, content = unpack(filename, stream, limits.bytes)
+        if isinstance(content, list):
+            return _records_below(header, numbered(content), [])
+        lines = LineReader(content, limits.bytes, limits.row_characters)
+        if _is_json(_extension(inner), lines.beginning):
+            return _json_rows(lines, names, required_columns, limits, problems)
+        return _csv_rows(lines, header, "\t" if _extension(inner) == ".tsv" else "")
     except UnreadableFile as end:
         problems.add(end.row, None, end.text)
         return Rows((), iter(()), problems)
 
 
+def _extension(filename: str) -> str:
+    return PurePosixPath(filename.replace("\\", "/")).suffix.lower()
+
+
+def _is_json(extension: str, beginning: str) -> bool:
+    """Return whether a file holds JSON. No header of a CSV begins like an object or a list of objects."""
+    return extension in JSON_EXTENSIONS or bool(_JSON_START.match(beginning))
+
+
+_JSON_START = re.compile(r'\s*(?:\[\s*)?\{\s*"')
+
+
 # CSV
 
 
-def _csv_rows(
-    lines: LineReader,
-    names: Mapping[str, str],
-    required: Collection[str],
-    limits: TableLimits,
-    problems: TableProblems,
-    delimiter: str | None,
-) -> Rows:
+@dataclass(frozen=True)
+class _Header:
+    """What the header of a table must have, and where its faults go."""
+
+    names: Mapping[str, str]
+    required: Collection[str]
+    limits: TableLimits
+    problems: TableProblems
+    may_be_empty: bool = False
+
+
+def _csv_rows(lines: LineReader, header: _Header, delimiter: str) -> Rows:
     # The csv module's limit applies to the whole process, so only raise it. Our own limit is checked separately.
-    csv.field_size_limit(max(csv.field_size_limit(), limits.row_characters + 1))
+    csv.field_size_limit(max(csv.field_size_limit(), header.limits.row_characters + 1))
     head = _head(lines)
+    # Excel writes the delimiter above the header, and shows no row for this line.
+    if head and (named := re.fullmatch(r"\ufeff?\"?sep=(.)\"?\r?\n?", head[0], re.IGNORECASE)):
+        delimiter, head = named[1], _head(lines)
+    delimiter = delimiter or _delimiter(head)
+    rest: Iterator[str] = lines
+    notes = []
+    has_quotes = True
+    if delimiter == "\t":
+        ahead = _lookahead(lines)
+        has_quotes = are_cells_quoted([*head, *ahead])
+        rest = chain(ahead, lines)
+        if not has_quotes:
+            notes.append(
+                "Quotes in this tab-separated file do not enclose cells. They were read as characters of the text."
+            )
     reader = csv.reader(
-        _chained(head, lines), delimiter=delimiter or _delimiter(head), strict=True, doublequote=True, quotechar='"'
+        chain(head, rest),
+        delimiter=delimiter,
+        strict=True,
+        doublequote=True,
+        quotechar='"',
+        quoting=csv.QUOTE_MINIMAL if has_quotes else csv.QUOTE_NONE,
     )
-    records = _records(reader, lines)
+    return _records_below(header, _records(reader, lines), notes, lines)
+
+
+def _lookahead(lines: LineReader) -> list[str]:
+    """Return the next lines, so many that they show how the file uses quotes."""
+    found: list[str] = []
+    size = 0
+    for line in lines:
+        lines.record_characters = 0
+        found.append(line)
+        size += len(line)
+        if size > LOOKAHEAD:
+            break
+    return found
+
+
+_WHOLE_QUOTED = re.compile(r'"(?:[^"]|"")*"')
+
+
+def are_cells_quoted(lines: Sequence[str]) -> bool:
+    """Return whether quotes in a tab-separated file enclose cells, or are characters of the texts.
+
+    Spreadsheets quote a cell only if it contains a tab, a quote or a line break, and some programs quote every text. Corpora are
+    written without any quoting, so that a text may begin with a quote. If each line has all cells as it is, quotes enclose cells only
+    if each quoted cell needs its quotes, or if all texts have them.
+    """
+    cells = [line.rstrip("\r\n").split("\t") for line in lines if line.strip()]
+    begun = [cell for row in cells for cell in row if cell.startswith('"')]
+    if not begun:
+        return True
+    if any(len(row) != len(cells[0]) for row in cells):
+        # A cell in quotes may have line breaks and tabs: then the quoted reading alone has the same number of cells everywhere.
+        try:
+            widths = {len(row) for row in csv.reader(lines, delimiter="\t", strict=True) if any(map(str.strip, row))}
+        except csv.Error:
+            return False
+        return len(widths) == 1
+    if not all(_WHOLE_QUOTED.fullmatch(cell) for cell in begun):
+        return False
+    if all('""' in cell[1:-1] for cell in begun):
+        return True
+    return all(cell.startswith('"') or not cell.strip() or is_number(cell) for row in cells for cell in row)
+
+
+def _records_below(
+    header: _Header, records: Iterator[tuple[int, list[str]]], notes: list[str], lines: LineReader | None = None
+) -> Rows:
+    """Return the table of the records, of which the first one is the header."""
+    problems = header.problems
     first = next(records, None)
     if first is None:
         raise UnreadableFile(None, "The file has only blank lines.")
+    following = list(islice(records, 2))
+    _check_is_header(first, following)
     before = problems.count
-    columns = _columns(first[1], names, limits, problems, first[0])
-    missing = [name for name in required if name not in columns]
+    columns = _columns(first[1], header.names, header.limits, problems, first[0])
+    missing = [name for name in header.required if name not in columns]
     if missing:
         column_names = ", ".join(name for name in columns if name) or "none"
         problems.add(first[0], None, f"no column {' or '.join(missing)}; the columns found are: {column_names[:500]}.")
     if problems.count > before:
-        return Rows((), iter(()), problems)
-    return Rows(columns, _checked_records(records, columns, lines, limits, problems), problems)
+        return Rows((), iter(()), problems, notes=notes)
+    # The exports of one survey program have the questions in row 2, and its own ids in row 3.
+    if len(following) == 2 and _IMPORT_ID.match("".join(following[1][1])):
+        notes.append("Rows 2 and 3 name the questions of a survey, and were left out.")
+        following = []
+    checked = _checked_records(chain(following, records), first[1], columns, lines, header)
+    if not all(columns):
+        notes.append("A column without a name has only row numbers or is empty. It was left out.")
+        checked = (Row(row.number, {name: cell for name, cell in row.values.items() if name}) for row in checked)
+    return Rows(tuple(filter(None, columns)), checked, problems, notes=notes)
+
+
+_IMPORT_ID = re.compile(r'\s*\{"ImportId":')
+
+
+def _check_is_header(first: tuple[int, list[str]], following: Sequence[tuple[int, list[str]]]) -> None:
+    """Refuse a title above the header: a row of one cell above rows of several."""
+    filled = [cell for cell in first[1] if cell.strip()]
+    if len(filled) == 1 and following and len(following[0][1]) > 1 and any(map(str.strip, following[0][1][1:])):
+        raise UnreadableFile(
+            first[0],
+            f"has one cell, “{filled[0].strip()[:40]}”, and row {following[0][0]} has {len(following[0][1])}. "
+            "Remove the lines above the header, or put texts that contain the delimiter in quotes.",
+        )
 
 
 def _head(lines: LineReader) -> list[str]:
@@ -313,9 +313,12 @@ def _delimiter(head: list[str]) -> str:
     return max(DELIMITERS, key=outside.count)
 
 
-def _chained(head: Iterable[str], rest: Iterable[str]) -> Iterator[str]:
-    yield from head
-    yield from rest
+def _is_nameless(cell: str) -> bool:
+    """Return whether a column has no name of its own: pandas writes the numbers of rows in one, and names it when it reads it again."""
+    return not name_key(cell) or bool(_UNNAMED.fullmatch(cell.strip()))
+
+
+_UNNAMED = re.compile(r"Unnamed: ?[0-9]+(?:_level_[0-9]+)?")
 
 
 def _records(reader: Any, lines: LineReader) -> Iterator[tuple[int, list[str]]]:
@@ -356,42 +359,59 @@ def _columns(
     columns: list[str] = []
     places: dict[str, int] = {}
     for number, cell in enumerate(cells, 1):
-        key = name_key(cell)
+        key = "" if _is_nameless(cell) else name_key(names.get(name_key(cell), cell))
         if not key:
-            problems.add(row, None, f"column {number} has no name. Add it, or remove an extra delimiter.")
-        elif "\0" in cell:
+            columns.append("")
+            continue
+        if "\0" in cell:
             problems.add(row, None, f"the name of column {number} contains a NUL character.")
         elif key in places:
             problems.add(
-                row, cell.strip(), f"columns {places[key]} and {number} have the same name. Rename one of them."
+                row,
+                cell.strip(),
+                f"columns {places[key]} and {number} have the same name or mean the same. Rename one of them.",
             )
         places.setdefault(key, number)
-        columns.append(names.get(key, cell.strip()) if key and "\0" not in cell else "")
+        columns.append(names.get(key, cell.strip()) if "\0" not in cell else "")
     return tuple(columns)
 
 
 def _checked_records(
     records: Iterator[tuple[int, list[str]]],
+    written: list[str],
     columns: tuple[str, ...],
-    lines: LineReader,
-    limits: TableLimits,
-    problems: TableProblems,
+    lines: LineReader | None,
+    header: _Header,
 ) -> Iterator[Row]:
+    limits, problems = header.limits, header.problems
+    nameless = [place for place, name in enumerate(columns) if not name]
     read = 0
     try:
         for number, cells in records:
             read += 1
             if read > limits.rows:
                 raise UnreadableFile(number, f"the file has more than {limits.rows:,} rows.")
+            has_nul = lines is None or lines.has_nul
             if len(cells) != len(columns):
                 problems.add(number, None, _ragged(len(cells), len(columns)))
-            elif _cells_are_sound(cells, number, columns, lines.has_nul, limits, problems):
+            elif len(cells) > 1 and cells == written:
+                problems.add(number, None, "repeats the header. Remove this row.")
+            elif named := [place for place in nameless if not _may_be_nameless(cells[place], place)]:
+                problems.add(number, None, _NAMELESS.format(named[0] + 1, cells[named[0]].strip()[:40]))
+            elif _cells_are_sound(cells, number, columns, has_nul, limits, problems):
                 yield Row(number, dict(zip(columns, cells, strict=True)))
     except UnreadableFile as end:
         problems.add(end.row, None, end.text)
     else:
-        if not read:
+        if not read and not header.may_be_empty:
             problems.add(None, None, "The file has no row below the header.")
+
+
+_NAMELESS = "column {} has no name in the header, and “{}” in this row. Name the column, or remove an extra delimiter."
+
+
+def _may_be_nameless(cell: str, place: int) -> bool:
+    return not cell.strip() or (place == 0 and bool(re.fullmatch(r"[0-9]+", cell, re.ASCII)))
 
 
 def _ragged(n_cells: int, expected: int) -> str:
@@ -416,7 +436,7 @@ def _cells_are_sound(
     return is_sound
 
 
-# JSON lines
+# JSON
 
 
 class _BadLine(ValueError):
@@ -431,44 +451,165 @@ def _json_rows(
             None,
             "This is a bundle of a whole study. Choose “New study from a file” on the studies page, or run: heval import new FILE",
         )
-    rows = _json_records(lines, names, required, limits, problems)
+    rows = _json_records(_json_objects(lines, names, limits), names, required, limits, problems)
     first = next(rows, None)
     if first is None:
         return Rows((), iter(()), problems)
-    return Rows(tuple(first.values), _chained_rows(first, rows), problems)
+    return Rows(tuple(first.values), chain([first], rows), problems, is_json=True)
 
 
-def _chained_rows(first: Row, rest: Iterator[Row]) -> Iterator[Row]:
-    yield first
-    yield from rest
+def _json_objects(
+    lines: LineReader, names: Mapping[str, str], limits: TableLimits
+) -> Iterator[tuple[int, str | dict[str, Any]]]:
+    """Return the objects of a file, each as its text or its value, with its row."""
+    start = lines.beginning.lstrip()
+    if start.startswith("["):
+        return enumerate(json_elements(lines.chunks(), limits.row_characters, is_list=True), 1)
+    first_line = start.partition("\n")[0].strip()
+    if start.startswith("{") and (not _is_object(first_line) or start.strip() == first_line):
+        return _unwrapped(lines, names, limits)
+    return _lines_with_content(lines)
+
+
+def _is_object(line: str) -> bool:
+    try:
+        return isinstance(texts.loads(line), dict)
+    except texts.BadJson as fault:
+        # An object with a fault in it is a line all the same; the fault is a problem of its row.
+        return not fault.is_cut_off
+
+
+def _lines_with_content(lines: LineReader) -> Iterator[tuple[int, str | dict[str, Any]]]:
+    for line in lines:
+        lines.record_characters = 0
+        if not line.isspace():
+            yield lines.number, line
+
+
+def _unwrapped(
+    lines: LineReader, names: Mapping[str, str], limits: TableLimits
+) -> Iterator[tuple[int, str | dict[str, Any]]]:
+    """Return the objects of a file whose objects have several lines; or those of the only list of objects inside of the only object."""
+    elements = json_elements(lines.chunks(), MOST_WRAPPED_BYTES, is_list=False)
+    first, second = next(elements, None), next(elements, None)
+    if first is None:
+        return
+    if second is None:
+        try:
+            value = texts.loads(first)
+        except texts.BadJson:
+            value = {}
+        lists = {
+            key: inner
+            for key, inner in value.items()
+            if isinstance(inner, list) and inner and all(isinstance(one, dict) for one in inner)
+        }
+        if lists and not any(name_key(key) in names for key in value):
+            if len(lists) > 1:
+                found = ", ".join(f"“{key[:40]}”" for key in list(lists)[:5])
+                raise UnreadableFile(
+                    None, f"The file has several lists of objects: {found}. Send a file for each of them."
+                )
+            yield from enumerate(next(iter(lists.values())), 1)
+            return
+    for number, text in enumerate((text for text in chain([first, second], elements) if text is not None), 1):
+        if len(text) > limits.row_characters:
+            raise UnreadableFile(number, f"has more than {limits.row_characters:,} characters.")
+        yield number, text
+
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+(?:(?P<closed>")|\\?\Z)|[\[\]{}]', re.DOTALL)
+
+
+def json_elements(chunks: Iterable[str], most: int, *, is_list: bool) -> Iterator[str]:
+    """Return the text of each element of a list, or of each value if the file has several, without reading the whole file.
+
+    Only brackets and strings are looked at: what is inside of an element is checked by whoever parses it. Raise UnreadableFile if
+    the file ends inside of an element, or an element has more than ``most`` characters.
+    """
+    outer = 1 if is_list else 0
+    buffer, position, begin, depth, n, is_closed = "", 0, -1, 0, 0, False
+
+    def check_between(text: str, mark: str) -> None:
+        found = text.strip()
+        if is_closed:
+            raise UnreadableFile(None, f"The file has “{mark[:40]}” after its last row. Remove it.")
+        if found == ("," if is_list and n and mark not in "]}" else ""):
+            return
+        if found in ("", ","):
+            raise UnreadableFile(n + 1, f"a comma before this row is missing, or one too many is after row {n}.")
+        raise UnreadableFile(n + 1, f"is not an object, but “{found.strip(' ,')[:40]}”.")
+
+    for chunk in chunks:
+        kept = position if begin < 0 else begin
+        buffer, position, begin = buffer[kept:] + chunk, position - kept, begin if begin < 0 else 0
+        while token := _TOKEN.search(buffer, position):
+            mark = token[0]
+            if mark[0] == '"' and token["closed"] is None:
+                break
+            if begin < 0 and not (is_list and depth == 0):
+                check_between(buffer[position : token.start()], mark)
+            if mark in ("{", "["):
+                depth += 1
+                if depth == outer + 1:
+                    begin = token.start()
+            elif mark in ("}", "]"):
+                depth -= 1
+                if depth == outer and begin >= 0:
+                    n += 1
+                    yield buffer[begin : token.end()]
+                    begin = -1
+                elif depth < outer:
+                    is_closed = True
+            elif depth == outer:
+                raise UnreadableFile(n + 1, f"is not an object, but {mark[:40]}.")
+            position = token.end()
+        if begin >= 0 and len(buffer) - begin > most:
+            raise UnreadableFile(n + 1, f"has more than {most:,} characters; check for a bracket that is never closed.")
+    if begin >= 0 or (is_list and not is_closed):
+        raise UnreadableFile(n + 1, "the file ends inside of this row. It may be cut off: send it again.")
+    if buffer[position:].strip():
+        raise UnreadableFile(None, f"The file has “{buffer[position:].strip()[:40]}” after its last row. Remove it.")
 
 
 def _json_records(
-    lines: LineReader, names: Mapping[str, str], required: Collection[str], limits: TableLimits, problems: TableProblems
+    objects: Iterator[tuple[int, str | dict[str, Any]]],
+    names: Mapping[str, str],
+    required: Collection[str],
+    limits: TableLimits,
+    problems: TableProblems,
 ) -> Iterator[Row]:
     read = 0
     try:
-        for line in lines:
-            lines.record_characters = 0
-            if line.isspace():
-                continue
+        for number, found in objects:
             read += 1
             if read > limits.rows:
-                raise UnreadableFile(lines.number, f"the file has more than {limits.rows:,} rows.")
-            if read == 1:
-                _check_is_lines(line, lines.number)
+                raise UnreadableFile(number, f"the file has more than {limits.rows:,} rows.")
             try:
-                values = _json_values(line, names, limits)
+                values = _json_values(found, names, limits)
             except _BadLine as error:
-                problems.add(lines.number, None, str(error))
+                problems.add(number, None, str(error))
                 continue
-            if _values_are_sound(values, lines.number, required, limits, problems):
-                yield Row(lines.number, values)
+            if values.get("_end") is True and is_whole_number(values.get("rows")):
+                _check_end(values["rows"], read - 1, objects, number, problems)
+                return
+            if _values_are_sound(values, number, required, limits, problems):
+                yield Row(number, values)
     except UnreadableFile as end:
         problems.add(end.row, None, end.text)
     else:
         if not read:
-            problems.add(None, None, "The file has only blank lines.")
+            problems.add(None, None, "The file has only blank lines, or no object.")
+
+
+def _check_end(counted: int, n: int, following: Iterator[Any], number: int, problems: TableProblems) -> None:
+    """Compare the last line of a file that heval exported with the rows above it."""
+    if counted != n:
+        problems.add(
+            number, None, f"counts {counted:,} rows, and {n:,} are above it: the file is not whole. Export it again."
+        )
+    if next(following, None) is not None:
+        problems.add(number, None, "ends the export, and rows follow it. Send each export as a file of its own.")
 
 
 # The beginning of a bundle's JSON. No row of a table contains it: quotes in a text would be escaped.
@@ -483,19 +624,9 @@ def is_bundle(text_start: str) -> bool:
     )
 
 
-def _check_is_lines(line: str, number: int) -> None:
-    start = line.strip()
-    if start.startswith("["):
-        raise UnreadableFile(
-            number, "this is a JSON array; write one object per line instead, for example with: jq -c '.[]' file.json"
-        )
-    if start == "{":
-        raise UnreadableFile(number, "an object has several lines; write one object per line, for example with jq -c.")
-
-
-def _json_values(line: str, names: Mapping[str, str], limits: TableLimits) -> dict[str, Any]:
+def _json_values(found: str | dict[str, Any], names: Mapping[str, str], limits: TableLimits) -> dict[str, Any]:
     try:
-        value = texts.loads(line)
+        value = texts.loads(found) if isinstance(found, str) else found
     except texts.BadJson as error:
         raise _BadLine(str(error)) from None
     if not isinstance(value, dict):
@@ -509,11 +640,13 @@ def _named(value: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     seen: dict[str, str] = {}
     for key, content in value.items():
-        folded = name_key(key)
+        folded = name_key(names.get(name_key(key), key))
         if not folded:
             raise _BadLine("has a key without a name.")
         if folded in seen:
-            raise _BadLine(f"has the keys “{seen[folded]}” and “{key}”, which differ only in case or blanks.")
+            raise _BadLine(
+                f"has the keys “{seen[folded]}” and “{key}”, which differ only in case or blanks, or mean the same."
+            )
         seen[folded] = key
         values[names.get(folded, key.strip())] = content
     return values
@@ -536,8 +669,8 @@ def _values_are_sound(
 
 # CSV that is safe to open in a spreadsheet: a text that would run as a formula gets an apostrophe before it.
 #
-# Only files for people are protected in this way. heval does not remove apostrophes when it reads files, because in
-# other files they may be intended. Numbers stay numbers, also negative ones.
+# Only files for people are protected in this way. heval removes apostrophes only from its own exports, because in other files
+# they may be intended. Numbers stay numbers, also negative ones.
 
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
@@ -545,6 +678,12 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 def escape_formula(cell: Any) -> Any:
     return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA_STARTS) else cell
+
+
+def unescape_formula(cell: Any) -> Any:
+    """Return a cell without the apostrophe of ``escape_formula``. Only for files that are known to be heval's own."""
+    is_escaped = isinstance(cell, str) and cell.startswith("'") and cell[1:].startswith(FORMULA_STARTS)
+    return cell[1:] if is_escaped else cell
 
 
 def formula_safe_csv_text(rows: Iterable[Iterable[Any]]) -> str:

@@ -4,7 +4,7 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
 from math import isfinite
 from typing import Any
@@ -67,6 +67,34 @@ def name_key(name: str) -> str:
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
     visible = "".join(character for character in folded if unicodedata.category(character) != "Cf")
     return " ".join(visible.split())
+
+
+# What programs write where a value is missing. Texts keep these words; a name that is one of them is a mistake.
+MISSING_WORDS = frozenset({"nan", "none", "null", "undefined", "n/a", "#n/a", "<na>", "nat"})
+
+
+def is_missing_word(text: str) -> bool:
+    return text.strip().casefold() in MISSING_WORDS
+
+
+def lookalikes(names: Iterable[str]) -> list[list[str]]:
+    """Return the groups of names that differ only in case, width, blanks or composition.
+
+    >>> lookalikes(["W1", "w1", "w2", "w 2", "x"])
+    [['W1', 'w1'], ['w2', 'w 2']]
+    """
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault("".join(unicodedata.normalize("NFKC", name_key(name)).split()), []).append(name)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+_SHORTENED = re.compile(r"[0-9](?:[.,][0-9]+)?E\+[0-9]{2,3}", re.IGNORECASE)
+
+
+def is_shortened_number(text: str) -> bool:
+    """Return whether a spreadsheet wrote a long number in this form, which has lost digits."""
+    return bool(_SHORTENED.fullmatch(text.strip()))
 
 
 def is_blank(text: str) -> bool:
@@ -136,11 +164,13 @@ _SUSPECT = re.compile(r"\\u(?:0000|[dD][89a-fA-F])|[" + "\ud800-\udfff]")
 class BadJson(ValueError):
     """JSON that is not accepted. The message has no subject, because the caller knows it: “contains NaN, which is not a number.”
 
-    ``position`` is the fault's position in the value, such as ``rows[3].text``. It is empty for the whole value.
+    ``position`` is the fault's position in the value, such as ``rows[3].text``. It is empty for the whole value. ``is_cut_off``: the
+    text ends before the value does.
     """
 
-    def __init__(self, text: str, position: str = ""):
+    def __init__(self, text: str, position: str = "", *, is_cut_off: bool = False):
         self.text, self.position = _printable(text), _printable(position)[:200]
+        self.is_cut_off = is_cut_off
         super().__init__(f"{self.text} (at {self.position})." if self.position else f"{self.text}.")
 
 
@@ -189,7 +219,8 @@ def loads(data: bytes | str) -> Any:
         value = json.loads(text, object_pairs_hook=unique, parse_constant=constant, parse_float=finite, parse_int=short)
     except json.JSONDecodeError as error:
         line = f"line {error.lineno}, " if "\n" in text.strip() else ""
-        raise BadJson(f"is not JSON at {line}character {error.colno}: {error.msg}") from None
+        is_cut_off = error.pos >= len(text.rstrip())
+        raise BadJson(f"is not JSON at {line}character {error.colno}: {error.msg}", is_cut_off=is_cut_off) from None
     except RecursionError:
         raise BadJson(f"is nested more than {MAX_DEPTH} levels deep") from None
     # The number of brackets is cheap and never below the depth: check only values that look deep or unusual.

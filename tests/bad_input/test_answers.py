@@ -139,8 +139,9 @@ def test_arms_must_be_said_where_there_are_several(study, tmp_path):
         ('{"annotator": "w1"\n', "a.jsonl", "row 1"),
         ("[1]\n", "a.jsonl", "row 1"),
         (b"annotator,value\nw\xff,3\n", "a.csv", "UTF-8"),
-        ("annotator,value\n", "a.xlsx", "is not a table"),
-        (b"PK\x03\x04", "a.zip", "is not a table"),
+        ("annotator,value\n", "a.docx", "is not a table"),
+        (b"PK\x03\x04", "a.zip", "is not a zip archive"),
+        (b"PK\x03\x04", "a.xlsx", "is not a zip archive or workbook"),
     ],
 )
 def test_a_file_that_is_no_table_of_answers_is_refused(study, tmp_path, text, name, message):

@@ -204,8 +204,7 @@ class ImportedImages:
         """Return the images of the archive that no row names."""
         if self._archive is None:
             return []
-        used_members = {member.strip().removeprefix("./") for member in self._names}
-        return sorted(self._archive.images - used_members)
+        return sorted(self._archive.images - {self._archive.member_of(name) for name in self._names})
 
     @contextmanager
     def storing_used_images(self) -> Iterator[None]:

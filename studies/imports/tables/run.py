@@ -112,7 +112,9 @@ def _opened(path: Path, filename: str, stack: ExitStack) -> tuple[Archive | None
 
 
 def add_file_findings(study: Study, report: ImportReport, records: RecordReader, audit_verb: str) -> None:
-    """Add the findings of every importer: ignored columns, and an earlier import of the same file."""
+    """Add the findings of every importer: how the file was read, ignored columns, and an earlier import of the same file."""
+    for note in records.rows.notes:
+        report.add_finding("reading", note)
     if records.ignored:
         report.add_finding("ignored_columns", "Columns that are not imported.", sorted(records.ignored))
     before = AuditEvent.objects.filter(study=study, verb=audit_verb, data__sha256=report.sha256).order_by("pk").last()

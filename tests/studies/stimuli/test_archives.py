@@ -249,3 +249,17 @@ def test_no_damage_raises_anything_else(seed):
                 archive.image(name)
             except MemberMissing as missing:
                 assert name[:20] in str(missing)
+
+
+@pytest.mark.parametrize("folder", ["study/", "a/b/"])
+def test_a_folder_that_was_packed_whole_is_read_as_the_folder(folder):
+    table = (f"{folder}study.csv", "system,image\na,images/1.png\nb,./2.png\n")
+    data = packed(table, (f"{folder}images/1.png", PIXEL), (f"{folder}2.png", b"two"), ("2.png", b"elsewhere"))
+    with read_zip("study.zip", data) as archive:
+        assert [row.values["system"] for row in archive.rows] == ["a", "b"] and not archive.problems
+        assert archive.image("images/1.png") == PIXEL
+        # What lies beside the table is meant, unless the path leads there from the top.
+        assert archive.image("2.png") == b"elsewhere"
+        assert archive.image(f"{folder}2.png") == b"two"
+        with pytest.raises(MemberMissing, match="“3.png” is not in the archive"):
+            archive.image("3.png")
