@@ -1,7 +1,6 @@
 """Read a file of scores: a row for each output or pair of outputs, and a column for each metric or judge."""
 
 import hashlib
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,7 +8,9 @@ from typing import Any
 from analysis.models import LARGEST_SCORE
 from studies.models import Output, Question, Section, Study
 from studies.services.lifecycle import ActionRefused
-from studies.stimuli.rows import Row, TableLimits, TableProblems, read_rows
+from studies.stimuli.numbers import NumberRefused, parse_number, parse_whole_number
+from studies.stimuli.rows import PROMPT_ALIASES, Row, TableLimits, TableProblems, read_rows
+from studies.stimuli.texts import name_key
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
 MAX_ROWS = 500_000
@@ -106,6 +107,10 @@ class _Reader:
             "pk", "system__name", "prompt__key", "sample"
         )
         self.outputs = {(system, prompt, sample): pk for pk, system, prompt, sample in outputs}
+        # Names are compared as everywhere: case, blanks and composition make no other name.
+        self.by_key = {
+            (name_key(system), name_key(prompt), sample): pk for (system, prompt, sample), pk in self.outputs.items()
+        }
         limits = TableLimits(bytes=MAX_FILE_BYTES, rows=MAX_ROWS)
         rows = read_rows(
             filename,
@@ -114,6 +119,7 @@ class _Reader:
             required_columns=("prompt",),
             limits=limits,
             problems=problems,
+            aliases=PROMPT_ALIASES,
         )
         if self.chosen.question and find_question(self.study, self.chosen.question) is None:
             self._unknown_question(None, self.chosen.question)
@@ -200,7 +206,7 @@ class _Reader:
         if not system:
             self.problems.add(row.number, column, "The name of the system is empty. Enter a system of this study.")
             return None
-        found = self.outputs.get((system, prompt, sample))
+        found = self.by_key.get((name_key(system), name_key(prompt), sample))
         if found is None:
             text = (
                 f"“{system[:60]}” has no output for the prompt “{prompt[:60]}”. Correct the names, or remove the row."
@@ -212,12 +218,11 @@ class _Reader:
         text = _text(row.values.get(column))
         if not text:
             return default
-        if text.isascii() and text.isdigit() and at_least <= int(text[:9]) <= 32_767:
-            return int(text)
-        self.problems.add(
-            row.number, column, f"“{text[:40]}” is not a whole number from {at_least} to 32,767. Correct it."
-        )
-        return None
+        try:
+            return parse_whole_number(text, at_least, 32_767)
+        except NumberRefused as refused:
+            self.problems.add(row.number, column, f"{refused} Correct it.")
+            return None
 
     def _value(self, row: Row, column: str, *, is_pair: bool) -> float | None:
         raw = row.values.get(column)
@@ -227,16 +232,14 @@ class _Reader:
         if is_pair and (named := self._named_verdict(row, text)) is not None:
             return named
         try:
-            value = float(text)
-        except ValueError:
-            self.problems.add(
-                row.number, column, f"“{text[:40]}” is not a number. Enter a number, or leave the cell empty."
-            )
+            value = parse_number(raw if isinstance(raw, bool) else text)
+        except NumberRefused as refused:
+            self.problems.add(row.number, column, str(refused))
             return None
         low, high = (0.0, 1.0) if is_pair else (self.chosen.scale_low, self.chosen.scale_high)
-        if not math.isfinite(value) or abs(value) > LARGEST_SCORE:
+        if abs(value) > LARGEST_SCORE:
             self.problems.add(
-                row.number, column, f"“{text[:40]}” is not a finite number. Leave the cell empty if there is no score."
+                row.number, column, f"“{text[:40]}” is too large. Leave the cell empty if there is no score."
             )
         elif (low is not None and value < low) or (high is not None and value > high):
             text = (
@@ -249,11 +252,12 @@ class _Reader:
 
     @staticmethod
     def _named_verdict(row: Row, text: str) -> float | None:
-        if text == _text(row.values.get("first")) or text == "first":
+        word = name_key(text)
+        if word == name_key(_text(row.values.get("first"))) or word == "first":
             return 1.0
-        if text == _text(row.values.get("second")) or text == "second":
+        if word == name_key(_text(row.values.get("second"))) or word == "second":
             return 0.0
-        return 0.5 if text == "tie" else None
+        return 0.5 if word == "tie" else None
 
     def _check_columns(self) -> None:
         for name in self.chosen.columns:
@@ -266,9 +270,10 @@ class _Reader:
 
     def _check_column(self, scores: ColumnScores) -> None:
         about = f" for the question “{scores.question.key}”" if scores.question else ""
-        values = {*scores.by_output.values(), *scores.by_pair.values()}
-        if len(values) == 1 and len(scores) > 1:
-            rows = [self.row_of[key, scores.question_id] for key in (*scores.by_output, *scores.by_pair)]
+        # Verdicts on pairs may all be “first”: the files of judges list the winner first, and a judge who always says it is a finding.
+        values = set(scores.by_output.values())
+        if len(values) == 1 and len(scores.by_output) > 1 and not scores.by_pair:
+            rows = [self.row_of[key, scores.question_id] for key in scores.by_output]
             text = (
                 f"All scores{about} (rows {min(rows):,} to {max(rows):,}) are {next(iter(values)):g}, so they distinguish nothing. "
                 "Check the metric or judge."
@@ -301,8 +306,8 @@ def _listed(missing: Iterable[tuple[str, str, int]]) -> str:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, bool) or value is None:
-        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
     return str(value).strip() if isinstance(value, str | int | float) else ""
 
 

@@ -27,7 +27,8 @@ from studies.models import Job, PilotFile, Section, Study, StudyPilot
 from studies.services import jobs
 from studies.services.drafts import locked_draft, refuse_if_launched
 from studies.services.lifecycle import ActionRefused
-from studies.stimuli.rows import Row, TableLimits, TableProblems, read_rows
+from studies.stimuli.numbers import NumberRefused, parse_number
+from studies.stimuli.rows import PROMPT_ALIASES, Row, TableLimits, TableProblems, read_rows
 
 from .inputs import InvalidPlanInputs, PlanInputs
 
@@ -278,6 +279,7 @@ class _Reader:
             required_columns=(PEOPLE, PROMPTS),
             limits=TableLimits(bytes=MAX_FILE_BYTES, rows=MAX_ROWS),
             problems=problems,
+            aliases=PROMPT_ALIASES,
         )
         found: AnswersFile | None = None
         kind = ""
@@ -346,15 +348,11 @@ class _Reader:
         return None if x is None or y is None else (math.copysign(1, x - y) + 1) / 2 if x != y else 0.5
 
     def _number(self, row: Row, column: str) -> float | None:
-        text = _text(row.values.get(column))
         try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
-        if math.isfinite(value):
-            return value
-        self.problems.add(row.number, column, f"“{text[:40]}” is not a number. Enter a number, or remove the row.")
-        return None
+            return parse_number(_text(row.values.get(column)))
+        except NumberRefused as refused:
+            self.problems.add(row.number, column, str(refused))
+            return None
 
 
 def _text(value: Any) -> str:

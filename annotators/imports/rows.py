@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
@@ -18,6 +18,7 @@ from studies.imports.tables.columns import (
     CellRefused,
     ColumnLayout,
     RecordReader,
+    parse_identity_cell,
     parse_name_cell,
     parse_non_negative_integer_cell,
     parse_text_cell,
@@ -25,7 +26,8 @@ from studies.imports.tables.columns import (
 from studies.models import Exposure, Output, Question, Study
 from studies.protocols import REGISTRY, Page, PageField, PageItem, Protocol, StimulusPool, UnfillableBatch
 from studies.protocols.base.fields import Answer, AnswerRefused, ColumnRefused
-from studies.stimuli.rows import Row, Rows, TableProblems
+from studies.stimuli.numbers import NumberRefused, parse_number
+from studies.stimuli.rows import Row, Rows, TableProblems, unescape_formula
 from studies.stimuli.texts import SettingsRefused
 
 # The id of the section that shows the item, its prompt, and its outputs in ascending order.
@@ -199,7 +201,9 @@ def import_pool_name(study: Study) -> str:
 # The columns of a file of answers, and the parsing of its rows.
 
 
-COLUMN_ALIASES = {"prompt": "prompt_key", "key": "prompt_key", "pair": "prompt_key"}
+COLUMN_ALIASES = {"prompt": "prompt_key", "key": "prompt_key", "pair": "prompt_key", "chosen_system": "chosen"}
+# Columns that only heval's own export has. Cells of such a file that would run as formulas have an apostrophe before them.
+OWN_COLUMNS = frozenset({"chosen_system", "slot", "item_kind", "is_erased"})
 COLUMNS = (
     "annotator", "arm", "section", "question", "prompt_key", "system", "sample", "value", "chosen", "choice", "text", "skip_reason",
     "part", "label", "position", "time",
@@ -305,11 +309,18 @@ class AnswerReader(RecordReader):
     def __init__(self, rows: Rows, columns: Mapping[str, str], problems: TableProblems):
         super().__init__(rows, problems)
         self.mapping = tuple(sorted(columns.items()))
+        self.is_guarded = not rows.is_json and not OWN_COLUMNS.isdisjoint(rows.columns)
+        if self.is_guarded:
+            rows.notes.append(
+                "This is an export of heval. Apostrophes that protect its cells from spreadsheets are left out."
+            )
 
     def parse_layout(self, columns: tuple[str, ...]) -> AnswerLayout:
         return _read_layout(columns, self.mapping)
 
     def parse_row(self, row: Row, layout: AnswerLayout) -> AnswerRow | None:
+        if self.is_guarded:
+            row = Row(row.number, {name: unescape_formula(cell) for name, cell in row.values.items()})
         return self.read_or_add_problem(row, lambda: _parse_row(row, layout))
 
 
@@ -320,7 +331,10 @@ def _parse_row(row: Row, layout: AnswerLayout) -> AnswerRow:
         column = cells.get(name)
         return (values.get(column) if column else None), column or name
 
-    names = {name: parse_name_cell(*cell(name), limit) for name, limit in NAME_LIMITS.items()}
+    names = {
+        name: (parse_identity_cell if name in ("annotator", "prompt_key") else parse_name_cell)(*cell(name), limit)
+        for name, limit in NAME_LIMITS.items()
+    }
     if not names["annotator"]:
         raise CellRefused(cells["annotator"], "must not be empty.")
     time, has_offset = _parse_time(*cell("time"))
@@ -355,13 +369,15 @@ def _parse_value(value: Any, column: str) -> str:
     """Return a number as a page would send it: 4.0 from a spreadsheet is 4."""
     if value is None or value == "":
         return ""
-    written = str(value).strip() if not isinstance(value, bool) else ""
+    if isinstance(value, bool):
+        raise CellRefused(column, f"must be a number, not {str(value).lower()}. Write {int(value)}.")
+    written = str(value).strip()
     try:
-        number = Decimal(written)
-    except InvalidOperation:
-        number = Decimal("NaN")
-    if not number.is_finite() or not written.isascii() or len(written) > 40 or abs(number) > 10**9:
-        raise CellRefused(column, f"must be a number, not {value!r:.40}.")
+        if abs(parse_number(value)) > 10**9 or len(written) > 40:
+            raise CellRefused(column, f"must be a number up to 1,000,000,000, not {value!r:.40}.")
+    except NumberRefused as refused:
+        raise CellRefused(column, str(refused)) from None
+    number = Decimal(written)
     return str(int(number)) if number == number.to_integral_value() else str(number)
 
 

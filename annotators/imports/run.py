@@ -21,6 +21,7 @@ from studies.imports.tables.run import (
 from studies.models import Job, Study, audit
 from studies.services import lifecycle
 from studies.stimuli.rows import TableLimits, read_rows
+from studies.stimuli.texts import is_shortened_number, lookalikes
 
 from .rows import (
     COLUMN_ALIASES,
@@ -244,6 +245,20 @@ def _add_findings(study: Study, report: ImportReport, rows: dict[str, list[Answe
             "freezes",
             "The study is a draft. Writing these answers freezes its design and closes it. Clone it first to collect answers of "
             "your own.",
+        )
+    if alike := lookalikes(rows):
+        report.add_finding(
+            "alike_people",
+            "Annotators whose ids differ only in case, width, blanks or composition. They count as different people; if they are "
+            "the same, correct the file.",
+            [", ".join(f"“{name}”" for name in names) for names in alike],
+        )
+    if shortened := [name for name in rows if is_shortened_number(name)]:
+        report.add_finding(
+            "shortened_ids",
+            "Ids of annotators that a spreadsheet shortened: people with different ids may count as one, so the number of people "
+            "cannot be known from this file. Export it again with this column as text.",
+            [f"“{name}”" for name in shortened],
         )
     all_rows = list(chain.from_iterable(rows.values()))
     if n := sum(not row.has_utc_offset for row in all_rows):

@@ -17,8 +17,8 @@ from analysis.protocols.blocks.populations import population_of
 from boards.models import Board, Submission, SubmittedOutput, Team, is_reserved, lookalike_key, numbered_name
 from studies.models import audit
 from studies.services.lifecycle import ActionRefused
-from studies.stimuli.rows import TableLimits, TableProblems, read_rows
-from studies.stimuli.texts import TextRefused, clean_name, clean_text, is_blank
+from studies.stimuli.rows import PROMPT_ALIASES, TableLimits, TableProblems, read_rows
+from studies.stimuli.texts import TextRefused, clean_name, clean_text, is_blank, name_key
 
 from .boards import refuse_over_limits
 from .rounds import keys_to_answer, samples_of_rounds
@@ -312,18 +312,20 @@ class AnsweredPrompts:
     """Which of the board's prompts have an output so far. Problems go to the list of the file."""
 
     def __init__(self, keys: list[str], problems: TableProblems):
-        self._keys, self._expected, self._problems = keys, set(keys), problems
+        self._keys, self._problems = keys, problems
+        # Keys are compared as everywhere: case, blanks and composition make no other name.
+        self._expected = {name_key(key): key for key in keys}
         self._places: dict[str, str] = {}
 
     def take(self, value: Any, row: int | None, place: str) -> str:
         """Return the key of a prompt that has its first output at this place, or '' with a problem."""
-        key = _key_of(value)
+        key = self._expected.get(name_key(_key_of(value)), _key_of(value))
         where = "" if row is not None else f"{place}: "
         if not key:
             self._problems.add(
                 row, "prompt", "The key of the prompt is empty. Enter the key of one of the board's prompts."
             )
-        elif key not in self._expected:
+        elif name_key(key) not in self._expected:
             text = f"{where}“{key[:80]}” is not a prompt of this board. Remove the row or file, or correct the key."
             self._problems.add(row, "prompt", text)
         elif key in self._places:
@@ -363,6 +365,7 @@ def read_outputs_file(filename: str, file: BinaryIO | bytes, keys: list[str]) ->
         required_columns=("prompt", "output"),
         limits=limits,
         problems=problems,
+        aliases=PROMPT_ALIASES,
     )
     answered = AnsweredPrompts(keys, problems)
     for row in rows:

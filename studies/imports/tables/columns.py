@@ -12,6 +12,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from studies.models import Output
+from studies.stimuli.numbers import NumberRefused, parse_whole_number
 from studies.stimuli.rows import Row, Rows, TableProblems
 from studies.stimuli.texts import (
     LANGUAGE_TAG,
@@ -20,6 +21,7 @@ from studies.stimuli.texts import (
     clean_name,
     clean_text,
     is_blank,
+    is_missing_word,
     name_key,
     parse_record,
     tuples_to_lists,
@@ -168,6 +170,15 @@ def parse_name_cell(value: Any, column: str | None, max_length: int) -> str:
         raise CellRefused(column, _without_field(refused)) from None
 
 
+def parse_identity_cell(value: Any, column: str | None, max_length: int) -> str:
+    """Return the name of a prompt, group, system or person. A word that programs write for a missing value is refused: it is nobody's."""
+    if isinstance(value, str) and is_missing_word(value):
+        raise CellRefused(
+            column, f"“{value.strip()}” is a word for a missing value. Enter the name, or remove the row."
+        )
+    return parse_name_cell(value, column, max_length)
+
+
 def _without_field(refused: TextRefused) -> str:
     return str(refused).removeprefix("text: ")
 
@@ -176,11 +187,10 @@ def parse_non_negative_integer_cell(value: Any, column: str | None) -> int | Non
     """Return a whole number that the database can store, or None if the cell is empty."""
     if value is None or value == "":
         return None
-    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value.strip(), re.ASCII):
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_NUMBER:
-        raise CellRefused(column, f"must be a whole number from 0 to {MAX_NUMBER:,}, not {value!r:.40}.")
-    return value
+    try:
+        return parse_whole_number(value, 0, MAX_NUMBER)
+    except NumberRefused as refused:
+        raise CellRefused(column, str(refused)) from None
 
 
 ALIASES = {"key": "prompt_key", "prompt": "prompt_text"}
@@ -338,7 +348,7 @@ def _prompt(values: Mapping[str, Any], layout: StimulusLayout) -> PromptCells:
         column = cells.get(name)
         return parse_text_cell(values.get(column), column, **limits) if column else ""
 
-    key = parse_name_cell(values.get(cells["prompt_key"]), cells["prompt_key"], 100)
+    key = parse_identity_cell(values.get(cells["prompt_key"]), cells["prompt_key"], 100)
     if not key:
         raise CellRefused(cells["prompt_key"], "must not be empty.")
     language = text("language", max_length=12).strip()
@@ -353,7 +363,7 @@ def _prompt(values: Mapping[str, Any], layout: StimulusLayout) -> PromptCells:
         text("prompt_image", max_length=500).strip(),
         _attributes(values, layout),
         "prompt_text" in cells,
-        parse_name_cell(values.get(cells.get("group", "")), cells.get("group"), 100),
+        parse_identity_cell(values.get(cells.get("group", "")), cells.get("group"), 100),
         {
             name: str(values[name])
             for name in layout.ignored
@@ -425,7 +435,7 @@ def _wide_outputs(
 
 
 def _output(options: Options, system: Any, column: str, parts: dict[str, Any], columns: dict[str, str]) -> OutputCells:
-    name = parse_name_cell(system, column, 100)
+    name = parse_identity_cell(system, column, 100)
     if not name:
         raise CellRefused(column, "names no system.")
     where = columns.get("text") or columns.get("image") or column

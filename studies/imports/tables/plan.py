@@ -16,7 +16,7 @@ from studies.models import Output, Study
 from studies.stimuli.images import ImageRefused
 from studies.stimuli.rows import Row, Rows, TableProblems
 from studies.stimuli.surface import SurfaceProfile, surface_warnings_from_profiles
-from studies.stimuli.texts import is_blank, word_count
+from studies.stimuli.texts import is_blank, is_missing_word, is_shortened_number, word_count
 
 from .batches import BatchCollector
 from .columns import (
@@ -291,7 +291,8 @@ class ImportPlan:
         self._within: list[str] = []
         self._between_count = self._within_count = 0
         self._empty: list[str] = []
-        self._empty_count = self._without_text = 0
+        self._empty_count = self._without_text = self._missing_words_count = 0
+        self._missing_words: list[str] = []
         self._changed_keys: list[tuple[ImportChange, tuple[str, str, int] | None]] = []
         for (system, prompt, sample), content in existing.outputs.items():
             self._first_places.setdefault(content, (system, prompt))
@@ -486,6 +487,10 @@ class ImportPlan:
         self._write("O", cells.system, entry.prompt.key, key[2], cells.text, media, cells.is_empty, *extras)
 
     def _note_text(self, entry: StimulusRow, system: int, prompt: int, cells: OutputCells, content: bytes) -> None:
+        if is_missing_word(cells.text):
+            self._missing_words_count += 1
+            if len(self._missing_words) < MAX_EXAMPLES:
+                self._missing_words.append(f"{cells.system} on {entry.prompt.key} (row {entry.row})")
         if cells.is_empty:
             self._empty_count += 1
             if len(self._empty) < MAX_EXAMPLES:
@@ -589,6 +594,12 @@ class ImportPlan:
                 f"{difference.text[:1].upper()}{difference.text[1:]} Annotators may recognise the system by it.",
                 count=difference.n,
             )
+        if shortened := [key for key in self.prompts if is_shortened_number(key)]:
+            report.add_finding(
+                "shortened_keys",
+                "Keys of prompts that a spreadsheet shortened: different prompts may have one key.",
+                shortened,
+            )
         for kind, text, examples, n in self.groups.findings(self.prompts.values()):
             report.add_finding(kind, text, examples, n)
         for kind, text, examples, n in (
@@ -597,6 +608,13 @@ class ImportPlan:
                 "Empty outputs: annotators see that the system produced no text.",
                 self._empty,
                 self._empty_count,
+            ),
+            (
+                "missing_words",
+                "Outputs are words for a missing value, such as “nan” or “None”. Annotators would judge these words; the texts are "
+                "not changed.",
+                self._missing_words,
+                self._missing_words_count,
             ),
             ("same_between_systems", "Two systems gave the same output.", self._between, self._between_count),
             (

@@ -9,12 +9,13 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
 from analysis.metrics import computed
+from analysis.metrics.files import ScoresFileSettings, ScoresRefused, read_scores_file
 from analysis.models import Metric, MetricScore, PairScore
 from studies.services import jobs
 from tests.admin_pages import logged_in
 from tests.analysis.api.rest import api_of
 from tests.boards.builders import rating_template
-from tests.builders import user
+from tests.builders import add_rating, draft_study, user
 
 from .scores import rows_of, table
 
@@ -44,7 +45,7 @@ FAULTS = {
         (None, "strict"),
         "All scores (rows 2 to 7) are 2",
     ),
-    "infinite": (with_cell(5, strict="inf"), (5, "strict"), "“inf” is not a finite number"),
+    "infinite": (with_cell(5, strict="inf"), (5, "strict"), "“inf” is not a number"),
     "two versions": (versions_mixed, (6, "version"), "The version is “v2”, and in row 2 “v1”"),
 }  # fmt: skip - one line for each fault
 
@@ -119,3 +120,53 @@ def test_the_page_and_rest_name_the_output_on_which_a_metric_fails(study, monkey
     ended = api.get(f"studies/{study.code}/jobs/{started.json()['code']}/").json()
     assert ended["state"] == "failed" and words in ended["error"]
     assert nothing_stored()
+
+
+def scores_in(study, text, name="t.csv"):
+    return read_scores_file(study, name, text.encode(), ScoresFileSettings(is_partial=True)).columns
+
+
+def test_names_are_compared_without_case_blanks_and_composition():
+    study = rating_template(user("names"))
+    system, key = study.systems.first().name, study.prompts.first().key
+    study.prompts.filter(key=key).update(key="Café 1")
+    for prompt in ("Café 1", "Cafe\u0301 1", " café 1 "):
+        for column in ("prompt", "prompt_key", "key", "Prompt_Key"):
+            (found,) = scores_in(study, f"{column},system,metric\n{prompt},{system.upper()},0.5\n")
+            assert list(found.by_output.values()) == [0.5]
+    with pytest.raises(ScoresRefused, match="no column prompt"):
+        scores_in(study, f"name,system,metric\nCafé 1,{system},0.5\n")
+    with pytest.raises(ScoresRefused, match="mean the same"):
+        scores_in(study, f"prompt,key,system,metric\nCafé 1,x,{system},0.5\n")
+
+
+def test_verdicts_that_all_say_first_are_kept():
+    """Files of judges list the winner first, and a judge who always says it is what the page wants to show."""
+    study = draft_study(systems=("alpha", "beta"), prompts=3, owner=user("verdicts"))
+    add_rating(study)
+    (first, second), keys = (
+        study.systems.values_list("name", flat=True)[:2],
+        study.prompts.values_list("key", flat=True)[:3],
+    )
+    rows = "".join(f"{key},{first},{second},first\n" for key in keys)
+    (found,) = scores_in(study, "prompt,first,second,judge\n" + rows)
+    assert list(found.by_pair.values()) == [1.0, 1.0, 1.0]
+    same = "".join(f"{key},{first},2\n" for key in keys)
+    with pytest.raises(ScoresRefused, match="they distinguish nothing"):
+        scores_in(study, "prompt,system,metric\n" + same)
+
+
+def test_truth_values_of_json_are_scores():
+    study = rating_template(user("truth"))
+    system, keys = study.systems.first().name, study.prompts.values_list("key", flat=True)[:2]
+    rows = [{"prompt": key, "system": system, "judge": bool(n)} for n, key in enumerate(keys)]
+    (found,) = scores_in(study, json.dumps(rows), "t.json")
+    assert list(found.by_output.values()) == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("cell", ["1_5", "５", "0,5", "nan", "1e999"])
+def test_what_only_a_program_reads_is_no_score(cell):
+    study = rating_template(user("numbers"))
+    row = f'{study.prompts.first().key},{study.systems.first().name},"{cell}"\n'
+    with pytest.raises(ScoresRefused, match="is not a number"):
+        scores_in(study, "prompt,system,metric\n" + row)

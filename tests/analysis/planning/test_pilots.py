@@ -188,7 +188,7 @@ def test_all_faults_of_a_file_are_listed_with_their_rows():
         (
             csv_of([("a", 1, "good", 2)], "annotator,prompt,x,y"),
             "",
-            "“good” is not a number. Enter a number, or remove",
+            "“good” is not a number. Enter a number, or leave",
         ),
         (csv_of([("a", "x")], "annotator,preferred"), "", "prompt"),
         (csv_of([("a", 1, 1)], "annotator,prompt,value"), "other", "“other” is not a protocol. Use rating, two_choice"),

@@ -11,7 +11,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
 from django.urls import reverse
 
-from analysis.data.exports import csv_blocks
+from analysis.data.exports import csv_blocks, jsonl_blocks_with_summary_line
 from analysis.data.flat_rows import Selection
 from analysis.report.build import build_report, default_origins
 from annotators.imports import Options, import_answers_and_close_draft
@@ -339,3 +339,77 @@ def test_the_command(tmp_path):
             call_command("import_study", str(study.code), str(path), "--answers", *wrong)
     with pytest.raises(CommandError, match="Add --answers"):
         call_command("import_study", str(study.code), str(path), "--column", "annotator=worker")
+
+
+def findings_of(report) -> dict[str, tuple[str, ...]]:
+    return {finding.kind: finding.examples for finding in report.findings}
+
+
+def test_people_who_may_be_one_are_a_finding_and_stay_apart(tmp_path):
+    rows = "".join(f"{name},p00{n},alpha,beta,beta,\n" for n, name in enumerate(["W1", "w1", "ｗ1", "w2"]))
+    report = import_answers_and_close_draft(choice_draft(), written(tmp_path, HEAD + rows), by=None, is_dry_run=True)
+    assert not words(report) and report.counts["annotators"].new == 4
+    assert findings_of(report)["alike_people"] == ("“W1”, “w1”, “ｗ1”",)
+    plain = import_answers_and_close_draft(choice_draft(), written(tmp_path, CHOICES), by=None, is_dry_run=True)
+    assert not {"alike_people", "shortened_ids", "reading"} & findings_of(plain).keys()
+
+
+def test_ids_that_a_spreadsheet_shortened_are_a_finding(tmp_path):
+    rows = "".join(f"1.23457E+18,p00{n},alpha,beta,beta,\n" for n in range(3))
+    report = import_answers_and_close_draft(choice_draft(), written(tmp_path, HEAD + rows), by=None, is_dry_run=True)
+    assert not words(report) and findings_of(report)["shortened_ids"] == ("“1.23457E+18”",)
+
+
+@pytest.mark.parametrize("file_format", ["csv", "raw csv", "jsonl"])
+def test_an_export_of_choices_comes_back_as_it_is(tmp_path, file_format):
+    """Names that a spreadsheet would run as formulas are protected in the export, and only there."""
+    study = draft_study(systems=("+rerank", "@base"), prompts=4, owner=user(), consent="", public_title="", contact="")
+    study.prompts.filter(key="p001").update(key="-1")
+    add_choice(study, strategy="any", stopping="none")
+    text = HEAD + "w1,-1,+rerank,@base,@base,2021-05-17T15:52:44Z\nw2,p002,@base,+rerank,@base,2021-05-17T15:52:44Z\n"
+    clone = draft_study(
+        systems=("+rerank", "@base"), prompts=4, owner=user("b"), consent="", public_title="", contact=""
+    )
+    clone.prompts.filter(key="p001").update(key="-1")
+    add_choice(clone, strategy="any", stopping="none")
+    import_answers_and_close_draft(study, written(tmp_path, text), by=None)
+    if file_format == "jsonl":
+        blocks = jsonl_blocks_with_summary_line("responses", Selection(study, origins=("imported",)))
+    else:
+        blocks = csv_blocks("responses", Selection(study, origins=("imported",)), raw=file_format == "raw csv")
+    exported = b"".join(blocks).decode()
+    assert ("'@base" in exported) == (file_format == "csv")
+    path = written(tmp_path, exported, "own.jsonl" if file_format == "jsonl" else "own.csv")
+    report = import_answers_and_close_draft(clone, path, by=None)
+    assert not words(report) and report.is_written
+    kept = [
+        sorted(
+            Response.objects.filter(question__section__study=one).values_list(
+                "item__prompt__key", "chosen__output__system__name"
+            )
+        )
+        for one in (again(study), again(clone))
+    ]
+    assert kept[0] == kept[1] == [("-1", "@base"), ("p002", "@base")]
+
+
+def test_an_apostrophe_of_another_file_is_kept(tmp_path):
+    study = draft_study(systems=("'+rerank", "base"), prompts=4, owner=user(), consent="", public_title="", contact="")
+    add_choice(study, strategy="any", stopping="none")
+    text = "annotator,prompt_key,shown:A,shown:B,chosen\nw1,p001,'+rerank,base,'+rerank\n"
+    assert not words(import_answers_and_close_draft(study, written(tmp_path, text), by=None, is_dry_run=True))
+
+
+@pytest.mark.parametrize(
+    ("end", "message"),
+    [
+        ('{"_end": true, "rows": 1}', ""),
+        ('{"_end": true, "rows": 2}', "row 2: counts 2 rows, and 1 are above it: the file is not whole"),
+        ('{"_end": true, "rows": 1}\n{"annotator": "w2"}', "row 2: ends the export, and rows follow it"),
+    ],
+)
+def test_the_last_line_of_an_export_counts_its_rows(tmp_path, end, message):
+    row = {"annotator": "w1", "prompt": "p001", "shown:A": "alpha", "shown:B": "beta", "chosen_system": "beta"}
+    path = written(tmp_path, f"{json.dumps(row)}\n{end}\n", "own.jsonl")
+    found = words(import_answers_and_close_draft(choice_draft(), path, by=None, is_dry_run=True))
+    assert (message in found) if message else not found

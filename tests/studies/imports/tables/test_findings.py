@@ -192,3 +192,28 @@ def test_what_betrays_a_system_is_said(study, put):
 def test_unknown_columns_are_named(study, put):
     report = sound(put(table([row | {"note": "x", "langauge": "en"} for row in LONG]), is_dry_run=True))
     assert [f.examples for f in report.findings if f.kind == "ignored_columns"] == [("langauge", "note")]
+
+
+def test_words_for_a_missing_value_are_a_finding_and_stay_as_they_are(study, put):
+    rows = [
+        long("p1", "ada", "nan"),
+        long("p1", "bo", "None"),
+        long("p2", "ada", "none of them"),
+        long("p2", "bo", "Two."),
+    ]
+    report = sound(put(table(rows)))
+    (finding,) = [one for one in report.findings if one.kind == "missing_words"]
+    assert (finding.count, finding.examples) == (2, ("ada on p1 (row 2)", "bo on p1 (row 3)"))
+    assert texts(study)["ada", "p1", 0] == "nan" and "not changed" in finding.text
+
+
+@pytest.mark.parametrize("word", ["nan", "NaN", "None", "null", "<NA>", " n/a "])
+def test_a_word_for_a_missing_value_is_no_name(study, put, word):
+    report = put(table([long(word, "ada", "One."), long("p2", word, "Two.")]))
+    assert [(problem.row, problem.column) for problem in report.problems] == [(2, "prompt_key"), (3, "system")]
+    assert all("is a word for a missing value" in problem.text for problem in report.problems)
+
+
+def test_keys_that_a_spreadsheet_shortened_are_a_finding(study, put):
+    report = sound(put(table([long("1.23457E+18", "ada", "One."), long("1.23457E+18", "bo", "Two.")])))
+    assert [finding.examples for finding in report.findings if finding.kind == "shortened_keys"] == [("1.23457E+18",)]
