@@ -5,12 +5,10 @@ Counts below five are hidden unless the researcher declared otherwise for the co
 count are hidden too.
 """
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from statistics import median
 from typing import Any
 
@@ -23,29 +21,34 @@ from annotators.places import assign
 from annotators.places.exclusions import annotate_is_excluded
 from studies.access import Action, check_permission_or_404
 from studies.models import Study, audit
+from studies.stimuli.numbers import is_number
 from studies.stimuli.rows import formula_safe_csv_text
+from studies.stimuli.texts import name_key
 
 from .channels import REGISTRY
+from .channels.exported_file import read_panel_table, refuse_with_problems
 
 # Panels write these words for unknown or withheld values.
 MISSING = frozenset({"", "data expired", "consent revoked", "not applicable", "nan"})
 REVOKED = "consent revoked"
 SMALL_COUNT = 5
 MAX_VALUE_LENGTH = 100
-MOST_ROWS = 100_000
 
 
 @dataclass(slots=True)
 class SampleImportSummary:
     """The result of reading a file.
 
-    ``strangers``: people in it who did not take part by this link; nothing about them is stored.
+    ``strangers``: people in it who did not take part by this link; nothing about them is stored. ``not_numbers``: cells of columns
+    of numbers with a word, which count as missing; ``words`` are the first of them.
     """
 
     people: int = 0
     strangers: int = 0
     values: int = 0
     missing: int = 0
+    not_numbers: int = 0
+    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +126,8 @@ def import_sample_demographics(
     columns = list(SampleColumn.objects.filter(study=recruitment.study).order_by("pk"))
     if not columns:
         raise ValueError("No column is declared yet. Declare the columns to keep first.")
-    values_by_person, joined = _read_values(recruitment, csv_file_text, person_column, columns), SampleImportSummary()
+    values_by_person, not_numbers = _read_values(recruitment, csv_file_text, person_column, columns)
+    joined = SampleImportSummary(not_numbers=len(not_numbers), words=tuple(dict.fromkeys(not_numbers))[:3])
     people = _find_participants(recruitment, values_by_person)
     joined.people, joined.strangers = len(people), len(values_by_person) - len(people)
     values = [
@@ -145,75 +149,55 @@ def import_sample_demographics(
 
 def _read_values(
     recruitment, text: str, person_column: str, columns: list[SampleColumn]
-) -> dict[str, dict[int, str | None]]:
-    """Return the declared values of each person in the file; None for missing values."""
+) -> tuple[dict[str, dict[int, str | None]], list[str]]:
+    """Return the declared values of each person in the file, None for missing values; and the words in the place of numbers."""
     channel = REGISTRY[recruitment.channel]
-    reader = csv.reader(io.StringIO(text.lstrip("\ufeff"), newline=""), strict=True)
+    names = {name_key(name): name for name in (person_column, *(column.name for column in columns))}
+    table = read_panel_table(text, list(names.values()))
+    if not table.columns:
+        refuse_with_problems(table.problems, "Correct this row, or the names on this page.")
     values_by_person: dict[str, dict[int, str | None]] = {}
     revoked: set[tuple[str, int]] = set()
-    places: dict[str, int] = {}
-    try:
-        for line, row in enumerate(reader, 1):
-            if not any(cell.strip() for cell in row):
+    not_numbers: list[str] = []
+    for row in table:
+        person = channel.normalize_person_id(row.values[names[name_key(person_column)]])
+        if not person:
+            table.problems.add(row.number, person_column, "the cell is empty. Fill it in, or remove the row.")
+            continue
+        person_values = values_by_person.setdefault(person, {column.pk: None for column in columns})
+        for column in columns:
+            cell = row.values[names[name_key(column.name)]].strip()
+            if _in_words(cell) in MISSING:
+                value = None
+            elif len(cell) > MAX_VALUE_LENGTH or not cell.isprintable():
+                text = f"the value is longer than {MAX_VALUE_LENGTH} characters, or not text. Correct it."
+                table.problems.add(row.number, column.name, text)
                 continue
-            if not places:
-                places = _column_indexes(row, [person_column, *(column.name for column in columns)])
+            elif channel.normalize_person_id(cell) == person:
+                text = (
+                    "this is the person's panel id, which heval does not store. Remove the column from the declaration and "
+                    "import again."
+                )
+                table.problems.add(row.number, column.name, text)
                 continue
-            if len(row) <= max(places.values()):
-                raise ValueError(f"Row {line} has {len(row)} columns, fewer than the first row. Correct this row.")
-            if line > MOST_ROWS:
-                raise ValueError(f"The file has more than {MOST_ROWS} rows. Split it into several files.")
-            person = channel.normalize_person_id(row[places[person_column.lower()]])
-            if not person:
-                raise ValueError(f"Row {line}, {person_column}: the cell is empty. Fill it in, or remove the row.")
-            person_values = values_by_person.setdefault(person, {column.pk: None for column in columns})
-            for column in columns:
-                cell = row[places[column.name.lower()]].strip()
-                value = _value(cell, column, line)
-                if value is not None and channel.normalize_person_id(value) == person:
-                    raise ValueError(
-                        f"Row {line}, {column.name}: this is the person's panel id, which heval does not store. "
-                        "Remove the column from the declaration and import again."
-                    )
-                if " ".join(cell.lower().replace("_", " ").split()) == REVOKED:
-                    revoked.add((person, column.pk))
-                person_values[column.pk] = person_values[column.pk] if value is None else value
-    except csv.Error as error:
-        raise ValueError(f"Row {reader.line_num} is not valid CSV ({error}). Correct this row.") from None
-    if not places:
-        raise ValueError("The file is empty. Choose another file.")
+            elif column.kind == SampleColumn.Kind.NUMBER and not is_number(cell):
+                # Whoever withholds a number writes a word, and each panel has its own.
+                not_numbers.append(cell)
+                value = None
+            else:
+                value = cell
+            if _in_words(cell) == REVOKED:
+                revoked.add((person, column.pk))
+            person_values[column.pk] = person_values[column.pk] if value is None else value
+    refuse_with_problems(table.problems)
     # A person has one row per submission; consent revoked in one row is revoked in all.
     for person, pk in revoked:
         values_by_person[person][pk] = None
-    return values_by_person
+    return values_by_person, not_numbers
 
 
-def _column_indexes(row: list[str], needed: list[str]) -> dict[str, int]:
-    places = {name.strip().lower(): index for index, name in enumerate(row) if name.strip()}
-    if missing := [name for name in needed if name.lower() not in places]:
-        raise ValueError(
-            f"Row 1 does not name the column {' and '.join(missing)}. Correct this row, or the names on this page."
-        )
-    return {name.lower(): places[name.lower()] for name in needed}
-
-
-def _value(cell: str, column: SampleColumn, line: int) -> str | None:
-    if " ".join(cell.lower().replace("_", " ").split()) in MISSING:
-        return None
-    if len(cell) > MAX_VALUE_LENGTH or not cell.isprintable():
-        raise ValueError(
-            f"Row {line}, {column.name}: the value is longer than {MAX_VALUE_LENGTH} characters, or not text. Correct it."
-        )
-    if column.kind == SampleColumn.Kind.NUMBER:
-        try:
-            number = Decimal(cell)
-        except InvalidOperation:
-            number = Decimal("NaN")
-        if not number.is_finite():
-            raise ValueError(
-                f"Row {line}, {column.name}: “{cell[:40]}” is not a number. Correct it, or declare the column as categorical."
-            )
-    return cell
+def _in_words(cell: str) -> str:
+    return " ".join(cell.lower().replace("_", " ").split())
 
 
 def _find_participants(recruitment: Recruitment, person_ids: Iterable[str]) -> dict[str, int]:

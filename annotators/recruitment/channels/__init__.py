@@ -5,6 +5,7 @@ how a person returns. It writes nothing. If the panel has an API, the channel on
 (``annotators.recruitment.panels``) that jobs call.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -53,6 +54,19 @@ class Arrival:
     trust: str = "claimed"
     is_preview: bool = False
     problem: str = ""
+
+
+_PLACEHOLDER = re.compile(r"[{}<>\[\]]|%+[^%\s]*%|^\$")
+# What programs write in the place of an id that they do not have.
+_NO_ID = frozenset({"undefined", "null", "none", "nan", "n/a", "not available"})
+
+
+def is_unfilled(value: str) -> bool:
+    """Return whether the panel left its placeholder in a parameter of the link, such as ``{{%ID%}}``, ``[%MID%]`` or ``undefined``.
+
+    Otherwise everybody who comes by such a link would be one person.
+    """
+    return bool(_PLACEHOLDER.search(value)) or value.strip().casefold() in _NO_ID
 
 
 @dataclass(frozen=True, slots=True)

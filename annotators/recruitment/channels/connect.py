@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 
 from django import forms
 
-from . import Arrival, Channel, WayBack, exported_file, register
+from . import Arrival, Channel, WayBack, exported_file, is_unfilled, register
 from .generic import clean_return_code_or_url
 
 PARAMETERS = {"person": "participantId", "session": "assignmentId", "task": "projectId"}
@@ -63,7 +63,7 @@ class Connect(Channel):
 
     def read_arrival(self, recruitment, parameters):
         ids = {name: parameters.get(parameter, "").strip() for name, parameter in PARAMETERS.items()}
-        if any(mark in value for value in ids.values() for mark in "{}<>[]"):
+        if any(map(is_unfilled, ids.values())):
             return Arrival(is_preview=True)
         if not any(ids.values()):
             return Arrival(problem="Please open this study from Connect. The link must have your participant id.")

@@ -1,7 +1,7 @@
 """Read an exported panel file of unknown format: the researcher names its columns and the meaning of its words."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, ClassVar
 
 from django import forms
@@ -142,7 +142,7 @@ def parse_submissions_file(
     canonical = {name_key(name): name for name in column_settings.values()}
     columns = {field_name: canonical[name_key(name)] for field_name, name in column_settings.items()}
     meanings = parse_status_meanings(settings.get("file_words") or "")
-    table = read_rows("export.csv", text.encode(), required_columns=list(canonical.values()), limits=LIMITS)
+    table = read_panel_table(text, list(canonical.values()))
     submissions: dict[tuple[str, str], tuple[int, SubmissionSnapshot]] = {}
     for number, snapshot in _read_submissions(table, columns, meanings, id_pattern):
         row, earlier = submissions.setdefault((snapshot.person, snapshot.submission), (number, snapshot))
@@ -154,7 +154,7 @@ def parse_submissions_file(
             )
             state = f"{earlier.word} ({earlier.state}) in row {row} and {snapshot.word} ({snapshot.state}) here"
             table.problems.add(number, columns["state"], f"{subject} is {state}. Correct one of them.")
-    _refuse(table.problems)
+    refuse_with_problems(table.problems)
     return [snapshot for _, snapshot in submissions.values()]
 
 
@@ -190,9 +190,16 @@ def _describe_fault(cell: str, ids: re.Pattern[str] | None) -> str:
     return f"“{cell}” is not an id of this panel. Correct the cell." if ids and not ids.fullmatch(cell) else ""
 
 
-def _refuse(problems: TableProblems) -> None:
+def read_panel_table(text: str, required_columns: Collection[str], *, may_be_empty: bool = False) -> Rows:
+    """Return the rows of a file that a panel exports, whatever separates its cells."""
+    return read_rows(
+        "export.csv", text.encode(), required_columns=required_columns, limits=LIMITS, may_be_empty=may_be_empty
+    )
+
+
+def refuse_with_problems(problems: TableProblems, next_step: str = "") -> None:
+    """Raise ValueError with the first problem, the number of further ones, and what to do, if there is any problem."""
     if problems:
         first, n_further = str(problems.first[0]), problems.count - 1
-        raise ValueError(
-            f"{first[:1].upper()}{first[1:]}" + (f" There are {n_further} more errors like these." if n_further else "")
-        )
+        more = f" There are {n_further} more errors like these." if n_further else ""
+        raise ValueError(f"{first[:1].upper()}{first[1:]}{more} {next_step}".strip())

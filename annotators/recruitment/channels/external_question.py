@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 from django import forms
 from django.conf import settings
 
-from annotators.recruitment.channels import OUTCOMES, Arrival, Channel, WayBack, exported_file, register
+from annotators.recruitment.channels import OUTCOMES, Arrival, Channel, WayBack, exported_file, is_unfilled, register
 
 # The question as XML: the study's address, or a link to the study with a field for the code.
 
@@ -147,7 +147,8 @@ class ExternalQuestion(Channel):
             return Arrival(is_preview=True)
         worker, task = (parameters.get(name, "").strip() for name in ("workerId", "hitId"))
         if (
-            not ID_PATTERN.fullmatch(assignment)
+            any(map(is_unfilled, (assignment, worker, task)))
+            or not ID_PATTERN.fullmatch(assignment)
             or not ID_PATTERN.fullmatch(worker)
             or (task and not ID_PATTERN.fullmatch(task))
         ):

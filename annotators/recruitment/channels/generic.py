@@ -13,7 +13,7 @@ from django.utils.crypto import constant_time_compare
 from annotators.models.identity import keyed_hash
 from studies.stimuli.texts import is_blank
 
-from . import OUTCOMES, Arrival, Channel, WayBack, exported_file, fill_url_template, register
+from . import OUTCOMES, Arrival, Channel, WayBack, exported_file, fill_url_template, is_unfilled, register
 
 # Codes that say how a visit ended: one for each outcome. No code can be guessed from another.
 
@@ -272,7 +272,7 @@ class Generic(Channel):
         person = parameters.get(link_settings.get("person_parameter") or "participant", "").strip()
         if is_blank(person):
             return Arrival(problem="The link is not complete: your id is missing. Please start from the panel again.")
-        if any(mark in person for mark in "{}<>"):
+        if is_unfilled(person):
             return Arrival(
                 problem=(
                     "The panel did not add your id to the link. Please start from the panel again. If you "

@@ -7,7 +7,7 @@ from xml.parsers import expat
 
 from django import forms
 
-from annotators.recruitment.channels import Arrival, Channel, WayBack, fill_url_template, register
+from annotators.recruitment.channels import Arrival, Channel, WayBack, fill_url_template, is_unfilled, register
 from annotators.recruitment.panels import PanelService, RequestRefused, ResultUnclear
 from annotators.recruitment.panels.http_client import PanelHttpClient, decrypt_panel_secret
 
@@ -69,7 +69,7 @@ class Sona(Channel):
 
     def read_arrival(self, recruitment, parameters):
         survey_code = parameters.get("survey_code", "").strip()
-        if "%" in survey_code:
+        if is_unfilled(survey_code):
             return Arrival(is_preview=True)
         if not SURVEY_CODE.fullmatch(survey_code):
             return Arrival(

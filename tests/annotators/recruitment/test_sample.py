@@ -104,19 +104,40 @@ def test_what_cannot_be_read_is_told_by_row_and_column_and_nothing_is_kept(recru
     replace_demographic_columns(recruitment.study, AGE_AND_SEX, by=None)
     for text, words in (
         ("", "empty"),
-        ("a,b\n1,2\n", "Row 1 does not name the column Participant id and Age and Sex"),
-        (lines((PEOPLE[0], "thirty", "Female")), "Row 2, Age: “thirty” is not a number"),
-        (lines((PEOPLE[0], "NaN1", "x")), "Row 2, Age"),
-        (lines((PEOPLE[0], "Infinity", "x")), "not a number"),
-        (lines((PEOPLE[0], 31, "F" * 101)), "Row 2, Sex: the value is longer than 100"),
-        (lines((PEOPLE[0], 31, "F\x00")), "or not text"),
-        (lines((" ", 31, "F")), "Row 2, Participant id: the cell is empty"),
-        (f"{HEADER}\ns1,{PEOPLE[0]}\n", "Row 2 has 2 columns"),
-        (f'{HEADER}\n"s1', "is not valid CSV"),
+        ("a,b\n1,2\n", "Row 1: no column Participant id or Age or Sex; the columns found are: a, b. Correct this row"),
+        (lines((PEOPLE[0], 31, "F" * 101)), "Row 2, column “Sex”: the value is longer than 100"),
+        (lines((PEOPLE[0], 31, "F\x00")), "NUL character"),
+        (lines((" ", 31, "F")), "Row 2, column “Participant id”: the cell is empty"),
+        (f"{HEADER}\ns1,{PEOPLE[0]}\n", "Row 2: has 2 cells, the header has"),
+        (f'{HEADER}\n"s1', "a quote is opened and never closed"),
     ):
         with pytest.raises(ValueError, match=words):
             import_sample_demographics(recruitment, text, "Participant id", by=None)
     assert not kept()
+
+
+@pytest.mark.parametrize(
+    "cell", ["Prefer not to say", "DATA_EXPIRED", "thirty", "NaN", "Infinity", "３１", "18-24", ""]
+)
+def test_who_withholds_a_number_stays_in_the_sample(recruitment, cell):
+    took_part(recruitment, *PEOPLE[:2])
+    replace_demographic_columns(recruitment.study, AGE_AND_SEX, by=None)
+    text = lines((PEOPLE[0], cell, "Female"), (PEOPLE[1], 25, "Male"))
+    joined = import_sample_demographics(recruitment, text, "Participant id", by=None)
+    assert sorted(kept()) == [("Age", "25"), ("Sex", "Female"), ("Sex", "Male")] and (
+        joined.values,
+        joined.missing,
+    ) == (3, 1)
+    is_known = cell in ("DATA_EXPIRED", "NaN", "")
+    assert (joined.not_numbers, joined.words) == ((0, ()) if is_known else (1, (cell,)))
+
+
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_a_sample_may_be_separated_as_a_spreadsheet_does_it(recruitment, mark):
+    took_part(recruitment, PEOPLE[0])
+    replace_demographic_columns(recruitment.study, AGE_AND_SEX, by=None)
+    text = lines((PEOPLE[0], 31, "Female")).replace(",", mark)
+    assert import_sample_demographics(recruitment, text, "Participant id", by=None).values == 2
 
 
 # Counts

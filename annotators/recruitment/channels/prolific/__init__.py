@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from django import forms
 
-from annotators.recruitment.channels import Arrival, Channel, WayBack, register
+from annotators.recruitment.channels import Arrival, Channel, WayBack, is_unfilled, register
 from annotators.recruitment.channels.generic import OutcomeCodesForm
 from annotators.recruitment.panels import ForgedMessage
 
@@ -87,7 +87,7 @@ class Prolific(Channel):
     def read_arrival(self, recruitment, parameters):
         texts = {name: parameters.get(parameter, "").strip() for name, parameter in PARAMETERS.items()}
         # The link contains the placeholder itself: someone opened the pasted address without coming from Prolific.
-        if any("{{" in value for value in texts.values()):
+        if any(map(is_unfilled, texts.values())):
             return Arrival(is_preview=True)
         if not any(texts.values()):
             return Arrival(problem="Please open this study from Prolific. The link must have your Prolific id.")

@@ -1,106 +1,81 @@
 """Prolific without a token: read its exported table of submissions, and write orders as text for its forms."""
 
-import csv
-import io
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from annotators.models.constants import SUBMITTED
+from annotators.recruitment.channels.exported_file import read_panel_table, refuse_with_problems
 from annotators.recruitment.panels import BulkText, Order, PanelBusy, SubmissionSnapshot
+from studies.stimuli.texts import name_key
 
 from .client import ID_PATTERN, auto_approval_time, submission_state
 
 REQUIRED_COLUMNS = ("Submission id", "Participant id", "Status")
-MOST_ROWS = 100_000
+TIME_COLUMNS = ("Started at", "Completed at", "Reviewed at")
 
 
 def parse_submissions_csv(text: str, task: str = "") -> list[SubmissionSnapshot]:
     """Return the submissions of an export, in its order.
 
-    The file's content names no study; its file name does, and the researcher chooses it. Raises ValueError with the
-    row, as a spreadsheet counts it, and the column.
+    The file's content names no study; its file name does, and the researcher chooses it. Times without a time zone are in UTC, as
+    Prolific writes them. Raises ValueError with the row, as a spreadsheet counts it, and the column.
     """
-    reader = csv.reader(io.StringIO(text.lstrip("\ufeff"), newline=""), strict=True)
-    names: dict[str, int] = {}
-    first_lines: dict[str, int] = {}
+    table = read_panel_table(text, REQUIRED_COLUMNS, may_be_empty=True)
+    if not table.columns:
+        refuse_with_problems(table.problems, "Choose the file that Prolific exports from a study's submissions.")
+    first_rows: dict[str, int] = {}
     submissions = []
-    try:
-        for line, row in enumerate(reader, 1):
-            if not any(cell.strip() for cell in row):
-                continue
-            if not names:
-                names = _columns(row)
-                continue
-            if len(row) <= max(names[name] for name in (n.lower() for n in REQUIRED_COLUMNS)):
-                raise ValueError(
-                    f"Row {line} has {len(row)} columns; the first row has {max(names.values()) + 1}. Export the file again."
-                )
-            cells = {name: row[index].strip() for name, index in names.items() if index < len(row)}
-            for name in ("submission id", "participant id"):
-                if not ID_PATTERN.fullmatch(cells[name]):
-                    raise ValueError(
-                        f"Row {line}, {name.capitalize()}: “{cells[name][:40]}” is not a Prolific id. Export the file again."
-                    )
-            if not cells["status"]:
-                raise ValueError(f"Row {line}, Status: the cell is empty. Export the file again.")
-            submission = cells["submission id"].lower()
-            if submission in first_lines:
-                raise ValueError(
-                    f"Row {line}: the submission {submission} is already in row {first_lines[submission]}. Remove one of them."
-                )
-            first_lines[submission] = line
-            if len(first_lines) > MOST_ROWS:
-                raise ValueError(f"The file has more than {MOST_ROWS} rows. Split it into several files.")
-            state, submitted = submission_state(cells["status"]), _parse_time(cells, "completed at", line)
-            reviewed = _parse_time(cells, "reviewed at", line)
-            submissions.append(
-                SubmissionSnapshot(
-                    task=task,
-                    submission=submission,
-                    person=cells["participant id"].lower(),
-                    state=state,
-                    word=cells["status"],
-                    code=_cell_value(cells.get("completion code", "")),
-                    started_at=_parse_time(cells, "started at", line),
-                    submitted_at=submitted,
-                    decided_at=None if state == SUBMITTED else reviewed,
-                    decides_itself_at=auto_approval_time(state, submitted),
-                )
-            )
-    except csv.Error as error:
-        raise ValueError(f"Row {reader.line_num} is not valid CSV ({error}). Export the file again.") from None
-    if not names:
-        raise ValueError("The file is empty. Export it again.")
+    for row in table:
+        cells = {name_key(name): cell.strip() for name, cell in row.values.items()}
+        faults = list(_faults(row.number, cells, first_rows))
+        for column, fault in faults:
+            table.problems.add(row.number, column, fault)
+        if not faults:
+            submissions.append(_snapshot(cells, task))
+    refuse_with_problems(table.problems)
     return submissions
 
 
-def _columns(row: Sequence[str]) -> dict[str, int]:
-    indexes = {name.strip().lower(): index for index, name in enumerate(row) if name.strip()}
-    if missing := [name for name in REQUIRED_COLUMNS if name.lower() not in indexes]:
-        raise ValueError(
-            f"Row 1 does not name the column {' and '.join(missing)}. Choose the file that Prolific exports "
-            "from a study's submissions."
+def _faults(row: int, cells: Mapping[str, str], first_rows: dict[str, int]) -> Iterator[tuple[str, str]]:
+    """Return each column with a fault in this row, and the fault."""
+    for column in ("Submission id", "Participant id"):
+        if not ID_PATTERN.fullmatch(cells[column.lower()]):
+            yield column, f"“{cells[column.lower()][:40]}” is not a Prolific id. Export the file again."
+    if not cells["status"]:
+        yield "Status", "the cell is empty. Export the file again."
+    submission = cells["submission id"].lower()
+    if first_rows.setdefault(submission, row) != row:
+        yield (
+            "Submission id",
+            f"the submission {submission[:40]} is already in row {first_rows[submission]}. Remove one of them.",
         )
-    return indexes
+    for column in TIME_COLUMNS:
+        text = _cell_value(cells.get(column.lower(), ""))
+        if text and parse_time(text) is None:
+            yield column, f"“{text[:40]}” is not a time such as 2026-10-25T12:27:09Z. Export the file again."
+
+
+def _snapshot(cells: Mapping[str, str], task: str) -> SubmissionSnapshot:
+    state = submission_state(cells["status"])
+    started, submitted, reviewed = (parse_time(_cell_value(cells.get(name.lower(), ""))) for name in TIME_COLUMNS)
+    return SubmissionSnapshot(
+        task=task,
+        submission=cells["submission id"].lower(),
+        person=cells["participant id"].lower(),
+        state=state,
+        word=cells["status"],
+        code=_cell_value(cells.get("completion code", "")),
+        started_at=started,
+        submitted_at=submitted,
+        decided_at=None if state == SUBMITTED else reviewed,
+        decides_itself_at=auto_approval_time(state, submitted),
+    )
 
 
 def _cell_value(cell: str) -> str:
     return "" if cell.lower() in ("", "not applicable", "nan") else cell
-
-
-def _parse_time(cells: dict[str, str], name: str, line: int) -> datetime | None:
-    text = _cell_value(cells.get(name, ""))
-    try:
-        at = datetime.fromisoformat(text) if text else None
-    except ValueError:
-        raise ValueError(
-            f"Row {line}, {name.capitalize()}: “{text[:40]}” is not a time such as 2026-10-25T12:27:09Z. Export the file again."
-        ) from None
-    if at is not None and at.tzinfo is None:
-        raise ValueError(f"Row {line}, {name.capitalize()}: “{text}” has no time zone. Export the file again.")
-    return at
 
 
 # Orders with a form at Prolific: the format of a line, and where to find the form. The forms list people, not

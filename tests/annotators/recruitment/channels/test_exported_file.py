@@ -57,8 +57,8 @@ def test_the_named_columns_are_read_and_no_others():
 @pytest.mark.parametrize("before", ["", "\ufeff"])
 def test_a_table_is_read_whatever_stands_between_its_cells(mark, before):
     head = HEAD.replace(",", mark)
-    seen = read(before + head, mark.join(['"w,1;x"', "s1", "Paid", ""]), ends="\r\n")
-    assert told(seen) == [("w,1;x", "s1", "approved", "Paid", "")]
+    seen = read(before + head, mark.join([f'"w{mark}1 ""x"""', "s1", "Paid", ""]), ends="\r\n")
+    assert told(seen) == [(f'w{mark}1 "x"', "s1", "approved", "Paid", "")]
 
 
 def test_without_a_session_the_person_serves_and_without_a_state_all_were_sent():

@@ -32,6 +32,17 @@ def test_an_export_is_read_as_the_service_would_show_it():
     assert (third.state, third.submitted_at, third.code) == ("expired", None, "")
 
 
+@pytest.mark.parametrize("written", ["2026-11-20T10:20:00", "2026-11-20 10:20:00.123000", "2026-11-20T10:20:00Z"])
+def test_times_without_a_zone_are_in_utc(written):
+    (only,) = read(HEAD, FIRST.replace("2026-11-20T10:20:00Z", written))
+    assert only.submitted_at.replace(microsecond=0) == datetime(2026, 11, 20, 10, 20, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_cells_may_be_separated_as_a_spreadsheet_does_it(mark):
+    assert read(HEAD.replace(",", mark), FIRST.replace(",", mark)) == read(HEAD, FIRST)
+
+
 def test_columns_may_stand_in_another_order_and_others_may_be_missing():
     (only,) = read(
         "Status,Fluent languages,Participant id,Submission id",
@@ -45,16 +56,21 @@ def test_columns_may_stand_in_another_order_and_others_may_be_missing():
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
-        ([""], "empty"),
-        (["id,name", "1,2"], "Row 1 does not name the column Submission id and Participant id and Status"),
-        ([HEAD, FIRST, FIRST], f"Row 3: the submission {'66f0' * 6} is already in row 2"),
-        ([HEAD, "", "robert" + FIRST[24:]], "Row 3, Submission id: “robert” is not a Prolific id"),
-        ([HEAD, FIRST.replace("5f1a" * 6, "anna")], "Row 2, Participant id: “anna”"),
-        ([HEAD, FIRST.replace("AWAITING REVIEW", " ")], "Row 2, Status: the cell is empty"),
-        ([HEAD, FIRST.replace("2026-11-20T10:20:00Z", "yesterday")], "Row 2, Completed at: “yesterday” is not a time"),
-        ([HEAD, FIRST.replace("2026-11-20T10:20:00Z", "2026-11-20T10:20:00")], "Row 2, Completed at: .* zone"),
-        ([HEAD, "66f0,5f1a"], "Row 2 has 2 columns; the first row has 11"),
-        ([HEAD, FIRST.replace("A2K7PQ", '"A2')], "Row 2 is not valid CSV"),
+        ([""], "only blank lines. Choose the file that Prolific exports"),
+        (
+            ["id,name", "1,2"],
+            "Row 1: no column Submission id or Participant id or Status; the columns found are: id, name. Choose the file",
+        ),
+        ([HEAD, FIRST, FIRST], f"Row 3, column “Submission id”: the submission {'66f0' * 6} is already in row 2"),
+        ([HEAD, "", "robert" + FIRST[24:]], "Row 3, column “Submission id”: “robert” is not a Prolific id"),
+        ([HEAD, FIRST.replace("5f1a" * 6, "anna")], "Row 2, column “Participant id”: “anna”"),
+        ([HEAD, FIRST.replace("AWAITING REVIEW", " ")], "Row 2, column “Status”: the cell is empty"),
+        (
+            [HEAD, FIRST.replace("2026-11-20T10:20:00Z", "yesterday")],
+            "Row 2, column “Completed at”: “yesterday” is not a time",
+        ),
+        ([HEAD, "66f0,5f1a"], "Row 2: has 2 cells, the header has 11"),
+        ([HEAD, FIRST.replace("A2K7PQ", '"A2')], "Row 2: a quote is opened and never closed"),
     ],
 )
 def test_a_file_that_is_none_is_refused_with_row_and_column(lines, words):
