@@ -43,7 +43,7 @@ def unpack(filename: str, stream: BinaryReader, max_bytes: int) -> tuple[str, Bi
     whole = Stream(start, stream, filename)
     if start.startswith(GZIP):
         inner = filename[: -len(".gz")] if filename.lower().endswith(".gz") else filename
-        return inner, Stream(b"", GzipFile(fileobj=_Readable(whole)), filename)  # type: ignore[arg-type]  # it has what gzip asks for
+        return inner, Stream(b"", GzipFile(fileobj=_Readable(whole)), filename)
     if start.startswith(OLD_WORKBOOK):
         return filename, _sheet(filename, _whole(whole, filename, max_bytes))
     if not start.startswith(ZIP):
