@@ -6,6 +6,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
+from analysis.protocols.blocks.layouts import by_value, estimate_row
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups, second_sample_noun, table_population
 from studies.protocols.best_worst import BEST, STRENGTH, WORST
 
@@ -15,12 +16,7 @@ from .blocks.cells import (
     claims_note,
     comparison_label,
     comparison_x_y_and_criterion_phrase,
-    contrast_of,
-    interval_bounds,
-    pvalue_cell,
     reported_pvalue,
-    role_label,
-    verdict_text,
 )
 from .blocks.comparisons import Comparison, planned_comparisons, read_contrasts, unplanned_comparison
 from .blocks.layouts import Figure, Table, build_figure, build_table, figure_row
@@ -35,32 +31,13 @@ if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
 
-def _descending_order(estimate: "Estimate") -> tuple[bool, float, str]:
-    """Return the sort key that puts the largest estimate first and undefined ones last."""
-    return estimate.estimate is None, -(estimate.estimate or 0), estimate.settings["system"]
-
-
 def pairs_table(estimates: Sequence["Estimate"]) -> Table:
-    rows = [
-        {
-            "pair": comparison_label(estimate),
-            "role": role_label(contrast_of(estimate)),
-            "difference": estimate.estimate,
-            "interval": interval_bounds(estimate),
-            "p": pvalue_cell(estimate),
-            "verdict": verdict_text(estimate),
-            "n": estimate.n,
-            "answers": estimate.n_rows,
-            "reason": estimate.reason,
-        }
-        for estimate in estimates
-    ]
     return build_table(
         "best_worst_pairs",
         "Which was picked as better",
         "pair|Pair|text; role|Role|text; difference|Difference, log-odds|number; interval|95% CI|wide_interval; p|adj. p|p; "
         "verdict|Verdict|text; n|n annotators|integer; answers|Answers|integer; reason|Undefined because|text",
-        rows,
+        [estimate_row(estimate, "difference", "answers") for estimate in estimates],
         "first",
         "Above 0, the first system is chosen over the second. p tests 0 with annotators as clusters. It is adjusted within each planned "
         "family and within all unplanned pairs." + claims_note(estimates),
@@ -83,20 +60,10 @@ def systems_table(strengths: Sequence["Estimate"], joint_test: "Estimate", rank_
     """Return the table of systems, strongest first, with their sets of ranks."""
     bounds = dict(zip(rank_sets.systems, zip(rank_sets.low or (), rank_sets.high or (), strict=True), strict=False))
     rows = []
-    for estimate in sorted(strengths, key=_descending_order):
+    for estimate in sorted(strengths, key=by_value):
         high, low = bounds.get(estimate.settings["system"], (None, None))
-        rows.append(
-            {
-                "system": estimate.settings["system"],
-                "strength": estimate.estimate,
-                "interval": interval_bounds(estimate),
-                "highest": high,
-                "lowest": low,
-                "n": estimate.n,
-                "answers": estimate.n_rows,
-                "reason": "; ".join(filter(None, [estimate.reason, rank_sets.reason])),
-            }
-        )
+        reason = "; ".join(filter(None, [estimate.reason, rank_sets.reason]))
+        rows.append(estimate_row(estimate, "strength", "answers", highest=high, lowest=low, reason=reason))
     joint = reported_pvalue(joint_test)
     joint_text = (
         f"The joint test that all are equal: p = {joint:.3f}."
@@ -128,17 +95,14 @@ def systems_figure(strengths: Sequence["Estimate"], title: str) -> Figure:
 
 def counts_table(scores: Sequence["Estimate"], counts: "MaxDiffScores", title: str) -> Table:
     rows = [
-        {
-            "system": estimate.settings["system"],
-            "shown": estimate.detail["n_shown"],
-            "best": estimate.detail["n_best"],
-            "worst": estimate.detail["n_worst"],
-            "score": estimate.estimate,
-            "interval": interval_bounds(estimate),
-            "n": estimate.n,
-            "reason": estimate.reason,
-        }
-        for estimate in sorted(scores, key=_descending_order)
+        estimate_row(
+            estimate,
+            "score",
+            shown=estimate.detail["n_shown"],
+            best=estimate.detail["n_best"],
+            worst=estimate.detail["n_worst"],
+        )
+        for estimate in sorted(scores, key=by_value)
     ]
     return build_table(
         "best_worst_counts",

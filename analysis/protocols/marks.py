@@ -10,11 +10,7 @@ from analysis.protocols.blocks.cells import (
     comparison_label,
     comparison_x_y_and_criterion_phrase,
     comparisons_note,
-    contrast_of,
     interval_bounds,
-    pvalue_cell,
-    role_label,
-    verdict_text,
 )
 from analysis.protocols.blocks.comparisons import (
     Comparison,
@@ -32,8 +28,10 @@ from analysis.protocols.blocks.layouts import (
     Table,
     build_figure,
     build_table,
+    estimate_row,
     figure_row,
     parse_columns,
+    prefixed_cells,
 )
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups, table_population
 from analysis.protocols.blocks.subjects import in_parentheses, words_of_section
@@ -267,22 +265,6 @@ ESTIMAND_LABELS = {SCORE: "score", PENALTY: "penalty"}
 
 def pairs_table(estimates: Sequence["Estimate"], estimand: str) -> Table:
     """Return the table of all pairs of systems on one estimand."""
-    rows = []
-    for estimate in estimates:
-        contrast = contrast_of(estimate)
-        rows.append(
-            {
-                "pair": comparison_label(estimate),
-                "role": role_label(contrast),
-                "difference": estimate.estimate,
-                "interval": interval_bounds(estimate),
-                "p": pvalue_cell(estimate),
-                "verdict": verdict_text(estimate),
-                "n": estimate.n,
-                "n_rows": estimate.n_rows,
-                "reason": estimate.reason,
-            }
-        )
     difference_text = {SCORE: "score of x minus score of y", PENALTY: "penalty of y minus penalty of x"}[estimand]
     unit = {SCORE: "points", PENALTY: "weight of errors"}[estimand]
     return build_table(
@@ -290,7 +272,7 @@ def pairs_table(estimates: Sequence["Estimate"], estimand: str) -> Table:
         f"Which is better, by {ESTIMAND_LABELS[estimand]}",
         f"pair|Pair|text; role|Role|text; difference|Difference, {unit}|number; interval|95% CI|wide_interval; p|adj. p|p; "
         "verdict|Verdict|text; n|n annotators|integer; n_rows|Pairs of outputs|integer; reason|Undefined because|text",
-        rows,
+        [estimate_row(estimate, "difference") for estimate in estimates],
         "first",
         f"Difference: {difference_text}, within an annotator and prompt. Above 0, x is better. p is adjusted within "
         f"each planned family and within all unplanned pairs.{comparisons_note(estimates)}",
@@ -318,21 +300,9 @@ def systems_table(estimates: Sequence["Estimate"], judged_outputs: Any) -> Table
             estimates_by_key[system, "penalty"],
             estimates_by_key[system, "clean"],
         )
-        rows.append(
-            {
-                "system": system,
-                "reference": judged_outputs.references.kind_of(system),
-                "score": score and score.estimate,
-                "score_interval": interval_bounds(score),
-                "penalty": penalty.estimate,
-                "penalty_interval": interval_bounds(penalty),
-                "clean": clean.estimate,
-                "clean_interval": interval_bounds(clean),
-                "n": penalty.n,
-                "outputs": penalty.n_rows,
-                "reason": penalty.reason,
-            }
-        )
+        cells = [prefixed_cells(name, one) for name, one in (("score", score), ("penalty", penalty), ("clean", clean))]
+        row = estimate_row(penalty, "penalty", "outputs", reference=judged_outputs.references.kind_of(system))
+        rows.append(row | cells[0] | cells[1] | cells[2])
     rows.sort(key=lambda row: (bool(row["reference"]), row["penalty"] is None, row["penalty"], row["system"]))
     weights = ", ".join(f"{severity.label} {severity.weight:f}" for severity in judged_outputs.codebook.severities)
     return build_table(
@@ -420,19 +390,7 @@ def _count_range(counts: Iterable[int]) -> str:
 
 
 def mark_agreement_and_score_checks_table(estimates: Sequence["Estimate"], judged_outputs: Any) -> Table:
-    rows = [
-        {
-            "what": estimate.estimand,
-            "estimate": estimate.estimate,
-            "interval": interval_bounds(estimate),
-            "agreement": estimate.detail.get("percent_agreement"),
-            "p": pvalue_cell(estimate),
-            "n": estimate.n,
-            "unit": estimate.unit,
-            "reason": estimate.reason,
-        }
-        for estimate in estimates
-    ]
+    rows = [estimate_row(estimate, agreement=estimate.detail.get("percent_agreement")) for estimate in estimates]
     return build_table(
         "marks_checks",
         f"Do annotators mark the same, and do scores follow marks?{in_parentheses(judged_outputs.title)}",

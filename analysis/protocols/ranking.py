@@ -11,11 +11,6 @@ from analysis.protocols.blocks.cells import (
     comparison_label,
     comparison_x_y_and_criterion_phrase,
     comparisons_note,
-    contrast_of,
-    interval_bounds,
-    pvalue_cell,
-    role_label,
-    verdict_text,
 )
 from analysis.protocols.blocks.comparisons import (
     Comparison,
@@ -26,7 +21,15 @@ from analysis.protocols.blocks.comparisons import (
     unplanned_comparison,
     unplanned_pairs,
 )
-from analysis.protocols.blocks.layouts import Figure, Table, build_figure, build_table, figure_row
+from analysis.protocols.blocks.layouts import (
+    Figure,
+    Table,
+    build_figure,
+    build_table,
+    estimate_row,
+    figure_row,
+    prefixed_cells,
+)
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups, second_sample_noun, table_population
 from analysis.protocols.blocks.subjects import in_parentheses, words_of_section
 from studies.protocols.base.fields import parse_scale
@@ -98,24 +101,10 @@ def davidson_strengths(
 
 def pairs_table(estimates: Sequence["Estimate"]) -> Table:
     """Return the table of all pairs of systems: which was ranked higher, and how often."""
-    rows = []
-    for estimate in estimates:
-        contrast, detail = contrast_of(estimate), estimate.detail
-        rows.append(
-            {
-                "pair": comparison_label(estimate),
-                "role": role_label(contrast),
-                "share": estimate.estimate,
-                "interval": interval_bounds(estimate),
-                "p": pvalue_cell(estimate),
-                "verdict": verdict_text(estimate),
-                "above": detail["n_above"],
-                "ties": detail["n_ties"],
-                "below": detail["n_below"],
-                "n": estimate.n,
-                "reason": estimate.reason,
-            }
-        )
+    rows = [
+        estimate_row(estimate, "share", **{name: estimate.detail[f"n_{name}"] for name in ("above", "ties", "below")})
+        for estimate in estimates
+    ]
     return build_table(
         "ranking_pairs",
         "Which was ranked higher",
@@ -152,22 +141,10 @@ def systems_table(means: Sequence[Any], rank_sets: Any, strengths: Sequence[Any]
         system = estimate.settings["system"]
         strength = by_system.get(system)
         low, high = bounds.get(system, (None, None))
-        rows.append(
-            {
-                "system": system,
-                "mean": estimate.estimate,
-                "interval": interval_bounds(estimate),
-                "highest": low,
-                "lowest": high,
-                "strength": strength.estimate if strength else None,
-                "strength_interval": interval_bounds(strength) if strength else None,
-                "n": estimate.n,
-                "rankings": estimate.n_rows,
-                "reason": "; ".join(
-                    filter(None, [estimate.reason, rank_sets.reason, strength.reason if strength else ""])
-                ),
-            }
-        )
+        reasons = [estimate.reason, rank_sets.reason, strength.reason if strength else ""]
+        bounds_and_strength = {"highest": low, "lowest": high, **prefixed_cells("strength", strength)}
+        reason = "; ".join(filter(None, reasons))
+        rows.append(estimate_row(estimate, "mean", "rankings", **bounds_and_strength, reason=reason))
     return build_table(
         "ranking_systems",
         f"Systems by mean rank{in_parentheses(title)}",
@@ -193,24 +170,12 @@ def mean_ranks_figure(estimates: Sequence["Estimate"], title: str) -> Figure:
 
 
 def rank_agreement_table(estimates: Sequence["Estimate"], title: str) -> Table:
-    rows = [
-        {
-            "what": estimate.estimand,
-            "estimate": estimate.estimate,
-            "interval": interval_bounds(estimate),
-            "p": pvalue_cell(estimate),
-            "n": estimate.n,
-            "unit": estimate.unit,
-            "reason": estimate.reason,
-        }
-        for estimate in estimates
-    ]
     return build_table(
         "ranking_checks",
         f"Agreement of the rankings{in_parentheses(title)}",
         "what|What|text; estimate|Estimate|number; interval|95% CI|wide_interval; p|p|p; n|n|integer; unit|Unit|text; "
         "reason|Undefined because|text",
-        rows,
+        map(estimate_row, estimates),
         "sure",
         "Kendall's W uses one ranking per annotator; its p is Friedman's. Without any agreement W is 1 / n on average, not 0. "
         "The interval of alpha resamples whole prompts, not people, so it applies only to these annotators.",
@@ -218,18 +183,7 @@ def rank_agreement_table(estimates: Sequence["Estimate"], title: str) -> Table:
 
 
 def share_below_planted_references_table(estimates: Sequence["Estimate"], title: str) -> Table:
-    rows = [
-        {
-            "system": estimate.settings["system"],
-            "reference": estimate.settings["reference"],
-            "share": estimate.estimate,
-            "interval": interval_bounds(estimate),
-            "n": estimate.n,
-            "rankings": estimate.n_rows,
-            "reason": estimate.reason,
-        }
-        for estimate in estimates
-    ]
+    rows = [estimate_row(one, "share", "rankings", reference=one.settings["reference"]) for one in estimates]
     return build_table(
         "ranking_references",
         f"Ranks of the planted references{in_parentheses(title)}",

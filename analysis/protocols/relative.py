@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
+from analysis.protocols.blocks.layouts import estimate_row, prefixed_cells
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups
 from studies.models import System
 from studies.protocols.base.fields import parse_scale
@@ -22,10 +23,6 @@ from .blocks.cells import (
     comparison_x_y_and_criterion_phrase,
     comparisons_note,
     contrast_of,
-    interval_bounds,
-    pvalue_cell,
-    role_label,
-    subject_note,
 )
 from .blocks.comparisons import (
     Comparison,
@@ -338,26 +335,10 @@ def _tables(answers, scores, superiority, paper, checks) -> list[Table]:
         answers, scores, superiority, paper, checks, strict=True
     ):
         ties, side = estimates.get("ties"), estimates.get("side")
-        labels = {
-            "x": comparison_answers.comparison.x,
-            "y": comparison_answers.comparison.y,
-            "role": role_label(comparison_answers.comparison.as_dict()),
-            "about": subject_note(score),
-        }
-        rows.append(
-            {
-                **labels,
-                **_estimate_cells("score", score),
-                **_estimate_cells("above", chance),
-                "ties": ties and ties.estimate,
-                "n": score.n,
-                "n_rows": len(comparison_answers.kept),
-                "reason": score.reason,
-            }
-        )
-        check_rows.append(
-            {**labels, **_estimate_cells("side", side), **_estimate_cells("paper", plain), "paper_n": plain.n}
-        )
+        row = estimate_row(score, ties=ties and ties.estimate, n_rows=len(comparison_answers.kept))
+        rows.append(row | prefixed_cells("score", score) | prefixed_cells("above", chance))
+        row = estimate_row(score, paper_n=plain.n)
+        check_rows.append(row | prefixed_cells("side", side) | prefixed_cells("paper", plain))
     columns = "x|System x|text; y|System y|text; role|Role|text; about|On|text; "
     return [
         build_table(
@@ -385,16 +366,6 @@ def _tables(answers, scores, superiority, paper, checks) -> list[Table]:
             "independent, which they are not.",
         ),
     ]
-
-
-def _estimate_cells(name: str, estimate: "Estimate | None") -> dict[str, Any]:
-    if estimate is None:
-        return {}
-    return {
-        name: estimate.estimate,
-        f"{name}_interval": interval_bounds(estimate),
-        f"{name}_p": pvalue_cell(estimate),
-    }
 
 
 def _figures(answers: Sequence[ComparisonAnswers], scores: Sequence["Estimate"]) -> list[Figure]:

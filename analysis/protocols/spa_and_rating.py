@@ -22,7 +22,7 @@ from .blocks.cells import (
     verdict_text,
 )
 from .blocks.common_tables import reliability_table
-from .blocks.layouts import Table, build_table, estimate_interval_and_pvalue_cells
+from .blocks.layouts import Table, build_table, prefixed_cells
 from .blocks.populations import heading
 from .blocks.subjects import join_words
 from .method_tables import method_comparison_tables
@@ -111,16 +111,16 @@ def _comparison_row(
         if stated and claim_of(stated).limit is not None
         else {"?": "open"}.get(direction) or EXPECTATION_LABELS[direction],
         "recovered": expectation_outcome(expected, direction),
-        **estimate_interval_and_pvalue_cells("p_xy", stated),
+        **prefixed_cells("p_xy", stated),
         "n": stated.n if stated else None,
-        **estimate_interval_and_pvalue_cells("paper", stated_paper),
+        **prefixed_cells("paper", stated_paper),
         "paper_n": stated_paper.n if stated_paper else None,
         "paper_recovered": expectation_outcome(expected, direction_symbol_as_published(stated_paper, 0.5)),
-        **estimate_interval_and_pvalue_cells("delta", delta),
+        **prefixed_cells("delta", delta),
         "scored": score_unit_and_range_text(delta),
         "delta_n": delta.n if delta else None,
         "delta_recovered": expectation_outcome(expected, direction_symbol_as_published(delta, 0.0)),
-        **estimate_interval_and_pvalue_cells("above", superiority),
+        **prefixed_cells("above", superiority),
         "above_n": superiority.n if superiority else None,
         "above_recovered": expectation_outcome(expected, verdict_direction_symbol(superiority)),
         "reason": "; ".join(sorted(reasons)),

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .cells import interval_bounds, pvalue_cell
+from analysis.protocols.blocks.layouts import estimate_row
+
 from .layouts import Table, build_table
 from .subjects import in_parentheses
 
@@ -27,15 +28,13 @@ def ranking_tables(
         key=lambda strength: (strength.estimate is None, -(strength.estimate or 0.0), strength.detail["system"])
     )
     rows = [
-        {
-            "rank": None if strength.estimate is None else n,
-            "system": strength.detail["system"],
-            **_strength_cells(strength),
-        }
+        estimate_row(
+            strength, "strength", rank=None if strength.estimate is None else n, system=strength.detail["system"]
+        )
         for n, strength in enumerate(system_strengths, 1)
     ]
     if first_named_bonus is not None:
-        rows.append({"system": "(bonus for being named first)", **_strength_cells(first_named_bonus)})
+        rows.append(estimate_row(first_named_bonus, "strength", system="(bonus for being named first)"))
     tables = [
         build_table(
             "ranking",
@@ -71,18 +70,8 @@ def ranking_tables(
     return tables
 
 
-def _strength_cells(estimate: "Estimate") -> dict[str, Any]:
-    return {
-        "strength": estimate.estimate,
-        "interval": interval_bounds(estimate),
-        "p": pvalue_cell(estimate),
-        "n": estimate.n,
-        "reason": estimate.reason,
-    }
-
-
 def reliability_table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Return the table of split-half reliability, agreement and variance between batches (see ``reliability_row``)."""
+    """Return the table of split-half reliability, agreement and variance between batches."""
     return build_table(
         "reliability",
         "Reliability and agreement",
@@ -92,15 +81,3 @@ def reliability_table(rows: Sequence[Mapping[str, Any]]) -> Table:
         "Low agreement about preferences is information about people, so no exclusion rule may use it. The interval of alpha "
         "resamples outputs, not people, so it applies only to these annotators.",
     )
-
-
-def reliability_row(estimate: "Estimate", title: str) -> dict[str, Any]:
-    return {
-        "where": title,
-        "what": estimate.estimand,
-        "estimate": estimate.estimate,
-        "interval": interval_bounds(estimate),
-        "n": estimate.n,
-        "unit": estimate.unit,
-        "reason": estimate.reason,
-    }

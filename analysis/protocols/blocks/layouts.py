@@ -85,16 +85,57 @@ def build_table(
     }
 
 
-def estimate_interval_and_pvalue_cells(prefix: str, estimate: "Estimate | None") -> dict[str, Any]:
-    """Return the cells of an estimate: estimate, interval, p-value and stars, under keys with this prefix."""
+def prefixed_cells(prefix: str, estimate: "Estimate | None") -> dict[str, Any]:
+    """Return the cells of one of several estimates in a row: estimate, interval, p-value and stars, under keys with this prefix.
+
+    Tables have two names for the key of a p-value, and stored reports keep both.
+    """
     if estimate is None:
         return {}
     return {
         prefix: estimate.estimate,
         f"{prefix}_interval": interval_bounds(estimate),
+        f"{prefix}_p": pvalue_cell(estimate),
         f"{prefix}_pvalue": pvalue_cell(estimate),
         f"{prefix}_stars": significance_stars(estimate),
     }
+
+
+def estimate_row(
+    estimate: "Estimate", value: str = "estimate", n_rows: str = "n_rows", /, **other_cells: Any
+) -> dict[str, Any]:
+    """Return a row about one estimate: all cells that tables have of it. A table shows those for which it has a column.
+
+    ``value`` and ``n_rows``: the keys of the number and of its answers. ``other_cells`` come beside these, or replace them.
+    """
+    row = {
+        "what": estimate.estimand,
+        "system": estimate.settings.get("system"),
+        value: estimate.estimate,
+        "interval": interval_bounds(estimate),
+        "p": pvalue_cell(estimate),
+        "n": estimate.n,
+        n_rows: estimate.n_rows,
+        "unit": estimate.unit,
+        "reason": estimate.reason,
+    }
+    if contrast := contrast_of(estimate):
+        x, y = cells.compared_names(estimate)
+        row |= {
+            "contrast": cells.comparison_label(estimate),
+            "pair": cells.comparison_label(estimate),
+            "x": x,
+            "y": y,
+            "about": cells.subject_note(estimate),
+            "role": cells.role_label(contrast),
+            "verdict": cells.verdict_text(estimate),
+        }
+    return row | other_cells
+
+
+def by_value(estimate: "Estimate") -> tuple[bool, float, str]:
+    """Return the sort key of the estimate of a system: the largest comes first, and undefined ones last."""
+    return estimate.estimate is None, -(estimate.estimate or 0.0), estimate.settings["system"]
 
 
 TableOrFigure = TypeVar("TableOrFigure", "Table", "Figure")

@@ -7,14 +7,19 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from analysis.protocols.blocks.cells import (
-    compared_names,
     contrast_of,
-    interval_bounds,
-    pvalue_cell,
     reported_pvalue,
     verdict_text,
 )
-from analysis.protocols.blocks.layouts import Figure, Table, build_figure, build_table, figure_row
+from analysis.protocols.blocks.layouts import (
+    Figure,
+    Table,
+    build_figure,
+    build_table,
+    estimate_row,
+    figure_row,
+    prefixed_cells,
+)
 
 from .judgements import ALL_DOMAINS, PAPER_ALPHA, Cell, Judgements, column_arrays
 
@@ -38,29 +43,17 @@ def detection_table(estimates: Mapping, cells: Sequence[Any], title_suffix: str)
     for cell in sorted(cells, key=lambda cell: (cell.model, list(cells).index(cell))):
         d, c, auc, accuracy = (estimates[cell, part] for part in ("sensitivity", "criterion", "auc", "accuracy"))
         within = next((other for other in d.sensitivity if other.analysis.endswith("random_criterion")), None)
-        rows.append(
-            {
-                "model": cell.model,
-                "condition": cell.condition,
-                "domain": cell.domain,
-                "d": d.estimate,
-                "d_interval": interval_bounds(d),
-                "d_p": pvalue_cell(d),
-                "within": within.estimate if within else None,
-                "c": c.estimate,
-                "c_interval": interval_bounds(c),
-                "auc": auc.estimate,
-                "auc_interval": interval_bounds(auc),
-                "accuracy": accuracy.estimate,
-                "accuracy_interval": interval_bounds(accuracy),
-                "accuracy_p": pvalue_cell(accuracy),
-                "detectable": accuracy.detail.get("detectable"),
-                "bias": estimates[cell, "bias"].estimate,
-                "bias_interval": interval_bounds(estimates[cell, "bias"]),
-                "n": accuracy.n,
-                "reason": "; ".join(sorted({estimate.reason for estimate in (d, c, auc, accuracy) if estimate.reason})),
-            }
-        )
+        row = {
+            **cell.as_dict(),
+            "within": within.estimate if within else None,
+            "detectable": accuracy.detail.get("detectable"),
+            "n": accuracy.n,
+            "reason": "; ".join(sorted({estimate.reason for estimate in (d, c, auc, accuracy) if estimate.reason})),
+        }
+        named = {"d": d, "c": c, "auc": auc, "accuracy": accuracy, "bias": estimates[cell, "bias"]}
+        for name, estimate in named.items():
+            row |= prefixed_cells(name, estimate)
+        rows.append(row)
     return build_table(
         "detection",
         f"Telling human from machine: sensitivity and leaning{title_suffix}",
@@ -182,19 +175,14 @@ def condition_comparisons_table(estimates: Sequence["Estimate"], title_suffix: s
     for estimate in estimates:
         contrast = contrast_of(estimate)
         rows.append(
-            {
-                **dict(zip("xy", compared_names(estimate), strict=True)),
-                "model": contrast["question"],
-                "what": estimate.settings["key"],
-                "planned": "planned" if contrast["is_planned"] else "",
-                "estimate": estimate.estimate,
-                "interval": interval_bounds(estimate),
-                "p": pvalue_cell(estimate),
-                "verdict": verdict_text(estimate, if_open=""),
-                "detectable": estimate.detail.get("detectable"),
-                "n": estimate.n,
-                "reason": estimate.reason,
-            }
+            estimate_row(
+                estimate,
+                model=contrast["question"],
+                what=estimate.settings["key"],
+                planned="planned" if contrast["is_planned"] else "",
+                verdict=verdict_text(estimate, if_open=""),
+                detectable=estimate.detail.get("detectable"),
+            )
         )
     return build_table(
         "changes",
@@ -220,20 +208,13 @@ def training_effects_by_domain_table(estimates: Sequence["Estimate"], title_suff
     for estimate in estimates:
         kind = estimate.analysis.rpartition(".")[2]
         if kind in effect_labels:
-            rows.append(
-                {
-                    "model": estimate.settings.get("model", ""),
-                    "condition": estimate.settings.get("condition", ""),
-                    "domain": estimate.settings.get("domain", ""),
-                    "what": effect_labels[kind],
-                    "estimate": None if kind == "interaction" else estimate.estimate,
-                    "interval": None if kind == "interaction" else interval_bounds(estimate),
-                    "p": pvalue_cell(estimate),
-                    "detectable": estimate.detail.get("detectable"),
-                    "n": estimate.n,
-                    "reason": estimate.reason,
-                }
+            row = estimate_row(
+                estimate,
+                **{name: estimate.settings.get(name, "") for name in ("model", "condition", "domain")},
+                what=effect_labels[kind],
+                detectable=estimate.detail.get("detectable"),
             )
+            rows.append(row | {"estimate": None, "interval": None} if kind == "interaction" else row)
     return build_table(
         "domains",
         f"What training adds to accuracy, by domain{title_suffix}",
@@ -253,22 +234,18 @@ def accuracy_group_tests_table(estimates: Sequence["Estimate"], name: str, title
         test = estimate.test
         detail = estimate.detail
         rows.append(
-            {
-                "model": estimate.settings.get("model", ""),
-                "what": f"{estimate.settings['x']} less {estimate.settings['y']}" if is_pair else "all domains alike",
-                "method": estimate.analysis.rpartition(".")[2].replace("_", " "),
-                "estimate": estimate.estimate,
-                "interval": interval_bounds(estimate),
-                "statistic": test.statistic if test else None,
-                "df": f"{detail['df_between']}, {detail['df_within']:.6g}"
+            estimate_row(
+                estimate,
+                model=estimate.settings.get("model", ""),
+                what=f"{estimate.settings['x']} less {estimate.settings['y']}" if is_pair else "all domains alike",
+                method=estimate.analysis.rpartition(".")[2].replace("_", " "),
+                statistic=test.statistic if test else None,
+                df=f"{detail['df_between']}, {detail['df_within']:.6g}"
                 if "df_between" in detail
                 else (f"{test.df:.6g}" if test and test.df else ""),
-                "p": pvalue_cell(estimate),
-                "d": estimate.effect.value if estimate.effect else None,
-                "detectable": detail.get("detectable"),
-                "n": estimate.n,
-                "reason": estimate.reason,
-            }
+                d=estimate.effect.value if estimate.effect else None,
+                detectable=detail.get("detectable"),
+            )
         )
     return build_table(
         name,
@@ -287,17 +264,7 @@ def confidence_and_session_table(estimates: Sequence["Estimate"], title_suffix: 
         "session",
         f"Confidence, and the session{title_suffix}",
         "what|What|text; estimate|Estimate|number; interval|95% CI|wide_interval; p|p|p; n|n annotators|integer; reason|Undefined because|text",
-        [
-            {
-                "what": estimate.estimand,
-                "estimate": estimate.estimate,
-                "interval": interval_bounds(estimate),
-                "p": pvalue_cell(estimate),
-                "n": estimate.n,
-                "reason": estimate.reason,
-            }
-            for estimate in estimates
-        ],
+        map(estimate_row, estimates),
         "sure",
         "Above 0: confident answers are more often correct than others; accuracy rises from one text to the next.",
     )

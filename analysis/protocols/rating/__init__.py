@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
 from analysis.protocols.blocks.cells import comparison_x_y_and_criterion_phrase, contrast_of
-from analysis.protocols.blocks.common_tables import reliability_row, reliability_table
+from analysis.protocols.blocks.common_tables import reliability_table
 from analysis.protocols.blocks.comparisons import (
     AdjustedByBlock,
     ComparedByBlock,
@@ -21,6 +21,7 @@ from analysis.protocols.blocks.comparisons import (
     planted_references_of,
     read_contrasts,
 )
+from analysis.protocols.blocks.layouts import estimate_row
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, table_population
 from analysis.protocols.blocks.sentences import is_unpaired
 from analysis.protocols.blocks.subjects import in_parentheses, join_words
@@ -316,7 +317,7 @@ def _question_blocks(question_ratings: QuestionRatings, context: AnalysisContext
             estimates=tuple(checks),
             tables=[
                 reliability_table(
-                    [reliability_row(check, join_words("ratings", question_ratings.title)) for check in checks]
+                    [estimate_row(check, where=join_words("ratings", question_ratings.title)) for check in checks]
                 )
             ],
         ),

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 from analysis.protocols.blocks.cells import (
     comparison_label,
     comparisons_note,
-    interval_bounds,
     pvalue_cell,
 )
 from analysis.protocols.blocks.layouts import (
@@ -15,8 +14,10 @@ from analysis.protocols.blocks.layouts import (
     Table,
     build_figure,
     build_table,
-    estimate_interval_and_pvalue_cells,
+    by_value,
+    estimate_row,
     figure_row,
+    prefixed_cells,
 )
 from analysis.protocols.blocks.subjects import join_words
 
@@ -51,22 +52,19 @@ def _rating_row(superiority: "Estimate", difference: "Estimate", paper: "Estimat
     others = {other.analysis: other for other in superiority.sensitivity}
     logit, sign = others.get("rating.cumulative_logit"), others.get("rating.sign_test")
     return {
-        "contrast": comparison_label(superiority),
-        "scored": difference.settings["scored"],
-        **estimate_interval_and_pvalue_cells("paper", paper),
-        **estimate_interval_and_pvalue_cells("delta", difference),
-        **estimate_interval_and_pvalue_cells("above", superiority),
+        **estimate_row(superiority, scored=difference.settings["scored"]),
+        **prefixed_cells("paper", paper),
+        **prefixed_cells("delta", difference),
+        **prefixed_cells("above", superiority),
         "cliff": superiority.detail.get("cliff_delta"),
         "ties": superiority.detail.get("n_ties"),
         "sign": sign.estimate if sign else None,
         "sign_pvalue": pvalue_cell(sign),
         "wilcoxon_pvalue": pvalue_cell(others.get("rating.wilcoxon")),
-        **estimate_interval_and_pvalue_cells("logit", logit),
+        **prefixed_cells("logit", logit),
         "logit_reason": logit.reason if logit else "",
         "guard": [guard["low"], guard["high"]] if guard else None,
         "reversal": "" if not guard else "cannot be excluded" if guard["is_reversal_possible"] else "excluded",
-        "n": superiority.n,
-        "reason": superiority.reason,
     }
 
 
@@ -91,26 +89,10 @@ def means_table(estimates: Sequence["Estimate"], rank_sets: Any, title: str) -> 
         )
     }
     rows = []
-    for estimate in sorted(
-        estimates,
-        key=lambda estimate: (estimate.estimate is None, -(estimate.estimate or 0.0), estimate.settings["system"]),
-    ):
-        settings = estimate.settings
-        rank, low, high = ranks.get(settings["system"], (None, None, None))
-        rows.append(
-            {
-                "where": title,
-                "system": settings["system"],
-                "mean": estimate.estimate,
-                "scored": settings["scored"],
-                "interval": interval_bounds(estimate),
-                "rank": rank,
-                "highest": low,
-                "lowest": high,
-                "n": estimate.n,
-                "reason": estimate.reason or rank_sets.reason,
-            }
-        )
+    for estimate in sorted(estimates, key=by_value):
+        rank, highest, lowest = ranks.get(estimate.settings["system"], (None, None, None))
+        bounds = {"rank": rank, "highest": highest, "lowest": lowest, "reason": estimate.reason or rank_sets.reason}
+        rows.append(estimate_row(estimate, "mean", where=title, scored=estimate.settings["scored"], **bounds))
     return build_table(
         "means",
         "Mean rating of each system",

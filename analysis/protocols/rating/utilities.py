@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
-from analysis.protocols.blocks.cells import comparison_x_y_and_criterion_phrase, interval_bounds
+from analysis.protocols.blocks.cells import comparison_x_y_and_criterion_phrase
 from analysis.protocols.blocks.comparisons import Comparison, PlantedReferences, samples_if_unpaired
-from analysis.protocols.blocks.layouts import build_table
+from analysis.protocols.blocks.layouts import build_table, estimate_row
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups, table_population
 
 if TYPE_CHECKING:
@@ -147,18 +147,9 @@ def utility_blocks(
     """Return the EEU of each system for each question, the annotators without a scale, and the planned differences, adjusted."""
     estimates, rows, people = [], [], []
     for utilities in question_utilities:
-        for system, estimate in _expected_utilities(utilities, references, context.level):
+        for estimate in _expected_utilities(utilities, references, context.level):
             estimates.append(estimate)
-            rows.append(
-                {
-                    "where": utilities.title,
-                    "system": system,
-                    "eeu": estimate.estimate,
-                    "interval": interval_bounds(estimate),
-                    "n": estimate.n,
-                    "reason": estimate.reason,
-                }
-            )
+            rows.append(estimate_row(estimate, "eeu", where=utilities.title))
         left_out = utilities.left_out
         people.append(
             {
@@ -210,9 +201,7 @@ def utility_blocks(
     ]
 
 
-def _expected_utilities(
-    utilities: Utilities, references: PlantedReferences, level: float
-) -> Iterable[tuple[str, "Estimate"]]:
+def _expected_utilities(utilities: Utilities, references: PlantedReferences, level: float) -> Iterable["Estimate"]:
     from analysis.stats import ratings
 
     rows = utilities.rows[~utilities.rows["system"].isin(references.names)]
@@ -227,7 +216,4 @@ def _expected_utilities(
             level=level,
         )
         settings = {**estimate.settings, "system": system, "question": utilities.where}
-        yield (
-            str(system),
-            replace(estimate, settings=settings, warnings=(*estimate.warnings, *_exclusion_warnings(utilities))),
-        )
+        yield replace(estimate, settings=settings, warnings=(*estimate.warnings, *_exclusion_warnings(utilities)))

@@ -9,9 +9,9 @@ from analysis.data.context import AnalysisContext
 from analysis.protocols import ComparingAnalysis
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
 from analysis.protocols.blocks.cells import comparison_x_y_and_criterion_phrase, interval_bounds
-from analysis.protocols.blocks.common_tables import ranking_tables, reliability_row, reliability_table
+from analysis.protocols.blocks.common_tables import ranking_tables, reliability_table
 from analysis.protocols.blocks.comparisons import adjust_pvalues_and_add_verdicts_as_in_paper
-from analysis.protocols.blocks.layouts import build_table
+from analysis.protocols.blocks.layouts import build_table, estimate_row
 from analysis.protocols.blocks.subjects import in_parentheses, join_words
 
 from . import layouts
@@ -336,16 +336,14 @@ def _tagged_estimates(answers: SectionAnswers, drivers: "Drivers") -> list["Esti
 def _table_rows(answers: SectionAnswers, drivers: "Drivers") -> list[dict[str, Any]]:
     def row(label: str, estimate: "Estimate", scale: float = 1) -> dict[str, Any]:
         between = interval_bounds(estimate)
-        return {
-            "where": answers.title,
-            "what": label,
-            "slope": None if estimate.estimate is None else scale * estimate.estimate,
-            "interval": between and [scale * end for end in between],
-            "explained": (estimate.detail or {}).get("explained_by_others"),
-            "n": estimate.n,
-            "n_rows": estimate.n_rows,
-            "reason": estimate.reason,
-        }
+        return estimate_row(
+            estimate,
+            where=answers.title,
+            what=label,
+            slope=None if estimate.estimate is None else scale * estimate.estimate,
+            interval=between and [scale * end for end in between],
+            explained=(estimate.detail or {}).get("explained_by_others"),
+        )
 
     rows = [row(name, estimate) for name, estimate in drivers.coefficients.items()]
     return [*rows, row("remainder if no criterion decides", drivers.intercept, 100)]
@@ -460,7 +458,7 @@ def coherence_ranking_and_reliability_blocks(
             f"Split-half reliability of the pairs{in_parentheses(title)}",
             "recommended",
             estimates=(halves,),
-            tables=[reliability_table([reliability_row(halves, join_words("stated chances", title))])],
+            tables=[reliability_table([estimate_row(halves, where=join_words("stated chances", title))])],
         )
     )
     return blocks

@@ -1,11 +1,20 @@
 """Tables and figures of stated chances. This module only arranges values."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from analysis.protocols.blocks import cells
-from analysis.protocols.blocks.cells import comparison_label, contrast_of, interval_bounds, pvalue_cell, verdict_text
-from analysis.protocols.blocks.layouts import FOREST, Figure, Table, build_figure, build_table, figure_row
+from analysis.protocols.blocks.cells import comparison_label, contrast_of, verdict_text
+from analysis.protocols.blocks.layouts import (
+    FOREST,
+    Figure,
+    Table,
+    build_figure,
+    build_table,
+    estimate_row,
+    figure_row,
+    prefixed_cells,
+)
 from analysis.protocols.blocks.subjects import join_words
 
 if TYPE_CHECKING:
@@ -35,18 +44,9 @@ def naming_order_gap_table(estimates: Iterable["Estimate"]) -> Table:
     rows = []
     for estimate in estimates:
         shares = estimate.detail.get("shares") or {}
-        rows.append(
-            {
-                "contrast": comparison_label(estimate),
-                "gap": estimate.estimate,
-                "interval": interval_bounds(estimate),
-                "p": pvalue_cell(estimate),
-                "n": estimate.n,
-                "verdict": "" if estimate.estimate is None else verdict_text(estimate, if_open=""),
-                **{name: (shares.get(name) or {}).get("share") for name in ("above", "within", "below")},
-                "reason": estimate.reason,
-            }
-        )
+        verdict = "" if estimate.estimate is None else verdict_text(estimate, if_open="")
+        beyond = {name: (shares.get(name) or {}).get("share") for name in ("above", "within", "below")}
+        rows.append(estimate_row(estimate, "gap", verdict=verdict, **beyond))
     return build_table(
         "gap",
         "Does it matter who is named first?",
@@ -72,16 +72,12 @@ def naming_order_gap_figure(estimates: Iterable["Estimate"]) -> Figure:
 
 def coherence_table(estimates: Iterable["Estimate"], cycles: Sequence[str], title: str) -> Table:
     rows = [
-        {
-            "block": title,
-            "what": _cycle_label(estimate),
-            "estimate": estimate.estimate,
-            "interval": interval_bounds(estimate),
-            "n": estimate.n,
-            "n_rows": estimate.n_rows,
-            "cycles": "; ".join(cycles) if "cycle" in estimate.analysis else "",
-            "reason": estimate.reason,
-        }
+        estimate_row(
+            estimate,
+            block=title,
+            what=_cycle_label(estimate),
+            cycles="; ".join(cycles) if "cycle" in estimate.analysis else "",
+        )
         for estimate in estimates
     ]
     return build_table(
@@ -109,21 +105,9 @@ def rule_effects_table(changes: Iterable["Estimate"]) -> Table:
             idle_rules.add(estimate.settings["rule"])
             continue
         against = next(iter(estimate.sensitivity), None)
-        rows.append(
-            {
-                "rule": estimate.settings["rule"],
-                "contrast": comparison_label(estimate),
-                "before": estimate.detail.get("before"),
-                "after": estimate.detail.get("after"),
-                "change": estimate.estimate,
-                "interval": interval_bounds(estimate),
-                "n_before": estimate.detail["n_before"],
-                "n_after": estimate.detail["n_after"],
-                "out": against and against.estimate,
-                "out_interval": interval_bounds(against),
-                "reason": estimate.reason,
-            }
-        )
+        counts = {name: estimate.detail.get(name) for name in ("before", "after", "n_before", "n_after")}
+        left_out = prefixed_cells("out", against)
+        rows.append(estimate_row(estimate, "change", rule=estimate.settings["rule"], **counts, **left_out))
     nobody = f" Rules that exclude no one: {', '.join(sorted(idle_rules))}." if idle_rules else ""
     return build_table(
         "before_after",
@@ -171,33 +155,14 @@ def stated_chance_by_exposure_table(estimates: Iterable["Estimate"]) -> Table:
     """Return the stated chance after each m, in both orders and in each, and the conviction."""
     rows = []
     for estimate in estimates:
-        orders = [
-            next(
-                (
-                    order_estimate
-                    for order_estimate in estimate.sensitivity
-                    if order_estimate.analysis.endswith(f".{name}")
-                ),
-                None,
-            )
+        xy, yx = (
+            next((one for one in estimate.sensitivity if one.analysis.endswith(f".{name}")), None)
             for name in ("xy", "yx")
-        ]
-        xy, yx = orders
-        rows.append(
-            {
-                "what": comparison_after_exposures_label(estimate),
-                "estimate": estimate.estimate,
-                "interval": interval_bounds(estimate),
-                "p": pvalue_cell(estimate),
-                "n": estimate.n,
-                "xy": xy and xy.estimate,
-                "xy_p": pvalue_cell(xy),
-                "yx": yx and yx.estimate,
-                "yx_p": pvalue_cell(yx),
-                "conviction": estimate.detail.get("conviction"),
-                "reason": estimate.reason,
-            }
         )
+        row = estimate_row(
+            estimate, what=comparison_after_exposures_label(estimate), conviction=estimate.detail.get("conviction")
+        )
+        rows.append(row | prefixed_cells("xy", xy) | prefixed_cells("yx", yx))
     return build_table(
         "exposure_levels",
         "The stated chance by what was seen",
@@ -229,20 +194,14 @@ def estimates_table(estimates: Iterable["Estimate"], name: str, title: str, plac
         title,
         "what|What|text; where|Where|text; estimand|Estimand|text; estimate|Estimate|number; interval|95% CI|wide_interval; p|p|p; n|n|integer; "
         "unit|Unit|text; reason|Undefined because|text",
-        [_estimate_row(estimate) for estimate in estimates],
+        [
+            estimate_row(
+                estimate,
+                what=comparison_label(estimate) if contrast_of(estimate) else estimate.estimand,
+                where="",
+                estimand=estimate.estimand,
+            )
+            for estimate in estimates
+        ],
         place,
     )
-
-
-def _estimate_row(estimate: "Estimate") -> dict[str, Any]:
-    return {
-        "what": comparison_label(estimate) if contrast_of(estimate) else estimate.estimand,
-        "where": "",
-        "estimand": estimate.estimand,
-        "estimate": estimate.estimate,
-        "interval": interval_bounds(estimate),
-        "p": pvalue_cell(estimate),
-        "n": estimate.n,
-        "unit": estimate.unit,
-        "reason": estimate.reason,
-    }

@@ -12,15 +12,20 @@ from analysis.protocols.blocks.cells import (
     comparisons_note,
     contrast_of,
     expectation_outcome,
-    interval_bounds,
     is_not_tested,
     is_sequential,
-    pvalue_cell,
-    subject_note,
     unclaimed_phrase,
     verdict_direction_symbol,
 )
-from analysis.protocols.blocks.layouts import Figure, Table, build_figure, build_table, figure_row
+from analysis.protocols.blocks.layouts import (
+    Figure,
+    Table,
+    build_figure,
+    build_table,
+    estimate_row,
+    figure_row,
+    prefixed_cells,
+)
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
@@ -41,27 +46,20 @@ def decisions_table(
 ) -> Table:
     rows = []
     for estimate, paper_estimate, outcome in zip(recommended, paper, logged_outcomes, strict=True):
-        contrast, detail = contrast_of(estimate), estimate.detail
-        expected = contrast["expected"]
+        expected = contrast_of(estimate)["expected"]
         rows.append(
-            {
-                "x": contrast["x"],
-                "y": contrast["y"],
-                "about": subject_note(estimate),
-                "expected": EXPECTATION_LABELS[expected],
-                "rule": "anytime-valid" if is_sequential(estimate) else "fixed n",
-                "share": estimate.estimate,
-                "interval": interval_bounds(estimate),
-                "level": cells.format_confidence_level(estimate),
-                "p": pvalue_cell(estimate),
-                "n": estimate.n,
-                "outcome": _outcome(estimate),
-                "stopped": detail.get("stopped_at"),
-                "recovered": expectation_outcome(expected, verdict_direction_symbol(estimate)),
-                "logged": OUTCOME_LABELS.get(outcome["verdict"], "") if outcome else "",
+            estimate_row(
+                estimate,
+                "share",
+                expected=EXPECTATION_LABELS[expected],
+                rule="anytime-valid" if is_sequential(estimate) else "fixed n",
+                level=cells.format_confidence_level(estimate),
+                outcome=_outcome(estimate),
+                stopped=estimate.detail.get("stopped_at"),
+                recovered=expectation_outcome(expected, verdict_direction_symbol(estimate)),
+                logged=OUTCOME_LABELS.get(outcome["verdict"], "") if outcome else "",
                 **_paper_cells(paper_estimate),
-                "reason": estimate.reason,
-            }
+            )
         )
     return build_table(
         "choices",
@@ -159,19 +157,16 @@ def _rounded_estimate(estimate: "Estimate | None") -> int | None:
 
 def labels_needed_by_strategy_table(recommended: Sequence["Estimate"], paper: Sequence["Estimate"]) -> Table:
     rows = [
-        {
-            "contrast": comparison_label(estimate),
-            "strategy": estimate.settings["system"],
-            "items": estimate.settings["items"],
-            "mean": estimate.estimate,
-            "interval": interval_bounds(estimate),
-            "decided": estimate.detail.get("share_decided"),
-            "median": estimate.detail.get("median"),
-            "paper": paper_estimate.estimate,
-            "paper_interval": interval_bounds(paper_estimate),
-            "paper_decided": paper_estimate.detail.get("share_decided"),
-            "reason": estimate.reason,
-        }
+        estimate_row(
+            estimate,
+            "mean",
+            strategy=estimate.settings["system"],
+            items=estimate.settings["items"],
+            decided=estimate.detail.get("share_decided"),
+            median=estimate.detail.get("median"),
+            paper_decided=paper_estimate.detail.get("share_decided"),
+            **prefixed_cells("paper", paper_estimate),
+        )
         for estimate, paper_estimate in zip(recommended, paper, strict=True)
     ]
     return build_table(
@@ -191,16 +186,10 @@ def labels_needed_by_strategy_table(recommended: Sequence["Estimate"], paper: Se
 
 def agreement_table(estimates: Sequence["Estimate"]) -> Table:
     rows = [
-        {
-            "contrast": comparison_label(estimate),
-            "what": estimate.estimand,
-            "estimate": estimate.estimate,
-            "interval": interval_bounds(estimate),
-            "observed": estimate.detail["observed_by_side" if "side" in estimate.estimand else "observed_by_system"],
-            "n": estimate.n,
-            "unit": estimate.unit,
-            "reason": estimate.reason,
-        }
+        estimate_row(
+            estimate,
+            observed=estimate.detail["observed_by_side" if "side" in estimate.estimand else "observed_by_system"],
+        )
         for estimate in estimates
     ]
     return build_table(
@@ -217,16 +206,12 @@ def agreement_table(estimates: Sequence["Estimate"]) -> Table:
 
 def position_effects_table(estimates: Sequence["Estimate"]) -> Table:
     rows = [
-        {
-            "contrast": comparison_label(estimate),
-            "effect": estimate.estimate,
-            "interval": interval_bounds(estimate),
-            "p": pvalue_cell(estimate),
-            "first": estimate.detail.get("share_first"),
-            "balanced": estimate.detail.get("balanced_share"),
-            "n": estimate.n,
-            "reason": estimate.reason,
-        }
+        estimate_row(
+            estimate,
+            "effect",
+            first=estimate.detail.get("share_first"),
+            balanced=estimate.detail.get("balanced_share"),
+        )
         for estimate in estimates
     ]
     return build_table(

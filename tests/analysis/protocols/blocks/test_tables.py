@@ -227,7 +227,7 @@ def test_a_small_difference_is_not_printed_as_none(value, kind, text):
 
 
 def test_what_a_rule_changes_can_be_checked_by_what_stands_beside_it():
-    contrast = {"x": "a", "y": "b", "section": 1}
+    contrast = {"x": "a", "y": "b", "section": 1, "is_planned": False}
     change = replace(
         ESTIMATE,
         estimate=-0.0042,

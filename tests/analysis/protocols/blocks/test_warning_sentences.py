@@ -15,8 +15,8 @@ from analysis.protocols.blocks import Block, Conclusion, ConclusionPhrases, warn
 from analysis.protocols.blocks.cells import pvalue_cell, verdict_text
 from analysis.protocols.blocks.layouts import (
     build_table,
-    estimate_interval_and_pvalue_cells,
     merge_nonempty_by_name_and_title,
+    prefixed_cells,
 )
 from analysis.protocols.blocks.sentences import build_conclusion_sentences
 from analysis.protocols.blocks.warning_sentences import (
@@ -306,7 +306,7 @@ def test_a_block_leaves_no_star_and_no_p_in_tables_but_p_in_json():
     blocked, claimed, paper = judged(SKEWED), judged(), judged(SKEWED, mode="paper")
     assert (blocked.test.stars, claimed.test.stars, paper.test.stars) == ("", "***", "***")
     assert (verdict_text(blocked), verdict_text(claimed)) == ("no claim", "different")
-    cells = estimate_interval_and_pvalue_cells("p_xy", blocked)
+    cells = prefixed_cells("p_xy", blocked)
     assert (cells["p_xy_pvalue"], cells["p_xy_stars"]) == ("no claim", "")
     assert pvalue_cell(claimed) == 0.0001 and pvalue_cell(paper) == 0.0001 and pvalue_cell(None) is None
     block = Block("a.b", "", "recommended", (blocked, claimed))
