@@ -15,7 +15,6 @@ from .blocks import Block, ConclusionPhrases, build_planned_conclusions
 from .blocks.cells import (
     claims_note,
     comparison_label,
-    comparison_x_y_and_criterion_phrase,
     reported_pvalue,
 )
 from .blocks.comparisons import Comparison, planned_comparisons, read_contrasts, unplanned_comparison
@@ -191,7 +190,7 @@ class BestWorstAnalysis(ProtocolAnalysis):
                 "Difference of strengths",
                 "recommended",
                 estimates=estimates,
-                conclusions=build_planned_conclusions(estimates, _phrases),
+                conclusions=build_planned_conclusions(estimates, PHRASES),
                 tables=[pairs_table(estimates)],
                 figures=[pairs_figure(estimates)],
                 note="Log-odds that x is chosen over y: a sequential best-worst logit of all answers. Annotators are clusters and, if there are five or more, prompts.",
@@ -310,16 +309,14 @@ def _strength_difference(answers: BestWorstAnswers, fit: "BestWorstLogit", compa
     return replace(named, sensitivity=(*named.sensitivity, *comparison.equivalence_tests(named, null=0.0)))
 
 
-def _phrases(estimate: "Estimate") -> ConclusionPhrases:
-    x, y, about = comparison_x_y_and_criterion_phrase(estimate)
-    return ConclusionPhrases(
-        above_claim=f"{x} was picked as better than {y}{about}.",
-        below_claim=f"{x} was picked as worse than {y}{about}.",
-        same=f"{x} and {y} were picked alike{about}",
-        open=f"It remains open whether {x} or {y} was picked as better{about}.",
-        before=f"The strength of {x} minus that of {y}, in log-odds, is",
-        symbol=f"b({x}) − b({y})",
-    )
+PHRASES = ConclusionPhrases(
+    above_claim="{x} was picked as better than {y}{about}.",
+    below_claim="{x} was picked as worse than {y}{about}.",
+    same="{x} and {y} were picked alike{about}",
+    open="It remains open whether {x} or {y} was picked as better{about}.",
+    before="The strength of {x} minus that of {y}, in log-odds, is",
+    symbol="b({x}) − b({y})",
+)
 
 
 def _section_blocks(answers: BestWorstAnswers, context: AnalysisContext) -> list[Block]:

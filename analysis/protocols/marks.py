@@ -8,7 +8,6 @@ from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
 from analysis.protocols.blocks.cells import (
     comparison_label,
-    comparison_x_y_and_criterion_phrase,
     comparisons_note,
     interval_bounds,
 )
@@ -507,7 +506,7 @@ class MarksAnalysis(ProtocolAnalysis):
                     f"Compared by {ESTIMAND_LABELS[estimand]}",
                     "recommended",
                     estimates=estimates,
-                    conclusions=build_planned_conclusions(estimates, _phrases),
+                    conclusions=build_planned_conclusions(estimates, PHRASES[estimand]),
                     tables=[pairs_table(estimates, estimand)],
                     figures=[differences_figure(estimates, estimand)],
                     note="Within each annotator and prompt, if annotators judged both side by side. Above 0, x is better.",
@@ -582,25 +581,24 @@ def _tag_with_equivalence(estimate: "Estimate", estimand: str, comparison: Compa
     return comparison.tag_estimate(replace(estimate, sensitivity=sensitivity), estimand, null=0.0)
 
 
-def _phrases(estimate: "Estimate") -> ConclusionPhrases:
-    x, y, about = comparison_x_y_and_criterion_phrase(estimate)
-    if estimate.settings["key"] == SCORE:
-        return ConclusionPhrases(
-            above_claim=f"{x} was scored higher than {y}{about}.",
-            below_claim=f"{x} was scored lower than {y}{about}.",
-            same=f"{x} and {y} were scored alike{about}",
-            open=f"It remains open whether {x} or {y} is scored higher{about}.",
-            before=f"The mean score of {x} less that of {y} is",
-            symbol=f"score({x}) − score({y})",
-        )
-    return ConclusionPhrases(
-        above_claim=f"{x} has fewer or milder errors than {y}{about}.",
-        below_claim=f"{x} has more or graver errors than {y}{about}.",
-        same=f"{x} and {y} have equally many and grave errors{about}",
-        open=f"It remains open whether {x} or {y} has fewer or milder errors{about}.",
-        before=f"The mean advantage of {x} over {y} in penalties is",
-        symbol=f"penalty({y}) − penalty({x})",
-    )
+PHRASES = {
+    SCORE: ConclusionPhrases(
+        above_claim="{x} was scored higher than {y}{about}.",
+        below_claim="{x} was scored lower than {y}{about}.",
+        same="{x} and {y} were scored alike{about}",
+        open="It remains open whether {x} or {y} is scored higher{about}.",
+        before="The mean score of {x} less that of {y} is",
+        symbol="score({x}) − score({y})",
+    ),
+    PENALTY: ConclusionPhrases(
+        above_claim="{x} has fewer or milder errors than {y}{about}.",
+        below_claim="{x} has more or graver errors than {y}{about}.",
+        same="{x} and {y} have equally many and grave errors{about}",
+        open="It remains open whether {x} or {y} has fewer or milder errors{about}.",
+        before="The mean advantage of {x} over {y} in penalties is",
+        symbol="penalty({y}) − penalty({x})",
+    ),
+}
 
 
 def _section_blocks(judged_outputs: JudgedOutputs, context: AnalysisContext) -> list[Block]:

@@ -9,7 +9,6 @@ from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
 from analysis.protocols.blocks.cells import (
     comparison_label,
-    comparison_x_y_and_criterion_phrase,
     comparisons_note,
 )
 from analysis.protocols.blocks.comparisons import (
@@ -260,7 +259,7 @@ class RankingAnalysis(ProtocolAnalysis):
                 "Share of rankings with x above y",
                 "recommended",
                 estimates=estimates,
-                conclusions=build_planned_conclusions(estimates, _phrases),
+                conclusions=build_planned_conclusions(estimates, PHRASES),
                 tables=[pairs_table(estimates)],
                 figures=[shares_figure(estimates)],
                 note="In each annotator's ranking of a prompt, x is above y, below y, or in the same place, which counts half. "
@@ -377,17 +376,15 @@ def _share_estimate(rankings: QuestionRankings, comparison: Comparison, context:
     return comparison.tag_estimate(estimate, SHARE, null=0.5)
 
 
-def _phrases(estimate: "Estimate") -> ConclusionPhrases:
-    x, y, about = comparison_x_y_and_criterion_phrase(estimate)
-    return ConclusionPhrases(
-        above_claim=f"{x} was ranked above {y}{about}.",
-        below_claim=f"{x} was ranked below {y}{about}.",
-        same=f"{x} and {y} were ranked alike{about}",
-        open=f"It remains open whether {x} or {y} is ranked higher{about}.",
-        before=f"The share of rankings with {x} above {y}, ties counting half, is",
-        symbol=f"P({x} above {y})",
-        kind="percent",
-    )
+PHRASES = ConclusionPhrases(
+    above_claim="{x} was ranked above {y}{about}.",
+    below_claim="{x} was ranked below {y}{about}.",
+    same="{x} and {y} were ranked alike{about}",
+    open="It remains open whether {x} or {y} is ranked higher{about}.",
+    before="The share of rankings with {x} above {y}, ties counting half, is",
+    symbol="P({x} above {y})",
+    kind="percent",
+)
 
 
 def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> list[Block]:

@@ -20,9 +20,7 @@ from . import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis, register
 from .blocks import Block, ConclusionPhrases, build_planned_conclusions
 from .blocks.cells import (
     comparison_label,
-    comparison_x_y_and_criterion_phrase,
     comparisons_note,
-    contrast_of,
 )
 from .blocks.comparisons import (
     Comparison,
@@ -122,8 +120,10 @@ class RelativeAnalysis(ProtocolAnalysis):
                 "recommended",
                 estimates=scores,
                 figures=_figures(all_answers, scores),
-                conclusions=build_planned_conclusions(
-                    scores, _make_phrases({answers.comparison.key: answers.half_range for answers in all_answers})
+                conclusions=tuple(
+                    conclusion
+                    for answers, score in zip(all_answers, scores, strict=True)
+                    for conclusion in build_planned_conclusions([score], phrases_of_score(answers.half_range))
                 ),
                 tables=_tables(all_answers, scores, above, paper, checks),
                 note="Annotators and prompts are clusters. Assumes equal distances between points.",
@@ -235,22 +235,16 @@ def _score_estimate(answers: ComparisonAnswers, context: AnalysisContext) -> "Es
     return replace(estimate, sensitivity=sensitivity, settings={**estimate.settings, "null": 0.0})
 
 
-def _make_phrases(half_ranges: Mapping[str, float]) -> Callable[["Estimate"], ConclusionPhrases]:
-    """Return the function that words a conclusion. ``half_ranges``: the points on either side of the scale, by comparison."""
-
-    def wording(estimate: "Estimate") -> ConclusionPhrases:
-        x, y, about = comparison_x_y_and_criterion_phrase(estimate)
-        half = half_ranges[contrast_of(estimate)["key"]]
-        return ConclusionPhrases(
-            above_claim=f"{x} was judged better than {y}{about}.",
-            below_claim=f"{x} was judged worse than {y}{about}.",
-            same=f"{x} and {y} are indistinguishable{about}",
-            open=f"It remains open whether {x} or {y} is judged better{about}.",
-            before=f"The mean of points toward {x} (from −{half:g} to {half:g}) is",
-            symbol=f"points toward {x} against {y}",
-        )
-
-    return wording
+def phrases_of_score(half_range: float) -> ConclusionPhrases:
+    """Return the phrases of a comparison whose scale has so many points on either side of the middle."""
+    return ConclusionPhrases(
+        above_claim="{x} was judged better than {y}{about}.",
+        below_claim="{x} was judged worse than {y}{about}.",
+        same="{x} and {y} are indistinguishable{about}",
+        open="It remains open whether {x} or {y} is judged better{about}.",
+        before=f"The mean of points toward {{x}} (from −{half_range:g} to {half_range:g}) is",
+        symbol="points toward {x} against {y}",
+    )
 
 
 def _superiority_estimate(answers: ComparisonAnswers, context: AnalysisContext) -> "Estimate":

@@ -5,7 +5,7 @@ This package is independent of protocols. An analysis gives ``ConclusionPhrases`
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from .cells import claim_of, comparison_x_y_and_criterion_phrase, contrast_of
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConclusionPhrases:
-    """The phrases for one comparison, and how to name and print its number.
+    """The phrases for the comparisons of a block, and how to name and print the number of each.
+
+    ``{x}``, ``{y}`` and ``{about}`` stand for the names of what is compared and the words of ``comparison_x_y_and_criterion_phrase``,
+    which ``about_comparison`` fills in. ``{scored}`` is the unit of scores.
 
     ``above_claim`` and ``below_claim`` are sentences: the estimate is above or below its null. Both name x first, as the number
     does. ``open`` says that this is unknown. ``same`` claims equivalence; the margin and a full stop follow it. The number is printed between
@@ -42,6 +45,23 @@ class ConclusionPhrases:
     interval: str = "confidence interval"
     closing_text: str = ""
     item: str = "prompt"
+
+    def about_comparison(self, estimate: "Estimate", about: str | None = None) -> "ConclusionPhrases":
+        """Return the phrases with the names of one comparison. ``about``: other words than usual for what it is about."""
+        x, y, usual = comparison_x_y_and_criterion_phrase(estimate)
+        words = {"x": x, "y": y, "about": usual if about is None else about, "scored": estimate.settings.get("scored")}
+        filled: dict[str, Any] = {
+            field.name: value.format(**words)
+            for field in fields(self)
+            if isinstance(value := getattr(self, field.name), str)
+        }
+        if self.expected is not None:
+            filled["expected"] = tuple(sentence.format(**words) for sentence in self.expected)
+        return replace(self, **filled)
+
+
+# The phrases of all comparisons of a block, or a function that returns those of one.
+Phrases = ConclusionPhrases | Callable[["Estimate"], ConclusionPhrases]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +136,7 @@ def select_estimates(blocks: Iterable[Block], block_name: str, mode: str = "reco
 
 def build_planned_conclusions(
     estimates: Iterable["Estimate"],
-    make_phrases: Callable[["Estimate"], ConclusionPhrases],
+    phrases: Phrases,
     *,
     include_estimand_in_name: bool = True,
     superseded_by: str = "",
@@ -125,6 +145,7 @@ def build_planned_conclusions(
 
     ``include_estimand_in_name``: whether the names contain the estimand. Set it if a comparison has several estimands.
     """
+    make_phrases = phrases.about_comparison if isinstance(phrases, ConclusionPhrases) else phrases
     conclusions = []
     for estimate in estimates:
         contrast = contrast_of(estimate)

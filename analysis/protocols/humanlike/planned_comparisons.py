@@ -62,7 +62,7 @@ def planned_and_reference_comparison_blocks(
             f"Compared by {ESTIMAND_LABELS[estimand]}{title_suffix}",
             "recommended",
             estimates=estimates,
-            conclusions=build_planned_conclusions(estimates, _phrases),
+            conclusions=build_planned_conclusions(estimates, phrases_of_comparison),
             note="Annotators and texts are both treated as samples. Each pair of conditions is within one machine system.",
         )
         for estimand, estimates in estimates_by_estimand.items()
@@ -205,67 +205,67 @@ def _tag_with_equivalence(estimate: "Estimate", estimand: str, comparison: Compa
     return comparison.tag_estimate(estimate, estimand, null=null)
 
 
-def _phrases(estimate: "Estimate") -> ConclusionPhrases:
-    return replace(_phrases_of_estimand(estimate), item="text")
+# Claims that differ only in what is compared: with guessing, in a cell x, or under two conditions x and y.
+GUESSING_PHRASES = {
+    "sensitivity": ConclusionPhrases(
+        above_claim="Annotators distinguished machine from human texts ({x}){about}.",
+        below_claim="Annotators took machine texts for human ones more than guessing would ({x}){about}.",
+        same="Annotators did not distinguish machine from human texts ({x}){about}",
+        open="It remains open whether annotators distinguish machine from human texts ({x}){about}.",
+        before="d' is",
+        symbol="d' ({x}, {y})",
+    ),
+    "criterion": ConclusionPhrases(
+        above_claim="Annotators leaned to “human” ({x}){about}.",
+        below_claim="Annotators leaned to “machine” ({x}){about}.",
+        same="Annotators leaned to neither answer ({x}){about}",
+        open="It remains open whether annotators lean to either answer ({x}){about}.",
+        before="The criterion c is",
+        symbol="c ({x}, {y})",
+    ),
+    "accuracy": ConclusionPhrases(
+        above_claim="Annotators were right more often than by guessing ({x}){about}.",
+        below_claim="Annotators were right less often than by guessing ({x}){about}.",
+        same="Annotators were right as often as by guessing ({x}){about}",
+        open="It remains open whether annotators are right more often than by guessing ({x}){about}.",
+        before="The share of correct answers is",
+        symbol="accuracy ({x}, {y})",
+        kind="percent",
+    ),
+}
+CONDITION_PHRASES = {
+    "sensitivity": ConclusionPhrases(
+        above_claim="Annotators distinguished machine from human texts better under {x} than under {y}{about}.",
+        below_claim="Annotators distinguished machine from human texts worse under {x} than under {y}{about}.",
+        same="Annotators distinguished machine from human texts equally well under {x} and {y}{about}",
+        open="It remains open whether {x} or {y} lets annotators distinguish machine from human texts better{about}.",
+        before="The difference of d' is",
+        symbol="d'({x}) − d'({y})",
+    ),
+    "criterion": ConclusionPhrases(
+        above_claim="Annotators leaned to “human” more under {x} than under {y}{about}.",
+        below_claim="Annotators leaned to “human” less under {x} than under {y}{about}.",
+        same="Annotators leaned to “human” alike under {x} and {y}{about}",
+        open="It remains open whether {x} or {y} makes annotators lean to “human” more{about}.",
+        before="The difference of the criterion c is",
+        symbol="c({x}) − c({y})",
+    ),
+    "accuracy": ConclusionPhrases(
+        above_claim="Annotators were right more often under {x} than under {y}{about}.",
+        below_claim="Annotators were right less often under {x} than under {y}{about}.",
+        same="Annotators were right equally often under {x} and {y}{about}",
+        open="It remains open whether annotators are right more often under {x} or {y}{about}.",
+        before="The difference of the shares of correct answers is",
+        symbol="accuracy({x}) − accuracy({y})",
+        kind="percent",
+    ),
+}
 
 
-def _phrases_of_estimand(estimate: "Estimate") -> ConclusionPhrases:
-    estimand, (x, y), about = estimate.settings["key"], compared_names(estimate), in_parentheses(subject_note(estimate))
-    if y == CHANCE:
-        return {
-            "sensitivity": ConclusionPhrases(
-                above_claim=f"Annotators distinguished machine from human texts ({x}){about}.",
-                below_claim=f"Annotators took machine texts for human ones more than guessing would ({x}){about}.",
-                same=f"Annotators did not distinguish machine from human texts ({x}){about}",
-                open=f"It remains open whether annotators distinguish machine from human texts ({x}){about}.",
-                before="d' is",
-                symbol=f"d' ({x}, {y})",
-            ),
-            "criterion": ConclusionPhrases(
-                above_claim=f"Annotators leaned to “human” ({x}){about}.",
-                below_claim=f"Annotators leaned to “machine” ({x}){about}.",
-                same=f"Annotators leaned to neither answer ({x}){about}",
-                open=f"It remains open whether annotators lean to either answer ({x}){about}.",
-                before="The criterion c is",
-                symbol=f"c ({x}, {y})",
-            ),
-            "accuracy": ConclusionPhrases(
-                above_claim=f"Annotators were right more often than by guessing ({x}){about}.",
-                below_claim=f"Annotators were right less often than by guessing ({x}){about}.",
-                same=f"Annotators were right as often as by guessing ({x}){about}",
-                open=f"It remains open whether annotators are right more often than by guessing ({x}){about}.",
-                before="The share of correct answers is",
-                symbol=f"accuracy ({x}, {y})",
-                kind="percent",
-            ),
-        }[estimand]
-    return {
-        "sensitivity": ConclusionPhrases(
-            above_claim=f"Annotators distinguished machine from human texts better under {x} than under {y}{about}.",
-            below_claim=f"Annotators distinguished machine from human texts worse under {x} than under {y}{about}.",
-            same=f"Annotators distinguished machine from human texts equally well under {x} and {y}{about}",
-            open=f"It remains open whether {x} or {y} lets annotators distinguish machine from human texts better{about}.",
-            before="The difference of d' is",
-            symbol=f"d'({x}) − d'({y})",
-        ),
-        "criterion": ConclusionPhrases(
-            above_claim=f"Annotators leaned to “human” more under {x} than under {y}{about}.",
-            below_claim=f"Annotators leaned to “human” less under {x} than under {y}{about}.",
-            same=f"Annotators leaned to “human” alike under {x} and {y}{about}",
-            open=f"It remains open whether {x} or {y} makes annotators lean to “human” more{about}.",
-            before="The difference of the criterion c is",
-            symbol=f"c({x}) − c({y})",
-        ),
-        "accuracy": ConclusionPhrases(
-            above_claim=f"Annotators were right more often under {x} than under {y}{about}.",
-            below_claim=f"Annotators were right less often under {x} than under {y}{about}.",
-            same=f"Annotators were right equally often under {x} and {y}{about}",
-            open=f"It remains open whether annotators are right more often under {x} or {y}{about}.",
-            before="The difference of the shares of correct answers is",
-            symbol=f"accuracy({x}) − accuracy({y})",
-            kind="percent",
-        ),
-    }[estimand]
+def phrases_of_comparison(estimate: "Estimate") -> ConclusionPhrases:
+    by_estimand = GUESSING_PHRASES if compared_names(estimate)[1] == CHANCE else CONDITION_PHRASES
+    about = in_parentheses(subject_note(estimate))
+    return replace(by_estimand[estimate.settings["key"]].about_comparison(estimate, about), item="text")
 
 
 def _condition_model_estimates(judgements: Any, context: AnalysisContext) -> list["Estimate"]:

@@ -168,7 +168,7 @@ def _comparison_blocks(
             estimates=above,
             conclusions=build_planned_conclusions(
                 [estimate for estimate in above if contrast_of(estimate)["key"] in superiority_keys],
-                _superiority_phrases,
+                superiority_phrases,
                 include_estimand_in_name=False,
                 superseded_by=RatingAnalysis.superseded_claims[SUPERIORITY_BLOCK],
             ),
@@ -184,7 +184,7 @@ def _comparison_blocks(
             estimates=differences,
             conclusions=build_planned_conclusions(
                 [estimate for estimate in differences if contrast_of(estimate)["key"] in difference_keys],
-                _difference_phrases,
+                DIFFERENCE_PHRASES,
             ),
             note="On the scale of the question's scores. Assumes equal distances between points.",
         ),
@@ -198,37 +198,36 @@ def _comparison_blocks(
     ]
 
 
-def _superiority_phrases(estimate: "Estimate") -> ConclusionPhrases:
-    x, y, about = comparison_x_y_and_criterion_phrase(estimate)
-    before = (
-        f"a rating of {x} is above a rating of {y} is"
-        if is_unpaired(estimate)
-        else f"an annotator rates {x} above {y} is"
-    )
-    return ConclusionPhrases(
-        above_claim=f"{x} was rated higher than {y}{about}.",
-        below_claim=f"{x} was rated lower than {y}{about}.",
-        same=f"{x} and {y} are indistinguishable{about}",
-        open=f"It remains open whether {x} or {y} is rated higher{about}.",
-        before=f"The chance that {before}",
-        after=", ties counting half",
-        symbol=f"PS({x}, {y})",
-        kind="percent",
-        subject=f"{x} and {y}{about}",
-        expected=(f"{x} is better.", f"{y} is better.", "the two are equivalent."),
-    )
+SUPERIORITY_PHRASES = ConclusionPhrases(
+    above_claim="{x} was rated higher than {y}{about}.",
+    below_claim="{x} was rated lower than {y}{about}.",
+    same="{x} and {y} are indistinguishable{about}",
+    open="It remains open whether {x} or {y} is rated higher{about}.",
+    before="The chance that an annotator rates {x} above {y} is",
+    after=", ties counting half",
+    symbol="PS({x}, {y})",
+    kind="percent",
+    subject="{x} and {y}{about}",
+    expected=("{x} is better.", "{y} is better.", "the two are equivalent."),
+)
+UNPAIRED_SUPERIORITY_PHRASES = replace(
+    SUPERIORITY_PHRASES, before="The chance that a rating of {x} is above a rating of {y} is"
+)
 
 
-def _difference_phrases(estimate: "Estimate") -> ConclusionPhrases:
-    x, y, about = comparison_x_y_and_criterion_phrase(estimate)
-    return ConclusionPhrases(
-        above_claim=f"{x} has a higher mean rating than {y}{about}.",
-        below_claim=f"{x} has a lower mean rating than {y}{about}.",
-        same=f"{x} and {y} have equivalent mean ratings{about}",
-        open=f"It remains open whether {x} or {y} has the higher mean rating{about}.",
-        before=f"The mean rating of {x} less that of {y} ({estimate.settings['scored']}) is",
-        symbol=f"M({x}) − M({y})",
-    )
+def superiority_phrases(estimate: "Estimate") -> ConclusionPhrases:
+    phrases = UNPAIRED_SUPERIORITY_PHRASES if is_unpaired(estimate) else SUPERIORITY_PHRASES
+    return phrases.about_comparison(estimate)
+
+
+DIFFERENCE_PHRASES = ConclusionPhrases(
+    above_claim="{x} has a higher mean rating than {y}{about}.",
+    below_claim="{x} has a lower mean rating than {y}{about}.",
+    same="{x} and {y} have equivalent mean ratings{about}",
+    open="It remains open whether {x} or {y} has the higher mean rating{about}.",
+    before="The mean rating of {x} less that of {y} ({scored}) is",
+    symbol="M({x}) − M({y})",
+)
 
 
 def _question_blocks(question_ratings: QuestionRatings, context: AnalysisContext) -> list[Block]:

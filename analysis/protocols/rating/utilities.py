@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
-from analysis.protocols.blocks.cells import comparison_x_y_and_criterion_phrase
 from analysis.protocols.blocks.comparisons import Comparison, PlantedReferences, samples_if_unpaired
 from analysis.protocols.blocks.layouts import build_table, estimate_row
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups, table_population
@@ -116,16 +115,14 @@ def utility_difference(utilities: Utilities, comparison: Comparison, level: floa
     return comparison.tag_estimate(estimate, UTILITY, null=0.0)
 
 
-def _phrases(estimate: "Estimate") -> ConclusionPhrases:
-    x, y, about = comparison_x_y_and_criterion_phrase(estimate)
-    return ConclusionPhrases(
-        above_claim=f"{x} has a higher expected utility than {y}{about}.",
-        below_claim=f"{x} has a lower expected utility than {y}{about}.",
-        same=f"{x} and {y} have equivalent expected utilities{about}",
-        open=f"It remains open whether {x} or {y} has the higher expected utility{about}.",
-        before=f"EEU of {x} less that of {y} is",
-        symbol=f"EEU({x}) − EEU({y})",
-    )
+PHRASES = ConclusionPhrases(
+    above_claim="{x} has a higher expected utility than {y}{about}.",
+    below_claim="{x} has a lower expected utility than {y}{about}.",
+    same="{x} and {y} have equivalent expected utilities{about}",
+    open="It remains open whether {x} or {y} has the higher expected utility{about}.",
+    before="EEU of {x} less that of {y} is",
+    symbol="EEU({x}) − EEU({y})",
+)
 
 
 def _exclusion_warnings(utilities: Utilities) -> tuple[Any, ...]:
@@ -196,7 +193,7 @@ def utility_blocks(
             "Difference of expected utilities",
             "recommended",
             estimates=differences,
-            conclusions=build_planned_conclusions(differences, _phrases),
+            conclusions=build_planned_conclusions(differences, PHRASES),
         ),
     ]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from analysis.data.context import AnalysisContext
 from analysis.protocols import ComparingAnalysis
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
-from analysis.protocols.blocks.cells import comparison_x_y_and_criterion_phrase, interval_bounds
+from analysis.protocols.blocks.cells import interval_bounds
 from analysis.protocols.blocks.common_tables import ranking_tables, reliability_table
 from analysis.protocols.blocks.comparisons import adjust_pvalues_and_add_verdicts_as_in_paper
 from analysis.protocols.blocks.layouts import build_table, estimate_row
@@ -152,7 +152,7 @@ def pair_preference_blocks(answers: Sequence[SectionAnswers], context: AnalysisC
             "Stated chance that x is better than y",
             "recommended",
             estimates=recommended,
-            conclusions=build_planned_conclusions(recommended, _phrases, include_estimand_in_name=False),
+            conclusions=build_planned_conclusions(recommended, PHRASES, include_estimand_in_name=False),
             figures=[layouts.forest_figure(recommended, paper)],
             note="Both orders of naming combined, all annotators kept by the outcome-blind rules; tested against 50 %. Batches that share prompts "
             "are one group. With five groups or more, annotators and groups are both clusters.",
@@ -167,19 +167,17 @@ def pair_preference_blocks(answers: Sequence[SectionAnswers], context: AnalysisC
     ]
 
 
-def _phrases(estimate: "Estimate") -> ConclusionPhrases:
-    x, y, about = comparison_x_y_and_criterion_phrase(estimate)
-    return ConclusionPhrases(
-        above_claim=f"{x} was preferred to {y}{about}.",
-        below_claim=f"{x} was less preferred than {y}{about}.",
-        same=f"{x} and {y} are indistinguishable{about}",
-        open=f"It remains open whether {x} or {y} is preferred{about}.",
-        before=f"On average annotators put the chance that {x} is better than {y} at",
-        symbol=f"P[{x} > {y}]",
-        kind="percent",
-        subject=f"{x} and {y}{about}",
-        expected=(f"{x} is better.", f"{y} is better.", "the two are equivalent."),
-    )
+PHRASES = ConclusionPhrases(
+    above_claim="{x} was preferred to {y}{about}.",
+    below_claim="{x} was less preferred than {y}{about}.",
+    same="{x} and {y} are indistinguishable{about}",
+    open="It remains open whether {x} or {y} is preferred{about}.",
+    before="On average annotators put the chance that {x} is better than {y} at",
+    symbol="P[{x} > {y}]",
+    kind="percent",
+    subject="{x} and {y}{about}",
+    expected=("{x} is better.", "{y} is better.", "the two are equivalent."),
+)
 
 
 def _pair_estimates(answers: SectionAnswers, context: AnalysisContext) -> tuple[list["Estimate"], list["Estimate"]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from analysis.data.context import AnalysisContext
 from analysis.protocols import ComparingAnalysis
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
-from analysis.protocols.blocks.cells import comparison_x_y_and_criterion_phrase, is_sequential
+from analysis.protocols.blocks.cells import is_sequential
 from analysis.protocols.blocks.populations import about_groups
 from studies.protocols import REGISTRY
 from studies.protocols.two_choice import PREFERENCE
@@ -44,7 +44,7 @@ def preference_blocks(comparisons: Sequence[ComparisonLabels], context: Analysis
             "Share of choices for x",
             "recommended",
             estimates=recommended,
-            conclusions=build_planned_conclusions(recommended, _phrases, include_estimand_in_name=False),
+            conclusions=build_planned_conclusions(recommended, preference_phrases, include_estimand_in_name=False),
             tables=[
                 layouts.decisions_table(
                     recommended,
@@ -67,21 +67,24 @@ def preference_blocks(comparisons: Sequence[ComparisonLabels], context: Analysis
     ]
 
 
-def _phrases(estimate: "Estimate") -> ConclusionPhrases:
-    x, y, about = comparison_x_y_and_criterion_phrase(estimate)
-    return ConclusionPhrases(
-        above_claim=f"{x} was chosen over {y}{about}.",
-        below_claim=f"{x} was chosen less often than {y}{about}.",
-        same=f"{x} and {y} are indistinguishable{about}",
-        open=f"It remains open whether {x} or {y} is chosen more often{about}.",
-        before=f"Annotators chose {x} over {y} in",
-        after=" of their choices on average",
-        symbol=f"P({x} chosen over {y})",
-        subject=f"{x} and {y}{about}",
-        kind="percent",
-        interval="confidence sequence" if is_sequential(estimate) else "confidence interval",
-        closing_text=_stopping_sentence(estimate),
-    )
+PHRASES = ConclusionPhrases(
+    above_claim="{x} was chosen over {y}{about}.",
+    below_claim="{x} was chosen less often than {y}{about}.",
+    same="{x} and {y} are indistinguishable{about}",
+    open="It remains open whether {x} or {y} is chosen more often{about}.",
+    before="Annotators chose {x} over {y} in",
+    after=" of their choices on average",
+    symbol="P({x} chosen over {y})",
+    subject="{x} and {y}{about}",
+    kind="percent",
+)
+
+
+def preference_phrases(estimate: "Estimate") -> ConclusionPhrases:
+    """Return the phrases of a comparison, with the name of its interval and what its stopping rule did."""
+    interval = "confidence sequence" if is_sequential(estimate) else "confidence interval"
+    phrases = PHRASES.about_comparison(estimate)
+    return replace(phrases, interval=interval, closing_text=_stopping_sentence(estimate))
 
 
 def _stopping_sentence(estimate: "Estimate") -> str:

@@ -12,24 +12,24 @@ from analysis.protocols.spa import comparisons as spa_pairs
 from analysis.protocols.two_choice import preference
 
 KEY = "beta > alpha, section 1"
-# The function that words each estimand, its null, and the value of ``key`` in its settings.
+# The phrases of each estimand, its null, and the value of ``key`` in its settings.
 ESTIMANDS = {
-    "spa.pairs": (spa_pairs._phrases, 0.5, ""),
-    "rating.superiority": (rating._superiority_phrases, 0.5, ""),
-    "rating.difference": (rating._difference_phrases, 0.0, ""),
-    "rating.utility_difference": (utilities._phrases, 0.0, ""),
-    "relative.score": (relative._make_phrases({KEY: 2.0}), 0.0, ""),
-    "ranking.share": (ranking._phrases, 0.5, ""),
-    "marks.score": (marks._phrases, 0.0, marks.SCORE),
-    "marks.penalty": (marks._phrases, 0.0, marks.PENALTY),
-    "choice.preference": (preference._phrases, 0.5, ""),
-    "best_worst.strength": (best_worst._phrases, 0.0, ""),
-    "humanlike.sensitivity": (humanlike._phrases, 0.0, "sensitivity"),
-    "humanlike.criterion": (humanlike._phrases, 0.0, "criterion"),
-    "humanlike.accuracy": (humanlike._phrases, 0.0, "accuracy"),
-    "humanlike.sensitivity against chance": (humanlike._phrases, 0.0, "sensitivity"),
-    "humanlike.criterion against chance": (humanlike._phrases, 0.0, "criterion"),
-    "humanlike.accuracy against chance": (humanlike._phrases, 0.5, "accuracy"),
+    "spa.pairs": (spa_pairs.PHRASES, 0.5, ""),
+    "rating.superiority": (rating.superiority_phrases, 0.5, ""),
+    "rating.difference": (rating.DIFFERENCE_PHRASES, 0.0, ""),
+    "rating.utility_difference": (utilities.PHRASES, 0.0, ""),
+    "relative.score": (relative.phrases_of_score(2.0), 0.0, ""),
+    "ranking.share": (ranking.PHRASES, 0.5, ""),
+    "marks.score": (marks.PHRASES[marks.SCORE], 0.0, marks.SCORE),
+    "marks.penalty": (marks.PHRASES[marks.PENALTY], 0.0, marks.PENALTY),
+    "choice.preference": (preference.preference_phrases, 0.5, ""),
+    "best_worst.strength": (best_worst.PHRASES, 0.0, ""),
+    "humanlike.sensitivity": (humanlike.phrases_of_comparison, 0.0, "sensitivity"),
+    "humanlike.criterion": (humanlike.phrases_of_comparison, 0.0, "criterion"),
+    "humanlike.accuracy": (humanlike.phrases_of_comparison, 0.0, "accuracy"),
+    "humanlike.sensitivity against chance": (humanlike.phrases_of_comparison, 0.0, "sensitivity"),
+    "humanlike.criterion against chance": (humanlike.phrases_of_comparison, 0.0, "criterion"),
+    "humanlike.accuracy against chance": (humanlike.phrases_of_comparison, 0.5, "accuracy"),
     "an estimand without sentences": (None, 0.0, ""),
 }
 
@@ -42,7 +42,7 @@ def conclusion_of(name, estimate):
     estimate = replace(estimate, estimand="the value", settings={**estimate.settings, "contrast": contrast, "key": key})
     if phrases is None:
         return _default_conclusion(estimate)
-    return build_planned_conclusions([estimate], lambda one: phrases(one))[0]
+    return build_planned_conclusions([estimate], phrases)[0]
 
 
 def faults_of_other_places(estimate, sentence, said, null, limit):

@@ -20,16 +20,16 @@ from analysis.protocols.blocks.cells import comparison_label
 from analysis.protocols.blocks.layouts import METHOD_NAMES, build_figure, figure_row
 from analysis.protocols.blocks.sentences import build_conclusion_sentences
 from analysis.protocols.families import planned_claims
-from analysis.protocols.humanlike.planned_comparisons import _phrases as human_phrases
+from analysis.protocols.humanlike.planned_comparisons import phrases_of_comparison as human_phrases
 from analysis.protocols.method_tables import _method_label_and_null
 from analysis.protocols.rating import layouts as rating_layouts
-from analysis.protocols.rating.utilities import _phrases as utility_phrases
-from analysis.protocols.relative import _make_phrases
+from analysis.protocols.rating.utilities import PHRASES as UTILITY_PHRASES
+from analysis.protocols.relative import phrases_of_score
 from analysis.protocols.spa import layouts as spa_layouts
-from analysis.protocols.spa.comparisons import _phrases as spa_phrases
+from analysis.protocols.spa.comparisons import PHRASES as SPA_PHRASES
 from analysis.protocols.spa_and_rating import build_overview
 from analysis.protocols.two_choice import layouts as choice_layouts
-from analysis.protocols.two_choice.preference import _phrases as choice_phrases
+from analysis.protocols.two_choice.preference import preference_phrases
 from analysis.report.report_tables import estimates_table, submitted_answer_counts_table
 from analysis.stats.results import Estimate, HypothesisTest, Interval
 from studies.models import Arm, Contrast, Question, SectionArm, System
@@ -78,15 +78,16 @@ ASKED = {
 ESTIMANDS = {"rating": ("", "difference", "utility"), "marks": ("score", "penalty")}
 # The phrases of each block, and its null.
 PHRASES = {
-    "rating.superiority": (rating._superiority_phrases, 0.5),
-    "rating.difference": (rating._difference_phrases, 0.0),
-    "rating.utility_difference": (utility_phrases, 0.0),
-    "spa.pairs": (spa_phrases, 0.5),
-    "ranking.share": (ranking._phrases, 0.5),
-    "choice.preference": (choice_phrases, 0.5),
-    "best_worst.strength": (best_worst._phrases, 0.0),
-    "marks.score": (marks._phrases, 0.0),
-    "marks.penalty": (marks._phrases, 0.0),
+    "rating.superiority": (rating.superiority_phrases, 0.5),
+    "rating.difference": (rating.DIFFERENCE_PHRASES, 0.0),
+    "rating.utility_difference": (UTILITY_PHRASES, 0.0),
+    "spa.pairs": (SPA_PHRASES, 0.5),
+    "relative.score": (phrases_of_score(2.0), 0.0),
+    "ranking.share": (ranking.PHRASES, 0.5),
+    "choice.preference": (preference_phrases, 0.5),
+    "best_worst.strength": (best_worst.PHRASES, 0.0),
+    "marks.score": (marks.PHRASES[marks.SCORE], 0.0),
+    "marks.penalty": (marks.PHRASES[marks.PENALTY], 0.0),
     **{f"humanlike.{name}": (human_phrases, 0.0) for name in ("sensitivity", "criterion", "accuracy")},
 }
 SYSTEMS = ("alpha", "beta", "gamma")
@@ -166,17 +167,12 @@ def estimate_of(compared, key, null, value=0.64):
     return compared.tag_estimate(estimate, key, null=null, scored="points, 1 to 5")
 
 
-def phrases_of(name, compared):
-    if name == "relative.score":
-        return _make_phrases({one.key: 2 for one in compared}), 0.0
-    return PHRASES[re.sub(r"_\d+$", "", name)]
-
-
 def blocks_of(study, value=0.64):
     blocks = []
     for name, compared in claims_of(study).items():
-        make, null = phrases_of(name, compared)
-        key = re.sub(r"_\d+$", "", name).partition(".")[2]
+        block = re.sub(r"_\d+$", "", name)
+        make, null = PHRASES[block]
+        key = block.partition(".")[2]
         estimates = tuple(estimate_of(one, key, null, value) for one in compared)
         conclusions = build_planned_conclusions(estimates, make)
         blocks.append(Block(name, name, "recommended", estimates=estimates, conclusions=conclusions))
