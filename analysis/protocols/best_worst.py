@@ -2,22 +2,23 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
+from analysis.protocols.blocks.comparisons import other_comparisons, pairs_under_evaluation
 from analysis.protocols.blocks.layouts import by_value, estimate_row
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups, second_sample_noun, table_population
+from analysis.protocols.kinds.pairs import PairAnalysis
 from studies.protocols.best_worst import BEST, STRENGTH, WORST
 
-from . import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis, register
+from . import register
 from .blocks import Block, ConclusionPhrases, build_planned_conclusions
 from .blocks.cells import (
     claims_note,
     comparison_label,
     reported_pvalue,
 )
-from .blocks.comparisons import Comparison, planned_comparisons, read_contrasts, unplanned_comparison
+from .blocks.comparisons import Comparison, planned_comparisons, read_contrasts
 from .blocks.layouts import Figure, Table, build_figure, build_table, figure_row
 from .blocks.subjects import in_parentheses, words_of_section
 
@@ -145,6 +146,13 @@ class BestWorstAnswers:
     def title(self) -> str:
         return words_of_section(self.section).subject(self.criterion).note
 
+    @property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """The planned comparisons, then all other pairs of systems that were shown."""
+        planned = planned_comparisons(read_contrasts(self.section), self.section, self.criterion, "", STRENGTH)
+        pairs = pairs_under_evaluation(self.systems)
+        return (*planned, *other_comparisons(self.section, planned, pairs, self.criterion))
+
     def kept(self, column: str) -> "DataFrame":
         return self.rows[self.rows[column].astype(bool)]
 
@@ -161,55 +169,45 @@ class BestWorstAnswers:
 
 
 @register
-class BestWorstAnalysis(ProtocolAnalysis):
+class BestWorstAnalysis(PairAnalysis):
     slug = "best_worst"
     # Plans take best-worst choices for rankings, and estimate no block of theirs.
     headline_blocks = {"ranking": ""}
     needs_planned_labels = True
+    pairs_block = "best_worst.strength"
 
-    def planned_claims(self, sections: Sequence[Any]) -> dict[str, list[Comparison]]:
-        return {"best_worst.strength": [compared for section in sections for compared in _planned_comparisons(section)]}
+    def planned_comparisons(self, section):
+        return planned_comparisons(read_contrasts(section), section, _criterion(section), "", STRENGTH)
 
-    def analyse(self, context: AnalysisContext) -> ComparingAnalysis:
-        """Return blocks for all best-worst sections of a study. Families of tests span all sections."""
-        if context.claims is None:
-            return []
-        items = context.claims.items
-        systems_by_item = {f"s{position}.{number}": names.split("\x1f") for position, number, names in items}
-        all_answers = [_read_answers(context.rows, section, systems_by_item) for section in context.sections]
-        all_answers = [answers for answers in all_answers if len(answers.rows)]
-        differences = [
-            (compared, _strength_difference(answers, _fit_logit(answers, compared.population, context.level), compared))
-            for answers in all_answers
-            for compared in _comparisons(answers)
-        ]
-        estimates = (yield {"best_worst.strength": differences})["best_worst.strength"]
-        blocks = [
-            Block(
-                "best_worst.strength",
-                "Difference of strengths",
-                "recommended",
-                estimates=estimates,
-                conclusions=build_planned_conclusions(estimates, PHRASES),
-                tables=[pairs_table(estimates)],
-                figures=[pairs_figure(estimates)],
-                note="Log-odds that x is chosen over y: a sequential best-worst logit of all answers. Annotators are clusters and, if there are five or more, prompts.",
-            ),
-        ]
-        for answers in all_answers:
-            blocks += _section_blocks(answers, context)
-        return [block for block in blocks if block.estimates]
-
-    def headline_answers(self, context: AnalysisContext) -> list[HeadlineAnswers]:
-        """Return what each answer says about each pair. The headline is a difference of strengths, so it is not their mean."""
+    def read(self, context):
         items = () if context.claims is None else context.claims.items
         systems_by_item = {f"s{position}.{number}": names.split("\x1f") for position, number, names in items}
-        all_answers = [_read_answers(context.rows, section, systems_by_item) for section in context.sections]
-        return [
-            HeadlineAnswers.from_rows(compared, _pair_scores(answers, compared), "score")
-            for answers in all_answers
-            for compared in _comparisons(answers)
-        ]
+        return [_read_answers(context.rows, section, systems_by_item) for section in context.sections]
+
+    def compare(self, records, context):
+        return super().compare([answers for answers in records if len(answers.rows)], context)
+
+    def estimate(self, answers, compared, context):
+        return _strength_difference(answers, _fit_logit(answers, compared.population, context.level), compared)
+
+    def pair_scores(self, answers, compared):
+        """Return what each answer says about a pair. The headline is a difference of strengths, so it is not their mean."""
+        return _pair_scores(answers, compared)
+
+    def blocks(self, records, adjusted, context):
+        estimates = adjusted["best_worst.strength"]
+        pairs = Block(
+            "best_worst.strength",
+            "Difference of strengths",
+            "recommended",
+            estimates=estimates,
+            conclusions=build_planned_conclusions(estimates, PHRASES),
+            tables=[pairs_table(estimates)],
+            figures=[pairs_figure(estimates)],
+            note="Log-odds that x is chosen over y: a sequential best-worst logit of all answers. Annotators are clusters and, if there are five or more, prompts.",
+        )
+        answered = [answers for answers in records if len(answers.rows)]
+        return [pairs, *(block for answers in answered for block in _section_blocks(answers, context))]
 
 
 def _pair_scores(answers: BestWorstAnswers, comparison: Comparison) -> "DataFrame":
@@ -254,23 +252,6 @@ def _read_answers(frame: "DataFrame", section: Any, systems_by_item: Mapping[str
 
 def _criterion(section: Any) -> str:
     return "".join(question.criterion for question in section.questions.all() if question.key == BEST)
-
-
-def _planned_comparisons(section: Any) -> list[Comparison]:
-    contrasts = read_contrasts(section)
-    return planned_comparisons(contrasts, section, _criterion(section), "", STRENGTH)
-
-
-def _comparisons(answers: BestWorstAnswers) -> tuple[Comparison, ...]:
-    """Return the planned comparisons, then all other pairs of systems that were shown."""
-    planned = _planned_comparisons(answers.section)
-    planned_pairs = {frozenset((comparison.x, comparison.y)) for comparison in planned}
-    others = [
-        unplanned_comparison(answers.section, x, y, answers.criterion)
-        for x, y in combinations(answers.systems, 2)
-        if frozenset((x, y)) not in planned_pairs
-    ]
-    return (*planned, *others)
 
 
 def _fit_logit(answers: BestWorstAnswers, population: str, level: float) -> "BestWorstLogit":
@@ -326,7 +307,7 @@ def _section_blocks(answers: BestWorstAnswers, context: AnalysisContext) -> list
     from analysis.stats.ranks import rank_confidence_sets_from_rows
 
     kept = answers.kept("is_kept")
-    population = table_population(_comparisons(answers), kept)
+    population = table_population(answers.comparisons, kept)
     fit = _fit_logit(answers, population, context.level)
     level, where = context.level, {"section": answers.section.position, "criterion": answers.criterion}
     strengths = _named_by_system(fit.strengths, answers.systems, "log-odds of {} against the mean of all", where)

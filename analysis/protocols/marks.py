@@ -15,11 +15,12 @@ from analysis.protocols.blocks.comparisons import (
     Comparison,
     PlantedReferences,
     comparison_from_contrast,
+    each_once,
+    other_comparisons,
+    pairs_under_evaluation,
     planted_references_of,
     read_contrasts,
     samples_if_unpaired,
-    unplanned_comparison,
-    unplanned_pairs,
 )
 from analysis.protocols.blocks.layouts import (
     Column,
@@ -34,13 +35,14 @@ from analysis.protocols.blocks.layouts import (
 )
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups, table_population
 from analysis.protocols.blocks.subjects import in_parentheses, words_of_section
+from analysis.protocols.kinds.answers import readable_scale
+from analysis.protocols.kinds.pairs import PairAnalysis
 from studies.protocols import REGISTRY
-from studies.protocols.base.fields import parse_scale
 from studies.protocols.base.pairs import system_contrasts_for_section
 from studies.protocols.marks import ERRORS, PENALTY, SCORE, WHOLE_TEXT, Codebook, split_sentences
 from studies.stimuli.texts import word_count
 
-from . import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis, register
+from . import HeadlineAnswers, register
 from .scores import Scorer
 
 if TYPE_CHECKING:
@@ -78,12 +80,7 @@ def read_judged_outputs(frame: "DataFrame", section: Any) -> JudgedOutputs:
     import pandas as pd
 
     codebook = REGISTRY[section.protocol].codebook_of(section)  # type: ignore[attr-defined]  # the protocol of marks
-    scales = {}
-    for question in section.questions.all():
-        try:
-            scales[question.key] = parse_scale(question.scale)
-        except (ValueError, TypeError, KeyError):
-            continue  # the frame reports it as a problem
+    scales = {question.key: readable_scale(question) for question in section.questions.all()}
     rows = frame[(frame["section"] == section.position) & frame["system"].notna()]
     marks = rows[(rows["question"] == ERRORS) & rows["value"].notna()]
     errors, score = scales.get(ERRORS), scales.get(SCORE)
@@ -472,7 +469,7 @@ def highest_penalty(section) -> float:
 
 
 @register
-class MarksAnalysis(ProtocolAnalysis):
+class MarksAnalysis(PairAnalysis):
     slug = "marks"
     scorer = MarksScorer()
     headline_blocks = {"marks": "marks.score"}
@@ -485,42 +482,40 @@ class MarksAnalysis(ProtocolAnalysis):
                 claims.setdefault(f"marks.{estimand}", []).extend(_planned_comparisons(section, estimand, has_score))
         return claims
 
-    def analyse(self, context: AnalysisContext) -> ComparingAnalysis:
-        """Return blocks for all sections of error marks. Families span all sections."""
-        sections_outputs = [read_judged_outputs(context.rows, section) for section in context.sections]
-        blocks = []
-        adjusted = yield {
+    def read(self, context):
+        return [read_judged_outputs(context.rows, section) for section in context.sections]
+
+    def compare(self, records, context):
+        return {
             f"marks.{estimand}": [
                 (compared, _difference_estimate(judged_outputs, estimand, compared, context.level))
-                for judged_outputs in sections_outputs
+                for judged_outputs in records
                 if estimand == PENALTY or judged_outputs.has_score
                 for compared in _comparisons(judged_outputs, estimand)
             ]
             for estimand in (SCORE, PENALTY)
         }
-        for estimand in (SCORE, PENALTY):
-            estimates = adjusted[f"marks.{estimand}"]
-            blocks.append(
-                Block(
-                    f"marks.{estimand}",
-                    f"Compared by {ESTIMAND_LABELS[estimand]}",
-                    "recommended",
-                    estimates=estimates,
-                    conclusions=build_planned_conclusions(estimates, PHRASES[estimand]),
-                    tables=[pairs_table(estimates, estimand)],
-                    figures=[differences_figure(estimates, estimand)],
-                    note="Within each annotator and prompt, if annotators judged both side by side. Above 0, x is better.",
-                )
+
+    def blocks(self, records, adjusted, context):
+        blocks = [
+            Block(
+                f"marks.{estimand}",
+                f"Compared by {ESTIMAND_LABELS[estimand]}",
+                "recommended",
+                estimates=adjusted[f"marks.{estimand}"],
+                conclusions=build_planned_conclusions(adjusted[f"marks.{estimand}"], PHRASES[estimand]),
+                tables=[pairs_table(adjusted[f"marks.{estimand}"], estimand)],
+                figures=[differences_figure(adjusted[f"marks.{estimand}"], estimand)],
+                note="Within each annotator and prompt, if annotators judged both side by side. Above 0, x is better.",
             )
-        for judged_outputs in sections_outputs:
-            blocks += _section_blocks(judged_outputs, context)
-        return [block for block in blocks if block.estimates]
+            for estimand in (SCORE, PENALTY)
+        ]
+        return [*blocks, *(block for judged_outputs in records for block in _section_blocks(judged_outputs, context))]
 
     def headline_answers(self, context: AnalysisContext) -> list[HeadlineAnswers]:
         """Plans know scores from 0 to 100. A section without a score has no such headline."""
         found = []
-        for section in context.sections:
-            judged_outputs = read_judged_outputs(context.rows, section)
+        for judged_outputs in self.read(context):
             low, high = judged_outputs.score_range
             if judged_outputs.has_score and high > low:
                 wide = pivot_outputs(judged_outputs, SCORE)
@@ -536,17 +531,14 @@ def _planned_comparisons(section: Any, estimand: str, has_score: bool) -> list[C
         comparison_from_contrast(contrast, section, contrast.criterion)
         for contrast in system_contrasts_for_section(contrasts, section, estimand, SCORE if has_score else PENALTY)
     ]
-    return list({comparison.key: comparison for comparison in comparisons}.values())
+    return list(each_once(comparisons))
 
 
-def _comparisons(judged_outputs: JudgedOutputs, estimand: str) -> list[Comparison]:
+def _comparisons(judged_outputs: JudgedOutputs, estimand: str) -> tuple[Comparison, ...]:
     """Return the planned comparisons on this estimand, then all other pairs of systems under evaluation."""
     planned = _planned_comparisons(judged_outputs.section, estimand, judged_outputs.has_score)
-    others = [
-        unplanned_comparison(judged_outputs.section, x, y)
-        for x, y in unplanned_pairs(judged_outputs.outputs["system"], planned, judged_outputs.references)
-    ]
-    return list({comparison.key: comparison for comparison in [*planned, *others]}.values())
+    pairs = pairs_under_evaluation(judged_outputs.outputs["system"], judged_outputs.references)
+    return each_once([*planned, *other_comparisons(judged_outputs.section, planned, pairs)])
 
 
 def _difference_estimate(

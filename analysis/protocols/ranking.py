@@ -1,6 +1,6 @@
 """The strengths of ranked systems by Davidson's model."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, cast
@@ -14,11 +14,13 @@ from analysis.protocols.blocks.cells import (
 from analysis.protocols.blocks.comparisons import (
     Comparison,
     PlantedReferences,
+    each_once,
+    other_comparisons,
+    pairs_under_evaluation,
     planned_comparisons,
+    planned_comparisons_of_questions,
     planted_references_of,
     read_contrasts,
-    unplanned_comparison,
-    unplanned_pairs,
 )
 from analysis.protocols.blocks.layouts import (
     Figure,
@@ -31,10 +33,11 @@ from analysis.protocols.blocks.layouts import (
 )
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups, second_sample_noun, table_population
 from analysis.protocols.blocks.subjects import in_parentheses, words_of_section
-from studies.protocols.base.fields import parse_scale
+from analysis.protocols.kinds.answers import kept_and_paper_rows, readable_scale
+from analysis.protocols.kinds.pairs import PairAnalysis
 from studies.protocols.ranking import SHARE
 
-from . import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis, register
+from . import register
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -229,54 +232,37 @@ class QuestionRankings:
 
 
 @register
-class RankingAnalysis(ProtocolAnalysis):
+class RankingAnalysis(PairAnalysis):
     slug = "ranking"
     headline_blocks = {"ranking": "ranking.share"}
+    pairs_block = "ranking.share"
 
-    def planned_claims(self, sections: Sequence[Any]) -> dict[str, list[Comparison]]:
-        return {
-            "ranking.share": [
-                compared
-                for section in sections
-                for contrasts in [read_contrasts(section)]
-                for question in section.questions.all()
-                for compared in _planned_comparisons(section, question, contrasts)
-            ]
-        }
+    def planned_comparisons(self, section):
+        return planned_comparisons_of_questions(section, section.questions.all(), SHARE)
 
-    def analyse(self, context: AnalysisContext) -> ComparingAnalysis:
-        """Return blocks for all ranking sections of a study. Families of tests span all sections."""
-        all_rankings = [rankings for section in context.sections for rankings in _read_rankings(context.rows, section)]
-        shares = [
-            (compared, _share_estimate(rankings, compared, context))
-            for rankings in all_rankings
-            for compared in rankings.comparisons
-        ]
-        estimates = (yield {"ranking.share": shares})["ranking.share"]
-        blocks = [
-            Block(
-                "ranking.share",
-                "Share of rankings with x above y",
-                "recommended",
-                estimates=estimates,
-                conclusions=build_planned_conclusions(estimates, PHRASES),
-                tables=[pairs_table(estimates)],
-                figures=[shares_figure(estimates)],
-                note="In each annotator's ranking of a prompt, x is above y, below y, or in the same place, which counts half. "
-                "Annotators and prompts are clusters.",
-            ),
-        ]
-        for rankings in all_rankings:
-            blocks += _question_blocks(rankings, context)
-        return [block for block in blocks if block.estimates]
+    def read(self, context):
+        return [rankings for section in context.sections for rankings in _read_rankings(context.rows, section)]
 
-    def headline_answers(self, context: AnalysisContext) -> list[HeadlineAnswers]:
-        return [
-            HeadlineAnswers.from_rows(compared, _pair_scores(rankings, compared), "score")
-            for section in context.sections
-            for rankings in _read_rankings(context.rows, section)
-            for compared in rankings.comparisons
-        ]
+    def estimate(self, answers, compared, context):
+        return _share_estimate(answers, compared, context)
+
+    def pair_scores(self, answers, compared):
+        return _pair_scores(answers, compared)
+
+    def blocks(self, records, adjusted, context):
+        estimates = adjusted["ranking.share"]
+        pairs = Block(
+            "ranking.share",
+            "Share of rankings with x above y",
+            "recommended",
+            estimates=estimates,
+            conclusions=build_planned_conclusions(estimates, PHRASES),
+            tables=[pairs_table(estimates)],
+            figures=[shares_figure(estimates)],
+            note="In each annotator's ranking of a prompt, x is above y, below y, or in the same place, which counts half. "
+            "Annotators and prompts are clusters.",
+        )
+        return [pairs, *(block for rankings in records for block in _question_blocks(rankings, context))]
 
 
 def _read_rankings(frame: "DataFrame", section: Any) -> list[QuestionRankings]:
@@ -285,23 +271,22 @@ def _read_rankings(frame: "DataFrame", section: Any) -> list[QuestionRankings]:
     all_rankings = []
     contrasts = read_contrasts(section)
     for question in section.questions.all():
-        try:
-            scale = parse_scale(question.scale)
-        except (ValueError, TypeError, KeyError):
-            continue  # the frame reports it as a problem
+        if (scale := readable_scale(question)) is None:
+            continue
         question_rows = rows[rows["question"] == question.key]
         # Convert from 0..1 back to the stored ranks, which are whole or half numbers.
         ranks = (scale.minimum + question_rows["value"] * (scale.maximum - scale.minimum)) * 2
         question_rows = question_rows.assign(rank=ranks.round() / 2)
-        kept_rows = question_rows[question_rows["is_kept"].astype(bool)]
-        comparisons = _comparisons(section, question, contrasts, set(question_rows["system"]), references)
-        evaluated = _rank_without_references(kept_rows, references)
-        paper = _rank_without_references(question_rows[question_rows["is_kept_paper"].astype(bool)], references)
+        kept_rows, paper_rows = kept_and_paper_rows(question_rows)
+        planned = planned_comparisons(contrasts, section, question.criterion, question.key, SHARE)
+        pairs = pairs_under_evaluation(question_rows["system"], references)
+        others = other_comparisons(section, planned, pairs, question.criterion, question.key)
+        evaluated, paper = (_rank_without_references(one, references) for one in (kept_rows, paper_rows))
         all_rankings.append(
             QuestionRankings(
                 section,
                 question,
-                comparisons,
+                each_once([*planned, *others]),
                 references,
                 evaluated,
                 _pivot_ranks(kept_rows),
@@ -318,22 +303,6 @@ def _rank_without_references(rows: "DataFrame", references: PlantedReferences) -
         return rows
     evaluated = rows[~rows["system"].isin(references.names)]
     return evaluated.assign(rank=evaluated.groupby(["assignment", "item"])["rank"].rank())
-
-
-def _planned_comparisons(section: Any, question: Any, contrasts: Sequence[Any]) -> list[Comparison]:
-    return planned_comparisons(contrasts, section, question.criterion, question.key, SHARE)
-
-
-def _comparisons(
-    section: Any, question: Any, contrasts: Sequence[Any], systems: Iterable[str], references: PlantedReferences
-) -> tuple[Comparison, ...]:
-    """Return the planned comparisons, then all other ranked pairs of systems under evaluation."""
-    planned = _planned_comparisons(section, question, contrasts)
-    others = [
-        unplanned_comparison(section, x, y, question.criterion, question.key)
-        for x, y in unplanned_pairs(systems, planned, references)
-    ]
-    return tuple({comparison.key: comparison for comparison in [*planned, *others]}.values())
 
 
 def _pivot_ranks(rows: "DataFrame") -> "DataFrame":

@@ -9,14 +9,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
+from analysis.protocols.blocks.comparisons import other_comparisons, planned_comparisons_of_questions
 from analysis.protocols.blocks.layouts import estimate_row, prefixed_cells
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups
+from analysis.protocols.kinds.answers import kept_and_paper_rows, readable_scale
+from analysis.protocols.kinds.pairs import PairAnalysis
 from studies.models import System
-from studies.protocols.base.fields import parse_scale
 from studies.protocols.base.pairs import unordered_pair_key
 from studies.protocols.relative import SCORE, relative_scale_fault
 
-from . import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis, register
+from . import register
 from .blocks import Block, ConclusionPhrases, build_planned_conclusions
 from .blocks.cells import (
     comparison_label,
@@ -27,7 +29,6 @@ from .blocks.comparisons import (
     adjust_pvalues_and_add_verdicts_as_in_paper,
     planned_comparisons,
     read_contrasts,
-    unplanned_comparison,
 )
 from .blocks.layouts import Figure, Table, build_figure, build_table, figure_row
 from .scores import Scorer, other_system
@@ -46,6 +47,10 @@ class ComparisonAnswers:
     half_range: float
     kept: "DataFrame"
     paper: "DataFrame"
+
+    @property
+    def comparisons(self) -> tuple[Comparison]:
+        return (self.comparison,)
 
     @property
     def scores_and_annotators(self) -> tuple[Any, Any]:
@@ -83,49 +88,55 @@ class RelativeScorer(Scorer):
 
 
 @register
-class RelativeAnalysis(ProtocolAnalysis):
+class RelativeAnalysis(PairAnalysis):
     slug = "relative"
     scorer = RelativeScorer()
     headline_blocks = {"relative": "relative.score"}
     needs_planned_labels = True
 
-    def planned_claims(self, sections: Sequence[Any]) -> dict[str, list[Comparison]]:
+    pairs_block = "relative.score"
+
+    def planned_comparisons(self, section):
+        questions = [question for question in section.questions.all() if not relative_scale_fault(question.scale)]
+        return planned_comparisons_of_questions(section, questions, SCORE)
+
+    def read(self, context):
+        if context.claims is None:
+            return []
+        pairs = {f"s{position}.{number}": pair for position, number, pair in context.claims.items}
+        return [one for section in context.sections for one in _read_comparison_answers(context.rows, section, pairs)]
+
+    def pair_scores(self, answers, compared):
+        return answers.kept
+
+    def points(self, answers):
+        return round(2 * answers.half_range) + 1
+
+    def compare(self, records, context):
         return {
-            "relative.score": [
-                compared
-                for section in sections
-                for contrasts in [read_contrasts(section)]
-                for question in section.questions.all()
-                if not relative_scale_fault(question.scale)
-                for compared in _planned_comparisons(section, question, contrasts)
-            ]
+            "relative.score": _named_estimates(records, _score_estimate, context),
+            "relative.superiority": _named_estimates(records, _superiority_estimate, context),
         }
 
-    def analyse(self, context: AnalysisContext) -> ComparingAnalysis:
-        """Return blocks for all relative sections of a study. Families span all sections."""
-        all_answers = _read_all_answers(context)
-        adjusted = yield {
-            "relative.score": _named_estimates(all_answers, _score_estimate, context),
-            "relative.superiority": _named_estimates(all_answers, _superiority_estimate, context),
-        }
+    def blocks(self, records, adjusted, context):
         scores, above = adjusted["relative.score"], adjusted["relative.superiority"]
         paper = adjust_pvalues_and_add_verdicts_as_in_paper(
-            _named_estimates(all_answers, _paper_estimate, context), "relative.paper", context
+            _named_estimates(records, _paper_estimate, context), "relative.paper", context
         )
-        checks = [_check_estimates(answers, context) for answers in all_answers]
+        checks = [_check_estimates(answers, context) for answers in records]
         blocks = [
             Block(
                 "relative.score",
                 "Points toward x",
                 "recommended",
                 estimates=scores,
-                figures=_figures(all_answers, scores),
+                figures=_figures(records, scores),
                 conclusions=tuple(
                     conclusion
-                    for answers, score in zip(all_answers, scores, strict=True)
+                    for answers, score in zip(records, scores, strict=True)
                     for conclusion in build_planned_conclusions([score], phrases_of_score(answers.half_range))
                 ),
-                tables=_tables(all_answers, scores, above, paper, checks),
+                tables=_tables(records, scores, above, paper, checks),
                 note="Annotators and prompts are clusters. Assumes equal distances between points.",
             ),
             Block(
@@ -152,24 +163,7 @@ class RelativeAnalysis(ProtocolAnalysis):
             )
             for n, estimates in enumerate(checks)
         ]
-        return [block for block in blocks if block.estimates]
-
-    def headline_answers(self, context: AnalysisContext) -> list[HeadlineAnswers]:
-        return [
-            HeadlineAnswers.from_rows(answers.comparison, answers.kept, "score", round(2 * answers.half_range) + 1)
-            for answers in _read_all_answers(context)
-        ]
-
-
-def _read_all_answers(context: AnalysisContext) -> list[ComparisonAnswers]:
-    if context.claims is None:
-        return []
-    pairs = {f"s{position}.{number}": pair for position, number, pair in context.claims.items}
-    return [one for section in context.sections for one in _read_comparison_answers(context.rows, section, pairs)]
-
-
-def _planned_comparisons(section: Any, question: Any, contrasts: Sequence[Any]) -> list[Comparison]:
-    return planned_comparisons(contrasts, section, question.criterion, question.key, SCORE)
+        return blocks
 
 
 def _named_estimates(
@@ -189,27 +183,21 @@ def _read_comparison_answers(frame: "DataFrame", section: Any, pairs: Mapping[st
     all_answers = []
     contrasts = read_contrasts(section)
     for question in section.questions.all():
-        if relative_scale_fault(question.scale):
+        scale = readable_scale(question)
+        if scale is None or relative_scale_fault(question.scale):
             continue
-        try:
-            scale = parse_scale(question.scale)
-        except (ValueError, TypeError, KeyError):
-            continue  # the frame reports it as a problem
         question_rows = rows[rows["question"] == question.key]
         half = (scale.maximum - scale.minimum) / 2
-        planned = _planned_comparisons(section, question, contrasts)
-        comparison_by_pair = {unordered_pair_key(comparison.x, comparison.y): comparison for comparison in planned}
-        for pair in sorted(set(question_rows["pair"].dropna())):
-            if pair not in comparison_by_pair and pair.count("\x1f") == 1:
-                x, y = pair.split("\x1f")
-                comparison_by_pair[pair] = unplanned_comparison(section, x, y, question.criterion, question.key)
+        planned = planned_comparisons(contrasts, section, question.criterion, question.key, SCORE)
+        answered = (pair.split("\x1f") for pair in set(question_rows["pair"].dropna()) if pair.count("\x1f") == 1)
+        others = other_comparisons(section, planned, answered, question.criterion, question.key)
+        comparison_by_pair = {unordered_pair_key(compared.x, compared.y): compared for compared in [*planned, *others]}
         for pair, compared in sorted(comparison_by_pair.items(), key=lambda item: (not item[1].is_planned, item[0])):
             pair_rows = question_rows[question_rows["pair"] == pair]
             side = (pair_rows["system"] == compared.x).map({True: 1.0, False: -1.0}).astype(float)
             # Round back to the chosen point, so that equal points stay equal.
             pair_rows = pair_rows.assign(side=side, score=(side * half * (2 * pair_rows["value"] - 1)).round(6))
-            kept_rows, paper_rows = (pair_rows[pair_rows[name].astype(bool)] for name in ("is_kept", "is_kept_paper"))
-            all_answers.append(ComparisonAnswers(compared, half, kept_rows, paper_rows))
+            all_answers.append(ComparisonAnswers(compared, half, *kept_and_paper_rows(pair_rows)))
     return all_answers
 
 

@@ -198,6 +198,36 @@ def planned_comparisons(
     ]
 
 
+def planned_comparisons_of_questions(section: Any, questions: Iterable[Any], estimand: str) -> list[Comparison]:
+    """Return the planned comparisons of two systems in a section, for each question that they concern."""
+    contrasts = read_contrasts(section)
+    return [
+        compared
+        for question in questions
+        for compared in planned_comparisons(contrasts, section, question.criterion, question.key, estimand)
+    ]
+
+
+def other_comparisons(
+    section: Any,
+    planned: Iterable[Comparison],
+    pairs: Iterable[tuple[str, str]],
+    criterion: str = "",
+    question: str = "",
+) -> list[Comparison]:
+    """Return comparisons of those pairs that none of the planned ones compares."""
+    planned_pairs = {frozenset((compared.x, compared.y)) for compared in planned}
+    return [
+        unplanned_comparison(section, x, y, criterion, question)
+        for x, y in pairs
+        if frozenset((x, y)) not in planned_pairs
+    ]
+
+
+def each_once(comparisons: Iterable[Comparison]) -> tuple[Comparison, ...]:
+    return tuple({compared.key: compared for compared in comparisons}.values())
+
+
 def adjust_pvalues_and_add_verdicts_as_in_paper(
     compared_estimates: Sequence[tuple[Comparison, "Estimate"]], block_name: str, context: AnalysisContext
 ) -> tuple["Estimate", ...]:
@@ -252,11 +282,8 @@ def planted_references_of(study: Any) -> PlantedReferences:
     )
 
 
-def unplanned_pairs(
-    systems: Iterable[str], planned_comparisons: Iterable[Comparison], references: PlantedReferences
+def pairs_under_evaluation(
+    systems: Iterable[str], references: PlantedReferences = PlantedReferences()
 ) -> Iterator[tuple[str, str]]:
-    """Return all unplanned pairs of systems under evaluation. Planted ends are compared only if this is planned."""
-    planned_pairs = {frozenset((contrast.x, contrast.y)) for contrast in planned_comparisons}
-    for x, y in combinations(sorted(set(systems) - references.names), 2):
-        if frozenset((x, y)) not in planned_pairs:
-            yield x, y
+    """Return all pairs of systems under evaluation. Planted ends are compared only if this is planned."""
+    return combinations(sorted(set(systems) - references.names), 2)

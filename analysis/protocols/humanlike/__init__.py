@@ -15,12 +15,14 @@ from analysis.protocols.blocks import Block
 from analysis.protocols.blocks.comparisons import AdjustedByBlock, Comparison
 from analysis.protocols.blocks.populations import SECOND_SAMPLE
 from analysis.protocols.blocks.subjects import in_parentheses, words_of_section
+from analysis.protocols.kinds.answers import column_arrays
+from analysis.protocols.kinds.pairs import PairAnalysis
 from studies.protocols.humanlike import SOURCE
 
-from .. import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis, register
+from .. import HeadlineAnswers, register
 from ..scores import Scorer
 from . import layouts
-from .judgements import ALL_DOMAINS, Cell, Judgements, column_arrays, read_judgements, read_planned_cells, tag_with_cell
+from .judgements import ALL_DOMAINS, Cell, Judgements, read_judgements, read_planned_cells, tag_with_cell
 from .planned_comparisons import (
     CHANCE,
     compared_estimates,
@@ -64,7 +66,7 @@ class HumanLikeScorer(Scorer):
 
 
 @register
-class HumanLikeAnalysis(ProtocolAnalysis):
+class HumanLikeAnalysis(PairAnalysis):
     slug = "humanlike"
     scorer = HumanLikeScorer()
     headline_blocks = {
@@ -77,42 +79,45 @@ class HumanLikeAnalysis(ProtocolAnalysis):
         claims: dict[str, list[Comparison]] = {}
         for section in sections:
             design = read_planned_cells(section)
-            suffix = f"_{section.position}" if len(sections) > 1 else ""
+            suffix = _suffix(sections, section)
             for estimand, compared, _ in section_comparisons(section, design) if design is not None else ():
                 if compared.is_planned:
                     claims.setdefault(f"humanlike.{estimand}{suffix}", []).append(compared)
         return claims
 
-    def analyse(self, context: AnalysisContext) -> ComparingAnalysis:
-        """Return blocks for every section."""
-        several = len(context.sections) > 1
-        sections_judgements = [
-            judgements
-            for section in context.sections
-            if (judgements := read_judgements(context.rows, section)) is not None
-        ]
-        suffixes = [f"_{judgements.section.position}" if several else "" for judgements in sections_judgements]
+    def read(self, context):
+        found = [read_judgements(context.rows, section) for section in context.sections]
+        return [judgements for judgements in found if judgements is not None]
+
+    def compare(self, records, context):
         compared: dict[str, Any] = {}
-        for judgements, suffix in zip(sections_judgements, suffixes, strict=True):
-            compared |= compared_estimates(judgements, context, suffix)
-        adjusted = yield compared
+        for judgements in records:
+            compared |= compared_estimates(judgements, context, _suffix(context.sections, judgements.section))
+        return compared
+
+    def blocks(self, records, adjusted, context):
         blocks = []
-        for judgements, suffix in zip(sections_judgements, suffixes, strict=True):
+        for judgements in records:
             where = in_parentheses(words_of_section(judgements.section).circumstance)
+            suffix = _suffix(context.sections, judgements.section)
             blocks += _section_blocks(judgements, adjusted, context, where, suffix)
-        return [block for block in blocks if block.estimates]
+        return blocks
 
     def headline_answers(self, context: AnalysisContext) -> list[HeadlineAnswers]:
         """Return whether each judgement of a cell is right, compared with guessing. Each text is a prompt of its own."""
         return [
             HeadlineAnswers(
-                Comparison(section.position, cell.key, CHANCE),
+                Comparison(judgements.section.position, cell.key, CHANCE),
                 *column_arrays(judgements.cell_rows(cell), "correct", "annotator", SECOND_SAMPLE),
             )
-            for section in context.sections
-            if (judgements := read_judgements(context.rows, section)) is not None
+            for judgements in self.read(context)
             for cell in judgements.cells_over_domains
         ]
+
+
+def _suffix(sections: Sequence[Any], section: Any) -> str:
+    """Return what distinguishes the blocks and families of one of several sections."""
+    return f"_{section.position}" if len(sections) > 1 else ""
 
 
 def _section_blocks(

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.protocols.blocks.populations import SECOND_SAMPLE
 from analysis.protocols.blocks.subjects import join_words
+from analysis.protocols.kinds.answers import kept_and_paper_rows, readable_scale
 from studies.models import Arm
-from studies.protocols.base.fields import ScaleSpec, parse_scale
+from studies.protocols.base.fields import ScaleSpec
 from studies.protocols.humanlike import SOURCE
 
 if TYPE_CHECKING:
@@ -134,8 +135,7 @@ def read_judgements(frame: "DataFrame", section: Any) -> Judgements | None:
     )
     rows["correct"] = (rows["says"] == rows["is_machine"]).astype(float)
     cells = _planned_cells(arms, model_by_arm, sorted(set(rows["domain"])))
-    kept_rows, paper_rows = rows[rows["is_kept"].astype(bool)], rows[rows["is_kept_paper"].astype(bool)]
-    return Judgements(section, low, high, kept_rows, paper_rows, cells, _over_domains(cells))
+    return Judgements(section, low, high, *kept_and_paper_rows(rows), cells, _over_domains(cells))
 
 
 def read_planned_cells(section: Any) -> PlannedCells | None:
@@ -153,12 +153,7 @@ def _over_domains(cells: Iterable[Cell]) -> PlannedCells:
 def _source_scale(section: Any) -> ScaleSpec | None:
     """Return the scale of the section's question, or None if it cannot be read."""
     question = next((question for question in section.questions.all() if question.key == SOURCE), None)
-    if question is None:
-        return None
-    try:
-        return parse_scale(question.scale)
-    except (AttributeError, ValueError, TypeError, KeyError):
-        return None
+    return None if question is None else readable_scale(question)
 
 
 def _arms_with_machine_systems(section: Any) -> tuple[list[Any], dict[str, str], set[str]]:
@@ -189,11 +184,6 @@ def _planned_cells(
         for domain in ([arm.domain] if arm.domain else domains)
     }
     return tuple(sorted(planned, key=lambda cell: (cell.model, CONDITIONS.index(cell.condition), cell.domain)))
-
-
-def column_arrays(rows: "DataFrame", *names: str) -> list[Any]:
-    numbers = {"rating", "is_machine", "says", "correct", "position", "accuracy"}
-    return [rows[name].to_numpy(float if name in numbers else object) for name in names]
 
 
 def tag_with_cell(estimate: "Estimate", cell: Cell) -> "Estimate":

@@ -20,8 +20,9 @@ from analysis.protocols.blocks.layouts import (
     figure_row,
     prefixed_cells,
 )
+from analysis.protocols.kinds.answers import column_arrays
 
-from .judgements import ALL_DOMAINS, PAPER_ALPHA, Cell, Judgements, column_arrays
+from .judgements import ALL_DOMAINS, PAPER_ALPHA, Cell, Judgements
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate

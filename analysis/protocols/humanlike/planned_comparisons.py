@@ -20,10 +20,11 @@ from analysis.protocols.blocks.comparisons import (
 )
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups
 from analysis.protocols.blocks.subjects import Subject, in_parentheses, words_of_section
+from analysis.protocols.kinds.answers import column_arrays
 from studies.protocols import REGISTRY
 
 from . import layouts
-from .judgements import ALL_DOMAINS, TRAINING, Cell, Judgements, PlannedCells, column_arrays
+from .judgements import ALL_DOMAINS, TRAINING, Cell, Judgements, PlannedCells
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
-from analysis.protocols.blocks.cells import comparison_x_y_and_criterion_phrase, contrast_of
+from analysis.protocols.blocks.cells import contrast_of
 from analysis.protocols.blocks.common_tables import reliability_table
 from analysis.protocols.blocks.comparisons import (
     AdjustedByBlock,
@@ -25,9 +25,10 @@ from analysis.protocols.blocks.layouts import estimate_row
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, table_population
 from analysis.protocols.blocks.sentences import is_unpaired
 from analysis.protocols.blocks.subjects import in_parentheses, join_words
+from analysis.protocols.kinds.pairs import PairAnalysis
 from analysis.protocols.spa_and_rating import build_overview
 
-from .. import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis, register
+from .. import register
 from ..scores import Scorer
 from . import layouts
 from .estimates import (
@@ -69,7 +70,7 @@ class RatingScorer(Scorer):
 
 
 @register
-class RatingAnalysis(ProtocolAnalysis):
+class RatingAnalysis(PairAnalysis):
     slug = "rating"
     scorer = RatingScorer()
     headline_blocks = {"rating": "rating.superiority"}
@@ -91,35 +92,27 @@ class RatingAnalysis(ProtocolAnalysis):
                     claims.setdefault(UTILITY_BLOCK, []).extend(planned.utility)
         return claims
 
-    def analyse(self, context: AnalysisContext) -> ComparingAnalysis:
-        """Return blocks for all rating sections of a study. Families span all sections."""
-        question_ratings = [
-            ratings for section in context.sections for ratings in read_question_ratings(context.rows, section)
-        ]
-        adjusted = yield _compared_estimates(question_ratings, context)
-        blocks = _comparison_blocks(question_ratings, adjusted, context)
-        if utilities := [ratings.utilities for ratings in question_ratings if ratings.utilities is not None]:
-            blocks += utility_blocks(utilities, adjusted[UTILITY_BLOCK], question_ratings[0].references, context)
-        for ratings in question_ratings:
-            blocks += _question_blocks(ratings, context)
-        return [block for block in blocks if block.estimates]
+    def read(self, context):
+        return [ratings for section in context.sections for ratings in read_question_ratings(context.rows, section)]
 
-    def headline_answers(self, context: AnalysisContext) -> list[HeadlineAnswers]:
+    def compare(self, records, context):
+        return _compared_estimates(records, context)
+
+    def blocks(self, records, adjusted, context):
+        blocks = _comparison_blocks(records, adjusted, context)
+        if utilities := [ratings.utilities for ratings in records if ratings.utilities is not None]:
+            blocks += utility_blocks(utilities, adjusted[UTILITY_BLOCK], records[0].references, context)
+        return [*blocks, *(block for ratings in records for block in _question_blocks(ratings, context))]
+
+    def pair_scores(self, answers, compared):
         import numpy as np
 
-        return [
-            HeadlineAnswers(
-                compared,
-                np.asarray((np.sign(pairs["x"].to_numpy(float) - pairs["y"].to_numpy(float)) + 1) / 2),
-                pairs["annotator"].to_numpy(object),
-                pairs[SECOND_SAMPLE].to_numpy(object),
-                round(ratings.scale.maximum - ratings.scale.minimum) + 1 if ratings.scale.kind == "likert" else 5,
-            )
-            for section in context.sections
-            for ratings in read_question_ratings(context.rows, section)
-            for compared in ratings.comparisons
-            for pairs in [paired_ratings(ratings.wide, compared)]
-        ]
+        pairs = paired_ratings(answers.wide, compared)
+        return pairs.assign(score=(np.sign(pairs["x"].to_numpy(float) - pairs["y"].to_numpy(float)) + 1) / 2)
+
+    def points(self, answers):
+        scale = answers.scale
+        return round(scale.maximum - scale.minimum) + 1 if scale.kind == "likert" else super().points(answers)
 
 
 def _compared_estimates(question_ratings: Sequence[QuestionRatings], context: AnalysisContext) -> ComparedByBlock:

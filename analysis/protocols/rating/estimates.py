@@ -9,6 +9,7 @@ from analysis.protocols.blocks.comparisons import (
     DIFFERENCE_HYPOTHESIS,
     Comparison,
     PlantedReferences,
+    each_once,
     planned_comparisons,
     planted_references_of,
     read_contrasts,
@@ -16,8 +17,9 @@ from analysis.protocols.blocks.comparisons import (
 )
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups
 from analysis.protocols.blocks.subjects import words_of_section
+from analysis.protocols.kinds.answers import kept_and_paper_rows, readable_scale
 from studies.protocols import REGISTRY
-from studies.protocols.base.fields import ScaleSpec, parse_scale
+from studies.protocols.base.fields import ScaleSpec
 
 from .utilities import UTILITY, Utilities, compute_utilities
 
@@ -87,20 +89,14 @@ def read_question_ratings(frame: "DataFrame", section: Any) -> list[QuestionRati
     is_unit = REGISTRY[section.protocol].cleaned_settings(section)["scores"] == "unit"
     ratings = []
     for question in questions:
-        try:
-            scale = parse_scale(question.scale)
-        except (ValueError, TypeError, KeyError):
-            continue  # the frame reports it as a problem
-        if scale.kind == "text":
+        scale = readable_scale(question)
+        if scale is None or scale.kind == "text":
             continue
         question_rows = rows[rows["question"] == question.key]
         low, high = (0, 1) if is_unit else (scale.minimum, scale.maximum)
         # Round back to the chosen point, so that equal points stay equal.
         question_rows = question_rows.assign(rating=(low + question_rows["value"] * (high - low)).round(6))
-        kept_rows, paper_rows = (
-            question_rows[question_rows["is_kept"].astype(bool)],
-            question_rows[question_rows["is_kept_paper"].astype(bool)],
-        )
+        kept_rows, paper_rows = kept_and_paper_rows(question_rows)
         is_overall = not question.criterion and any(other.criterion for other in questions)
         planned = planned_comparisons_of_question(section, question, contrasts)
         question_ratings = QuestionRatings(
@@ -149,11 +145,7 @@ def planned_comparisons_of_question(section: Any, question: Any, contrasts: Sequ
         comparisons = planned_comparisons(contrasts, section, question.criterion, question.key, estimand)
         direction = REGISTRY[section.protocol].direction(estimand, [question])
         is_lower_better = direction is not None and direction.is_lower_better
-        return tuple(
-            {
-                comparison.key: replace(comparison, is_lower_better=is_lower_better) for comparison in comparisons
-            }.values()
-        )
+        return each_once(replace(comparison, is_lower_better=is_lower_better) for comparison in comparisons)
 
     return PlannedComparisons(*map(unique_comparisons, (SUPERIORITY, DIFFERENCE, UTILITY)))
 

@@ -5,18 +5,18 @@ A row is a directed answer on 0..1.
 Source: Ethayarajh and Jurafsky 2022, sections 5 and 6.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block
-from analysis.protocols.blocks.comparisons import Comparison
 from analysis.protocols.blocks.subjects import in_parentheses, words_of_section
+from analysis.protocols.kinds.pairs import PairAnalysis
 from analysis.protocols.spa_and_rating import build_overview
 from studies.services.questions import add_missing_questions, select_system_pairs
 
-from .. import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis, register
+from .. import HeadlineAnswers, register
 from ..scores import Scorer
 from . import layouts
 from .answers import (
@@ -29,8 +29,9 @@ from .answers import (
 )
 from .comparisons import (
     coherence_ranking_and_reliability_blocks,
-    overall_answer_drivers_block,
+    overall_answer_drivers_blocks,
     pair_preference_blocks,
+    recommended_estimates,
     stated_chance_by_exposure_blocks,
 )
 
@@ -70,41 +71,34 @@ class SPAScorer(Scorer):
 
 
 @register
-class SPAAnalysis(ProtocolAnalysis):
+class SPAAnalysis(PairAnalysis):
     slug = "spa"
     scorer = SPAScorer()
     headline_blocks = {"spa": "spa.pairs"}
     build_overview = staticmethod(build_overview)
 
-    def planned_claims(self, sections: Sequence[Any]) -> dict[str, list[Comparison]]:
-        comparisons = [compared for section in sections for compared in planned_then_unplanned_comparisons(section)]
-        return {"spa.pairs": [compared for compared in comparisons if compared.is_planned]}
+    pairs_block = "spa.pairs"
 
-    def analyse(self, context: AnalysisContext) -> ComparingAnalysis:
-        """Return blocks for all SPA sections of a study. Families span all sections."""
-        answers = [
-            section_answers
-            for section in context.sections
-            for section_answers in [read_section_answers_by_annotator(context.rows, section)]
-            if section_answers.comparisons
-        ]
-        if not answers:
+    def planned_comparisons(self, section):
+        return [compared for compared in planned_then_unplanned_comparisons(section) if compared.is_planned]
+
+    def read(self, context):
+        answers = [read_section_answers_by_annotator(context.rows, section) for section in context.sections]
+        return [section_answers for section_answers in answers if section_answers.comparisons]
+
+    def compare(self, records, context):
+        return {"spa.pairs": [pair for answers in records for pair in recommended_estimates(answers, context)]}
+
+    def blocks(self, records, adjusted, context):
+        if not records:
             return []
-        several = len(answers) > 1
-        blocks = yield from pair_preference_blocks(answers, context)
-        for section_answers, rules in zip(answers, exclusion_effect_blocks(answers, context), strict=True):
-            blocks += [
-                *_naming_blocks(section_answers, context),
-                rules,
-                *_criterion_blocks(section_answers, context),
-            ]
-        if (
-            drivers := overall_answer_drivers_block([section_answers.kept for section_answers in answers], context)
-        ) is not None:
-            blocks.append(drivers)
-        if several:
-            blocks += stated_chance_by_exposure_blocks(answers, context)
-        return [block for block in blocks if block.estimates]
+        blocks = pair_preference_blocks(records, adjusted["spa.pairs"], context)
+        for answers, rules in zip(records, exclusion_effect_blocks(records, context), strict=True):
+            blocks += [*_naming_blocks(answers, context), rules, *_criterion_blocks(answers, context)]
+        blocks += overall_answer_drivers_blocks([answers.kept for answers in records], context)
+        if len(records) > 1:
+            blocks += stated_chance_by_exposure_blocks(records, context)
+        return blocks
 
     def headline_answers(self, context: AnalysisContext) -> list[HeadlineAnswers]:
         """Return one row for each person and prompt that the person read. The value is the chance that the person stated."""

@@ -1,16 +1,15 @@
 """Stated chances about a pair: both orders of naming, exposures, drivers, coherence and ranking."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
-from analysis.protocols import ComparingAnalysis
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
 from analysis.protocols.blocks.cells import interval_bounds
 from analysis.protocols.blocks.common_tables import ranking_tables, reliability_table
-from analysis.protocols.blocks.comparisons import adjust_pvalues_and_add_verdicts_as_in_paper
+from analysis.protocols.blocks.comparisons import Comparison, adjust_pvalues_and_add_verdicts_as_in_paper
 from analysis.protocols.blocks.layouts import build_table, estimate_row
 from analysis.protocols.blocks.subjects import in_parentheses, join_words
 
@@ -135,17 +134,12 @@ def _add_settings(estimate: "Estimate", **settings: Any) -> "Estimate":
 # The stated chance that x is better than y: both orders of naming combined, and one order as in the paper.
 
 
-def pair_preference_blocks(answers: Sequence[SectionAnswers], context: AnalysisContext) -> ComparingAnalysis:
-    """Return the recommended and the paper's blocks of all sections. Families span all sections."""
-    estimates_by_section = [_pair_estimates(section_answers, context) for section_answers in answers]
-    compared = [comparison for section in answers for comparison in section.comparisons]
-    recommended_pairs = [estimate for pairs, _ in estimates_by_section for estimate in pairs]
-    recommended = (yield {"spa.pairs": list(zip(compared, recommended_pairs, strict=True))})["spa.pairs"]
-    paper = adjust_pvalues_and_add_verdicts_as_in_paper(
-        list(zip(compared, [estimate for _, pairs in estimates_by_section for estimate in pairs], strict=True)),
-        "spa.paper",
-        context,
-    )
+def pair_preference_blocks(
+    answers: Sequence[SectionAnswers], recommended: tuple["Estimate", ...], context: AnalysisContext
+) -> list[Block]:
+    """Return the recommended and the paper's blocks of all sections."""
+    estimates = [pair for section_answers in answers for pair in _paper_estimates(section_answers, context)]
+    paper = adjust_pvalues_and_add_verdicts_as_in_paper(estimates, "spa.paper", context)
     return [
         Block(
             "spa.pairs",
@@ -180,10 +174,8 @@ PHRASES = ConclusionPhrases(
 )
 
 
-def _pair_estimates(answers: SectionAnswers, context: AnalysisContext) -> tuple[list["Estimate"], list["Estimate"]]:
-    """Return the recommended and the paper's estimate of each comparison, not yet adjusted."""
-    import numpy as np
-
+def recommended_estimates(answers: SectionAnswers, context: AnalysisContext) -> Iterator[tuple[Comparison, "Estimate"]]:
+    """Return the recommended estimate of each comparison, not yet adjusted."""
     from analysis.stats import spa
     from analysis.stats.results import ResultWarning
 
@@ -205,16 +197,22 @@ def _pair_estimates(answers: SectionAnswers, context: AnalysisContext) -> tuple[
         sensitivity_resamples=context.resamples,
         rng=context.rng("pairs", answers.section.position),
     )
-    recommended = []
     for compared in answers.comparisons:
         estimate = shared[compared.key]
         # Each comparison has its own margin and level.
         tost = compared.equivalence_tests(estimate, null=0.5)
         warnings = (*estimate.warnings, *unknown)
         estimate = replace(estimate, sensitivity=(*estimate.sensitivity, *tost), warnings=warnings)
-        recommended.append(compared.tag_estimate(estimate, ESTIMAND))
+        yield compared, compared.tag_estimate(estimate, ESTIMAND)
+
+
+def _paper_estimates(answers: SectionAnswers, context: AnalysisContext) -> Iterator[tuple[Comparison, "Estimate"]]:
+    """Return the paper's estimate of each comparison, not yet adjusted."""
+    import numpy as np
+
+    from analysis.stats import spa
+
     kept_answers = answers.select_annotators(answers.people["is_kept_paper"].to_numpy(bool))
-    paper = []
     for column, compared in enumerate(answers.comparisons):
         stated, estimand = kept_answers.xy[:, column], None
         if np.isnan(answers.xy[:, column]).all() and not np.isnan(answers.yx[:, column]).all():
@@ -222,9 +220,9 @@ def _pair_estimates(answers: SectionAnswers, context: AnalysisContext) -> tuple[
                 100 - kept_answers.yx[:, column],
                 "1 - mean over annotators of P[y > x], asked with y named first",
             )
-        estimate = spa.pair_preference_paper(stated, is_after_tau=context.is_after_tau, level=level)
-        paper.append(compared.tag_estimate(replace(estimate, estimand=estimand) if estimand else estimate, ESTIMAND))
-    return recommended, paper
+        estimate = spa.pair_preference_paper(stated, is_after_tau=context.is_after_tau, level=context.level)
+        estimate = replace(estimate, estimand=estimand) if estimand else estimate
+        yield compared, compared.tag_estimate(estimate, ESTIMAND)
 
 
 # Relate overall answers to the criteria, if a section asks an overall question and at least two criteria.
@@ -240,8 +238,8 @@ MIN_CRITERIA = 2
 BLOCK_NAME = "spa.drivers"
 
 
-def overall_answer_drivers_block(kept_answers: Sequence[SectionAnswers], context: AnalysisContext) -> Block | None:
-    """Return one block for all sections with an overall question and criteria, or None if there is no such section.
+def overall_answer_drivers_blocks(kept_answers: Sequence[SectionAnswers], context: AnalysisContext) -> list[Block]:
+    """Return one block for all sections with an overall question and criteria, or none if there is no such section.
 
     ``kept_answers``: those who are kept for the recommended estimates.
     """
@@ -251,7 +249,7 @@ def overall_answer_drivers_block(kept_answers: Sequence[SectionAnswers], context
         if _has_overall_and_criteria(answers)
     ]
     if not fits:
-        return None
+        return []
     rows = [row for answers, drivers in fits for row in _table_rows(answers, drivers)]
     described = "; ".join(
         join_words(answers.title, f"{100 * drivers.r_squared:.0f} %")
@@ -271,14 +269,16 @@ def overall_answer_drivers_block(kept_answers: Sequence[SectionAnswers], context
         "in points of 100. People who like a text tend to like everything about it. The table only describes, so nothing is tested."
         + (f" Share of the overall answers' variance that the criteria describe: {described}." if described else ""),
     )
-    return Block(
-        BLOCK_NAME,
-        "What the overall answers go with",
-        "recommended",
-        tables=[table],
-        estimates=tuple(estimate for answers, drivers in fits for estimate in _tagged_estimates(answers, drivers)),
-        note="Least squares over annotators and pairs, annotators as clusters (CV3); both orders of naming combined. Descriptive.",
-    )
+    return [
+        Block(
+            BLOCK_NAME,
+            "What the overall answers go with",
+            "recommended",
+            tables=[table],
+            estimates=tuple(estimate for answers, drivers in fits for estimate in _tagged_estimates(answers, drivers)),
+            note="Least squares over annotators and pairs, annotators as clusters (CV3); both orders of naming combined. Descriptive.",
+        )
+    ]
 
 
 def _criteria(answers: SectionAnswers) -> list[str]:

@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Any
 from analysis.data.context import AnalysisContext
 from analysis.data.planned_labels import PlannedLabels
 from analysis.protocols import StoppingStatus
-from analysis.protocols.blocks.comparisons import Comparison, planned_comparisons, read_contrasts, unplanned_comparison
+from analysis.protocols.blocks.comparisons import (
+    Comparison,
+    other_comparisons,
+    planned_comparisons,
+    read_contrasts,
+)
 from analysis.protocols.blocks.populations import SECOND_SAMPLE
 from analysis.protocols.blocks.subjects import join_words
 from studies.protocols import REGISTRY
@@ -28,19 +33,14 @@ STRATEGY_NAMES = {"one": "one", "fixed": "fixed", "majority": "majority", "max_t
 
 
 def planned_comparisons_then_other_pairs(
-    section: Any, *, other_pairs: Sequence[frozenset[str]] = ()
+    section: Any, *, other_pairs: Sequence[Sequence[str]] = ()
 ) -> list[Comparison]:
     """Return the planned comparisons of the section, one for each question that they concern, then unplanned pairs."""
     comparisons: list[Comparison] = []
-    contrasts = read_contrasts(section)
+    contrasts, pairs = read_contrasts(section), [tuple(sorted(pair)) for pair in other_pairs]
     for question in section.questions.all():
         planned = planned_comparisons(contrasts, section, question.criterion, question.key, PREFERENCE)
-        planned_pairs = {frozenset((comparison.x, comparison.y)) for comparison in planned}
-        comparisons += planned
-        for pair in other_pairs:
-            if pair not in planned_pairs:
-                x, y = sorted(pair)
-                comparisons.append(unplanned_comparison(section, x, y, question.criterion, question.key))
+        comparisons += [*planned, *other_comparisons(section, planned, pairs, question.criterion, question.key)]
     return comparisons
 
 
@@ -322,6 +322,10 @@ class ComparisonLabels:
     n_submitted: int
 
     @property
+    def comparisons(self) -> tuple[Comparison]:
+        return (self.comparison,)
+
+    @property
     def title(self) -> str:
         return join_words(f"{self.comparison.x} and {self.comparison.y}", self.comparison.subject.note)
 
@@ -358,7 +362,7 @@ def read_comparison_labels(
     }
     section_rows = planned_labels.rows[planned_labels.rows["section"] == section.position]
     n_submitted = section_rows.loc[section_rows["is_submitted"] & ~section_rows["is_top_up"], "assignment"].nunique()
-    pairs = [frozenset(pair.split("\x1f")) for pair in sorted(set(section_rows["pair"])) if pair.count("\x1f") == 1]
+    pairs = [pair.split("\x1f") for pair in sorted(set(section_rows["pair"])) if pair.count("\x1f") == 1]
     labels_by_comparison = []
     for compared in planned_comparisons_then_other_pairs(section, other_pairs=pairs):
         rows = comparison_rows_with_values(section_rows, compared)

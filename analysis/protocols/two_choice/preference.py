@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from analysis.data.context import AnalysisContext
-from analysis.protocols import ComparingAnalysis
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
 from analysis.protocols.blocks.cells import is_sequential
 from analysis.protocols.blocks.populations import about_groups
@@ -27,13 +26,8 @@ VERDICTS = {
 }
 
 
-def preference_blocks(comparisons: Sequence[ComparisonLabels], context: AnalysisContext) -> ComparingAnalysis:
-    """Return the recommended and the paper's blocks of all sections. Families span all sections."""
-    compared = [
-        (labels.comparison, labels.comparison.tag_estimate(_recommended_estimate(labels, context), PREFERENCE))
-        for labels in comparisons
-    ]
-    recommended = (yield {"choice.preference": compared})["choice.preference"]
+def preference_blocks(comparisons: Sequence[ComparisonLabels], recommended: Sequence["Estimate"]) -> list[Block]:
+    """Return the recommended and the paper's blocks of all sections."""
     paper = tuple(
         comparison_labels.comparison.tag_estimate(paper_decision_estimate(comparison_labels), PREFERENCE)
         for comparison_labels in comparisons
@@ -113,7 +107,7 @@ def _stopping_outcome(estimate: "Estimate") -> str:
     return " The stopping rule has not decided."
 
 
-def _recommended_estimate(comparison_labels: ComparisonLabels, context: AnalysisContext) -> "Estimate":
+def recommended_estimate(comparison_labels: ComparisonLabels, context: AnalysisContext) -> "Estimate":
     """Return the estimate of the anytime-valid rule with the fixed-n test as a companion, or only the fixed-n test."""
     fixed = _fixed_n_estimate(comparison_labels, context)
     status = comparison_labels.anytime_status
