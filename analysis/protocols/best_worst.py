@@ -8,7 +8,9 @@ from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks.comparisons import other_comparisons, pairs_under_evaluation
 from analysis.protocols.blocks.layouts import by_value, estimate_row
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups, second_sample_noun, table_population
+from analysis.protocols.kinds.answers import column_arrays
 from analysis.protocols.kinds.pairs import PairAnalysis
+from analysis.protocols.kinds.strengths import named_by_system, without_intervals_if_too_few
 from studies.protocols.best_worst import BEST, STRENGTH, WORST
 
 from . import register
@@ -165,7 +167,7 @@ class BestWorstAnswers:
         for row_number, systems in enumerate(rows["sets"]):
             sets[row_number, : len(systems)] = systems
         best, worst = (rows[name].to_numpy(int) for name in (BEST, WORST))
-        return sets, best, worst, rows["annotator"].to_numpy(object), rows[SECOND_SAMPLE].to_numpy(object)
+        return sets, best, worst, *column_arrays(rows, "annotator", SECOND_SAMPLE)
 
 
 @register
@@ -287,7 +289,7 @@ def _strength_difference(answers: BestWorstAnswers, fit: "BestWorstLogit", compa
         estimate = fit.difference(answers.systems.index(comparison.x), answers.systems.index(comparison.y))
         estimate = about_groups(estimate, answers.kept("is_kept"), comparison.population)
     named = comparison.tag_estimate(replace(estimate, estimand=estimand), STRENGTH, null=0.0)
-    return replace(named, sensitivity=(*named.sensitivity, *comparison.equivalence_tests(named, null=0.0)))
+    return comparison.with_equivalence_tests(named, null=0.0)
 
 
 PHRASES = ConclusionPhrases(
@@ -303,21 +305,22 @@ PHRASES = ConclusionPhrases(
 def _section_blocks(answers: BestWorstAnswers, context: AnalysisContext) -> list[Block]:
     """Return the blocks about single systems: strengths with sets of ranks, the papers' counts, and the first letter."""
     from analysis.stats.best_worst import maxdiff_score_rows, maxdiff_scores
-    from analysis.stats.clusters import without_interval_if_too_few
     from analysis.stats.ranks import rank_confidence_sets_from_rows
 
     kept = answers.kept("is_kept")
     population = table_population(answers.comparisons, kept)
     fit = _fit_logit(answers, population, context.level)
     level, where = context.level, {"section": answers.section.position, "criterion": answers.criterion}
-    strengths = _named_by_system(fit.strengths, answers.systems, "log-odds of {} against the mean of all", where)
+    strengths = named_by_system(
+        fit.strengths, answers.systems, lambda name: f"log-odds of {name} against the mean of all", where
+    )
     together = replace(
         fit.omnibus, estimand="whether the strengths differ at all", settings={**fit.omnibus.settings, **where}
     )
     if population != "people":
-        n_prompts = kept[SECOND_SAMPLE].nunique()
-        noun = second_sample_noun(kept)
-        *strengths, together = (without_interval_if_too_few(one, n_prompts, noun) for one in (*strengths, together))
+        *strengths, together = without_intervals_if_too_few(
+            [*strengths, together], kept[SECOND_SAMPLE].nunique(), second_sample_noun(kept)
+        )
     arrays = answers.as_arrays(kept)
     answer_indices, systems, values = maxdiff_score_rows(*arrays[:3], n_systems=len(answers.systems))
     names = [answers.systems[number] for number in systems]
@@ -331,7 +334,7 @@ def _section_blocks(answers: BestWorstAnswers, context: AnalysisContext) -> list
     )
     arrays = answers.as_arrays(answers.kept("is_kept_paper"))
     counts = maxdiff_scores(*arrays, n_systems=len(answers.systems), level=level)
-    scores = _named_by_system(counts.scores, answers.systems, "(best − worst) / shown of {}", where)
+    scores = named_by_system(counts.scores, answers.systems, lambda name: f"(best − worst) / shown of {name}", where)
     return [
         Block(
             "best_worst.strengths",
@@ -358,19 +361,4 @@ def _section_blocks(answers: BestWorstAnswers, context: AnalysisContext) -> list
             figures=[counts_figure(scores, answers.title)],
             note="MaxDiff counts: (best − worst) / shown, after all primary rules. They depend on which other systems were shown.",
         ),
-    ]
-
-
-def _named_by_system(
-    estimates: Sequence["Estimate"], systems: Sequence[str], estimand: str, where: Mapping[str, Any]
-) -> list["Estimate"]:
-    """Return the estimates of the systems with their names. ``estimand`` has a place for the name."""
-    return [
-        replace(
-            estimate,
-            estimand=estimand.format(system),
-            settings={**estimate.settings, "system": system, **where},
-            detail={**estimate.detail, "system": system},
-        )
-        for system, estimate in zip(systems, estimates, strict=True)
     ]

@@ -20,7 +20,6 @@ from analysis.protocols.blocks.comparisons import (
     pairs_under_evaluation,
     planted_references_of,
     read_contrasts,
-    samples_if_unpaired,
 )
 from analysis.protocols.blocks.layouts import (
     Column,
@@ -33,10 +32,11 @@ from analysis.protocols.blocks.layouts import (
     parse_columns,
     prefixed_cells,
 )
-from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups, table_population
+from analysis.protocols.blocks.populations import SECOND_SAMPLE, table_population
 from analysis.protocols.blocks.subjects import in_parentheses, words_of_section
-from analysis.protocols.kinds.answers import readable_scale
+from analysis.protocols.kinds.answers import column_arrays, join_columns, kept_and_paper_rows, readable_scale
 from analysis.protocols.kinds.pairs import PairAnalysis
+from analysis.protocols.kinds.scores import agreement_alpha, paired_scores, score_difference, wide_scores
 from studies.protocols import REGISTRY
 from studies.protocols.base.pairs import system_contrasts_for_section
 from studies.protocols.marks import ERRORS, PENALTY, SCORE, WHOLE_TEXT, Codebook, split_sentences
@@ -122,24 +122,10 @@ def read_judged_outputs(frame: "DataFrame", section: Any) -> JudgedOutputs:
     )
 
 
-def pivot_outputs(judged_outputs: JudgedOutputs, estimand: str) -> "DataFrame":
+def wide_outputs(judged_outputs: JudgedOutputs, estimand: str) -> "DataFrame":
     """Return one row per annotator, item and prompt of the annotators that the rules keep, with a column for each system."""
-    rows = judged_outputs.outputs[judged_outputs.outputs["is_kept"].astype(bool)]
-    return rows.pivot_table(
-        index=["annotator", "item", "prompt", SECOND_SAMPLE],
-        columns="system",
-        values=estimand,
-        aggfunc="mean",
-        sort=True,
-    )
-
-
-def paired_differences(wide: "DataFrame", estimand: str, comparison: Comparison) -> tuple[Any, Any, Any]:
-    """Return differences of outputs judged side by side, above 0 if x is better, with their annotators and second sample."""
-    table = wide.reindex(columns=[comparison.x, comparison.y]).dropna().reset_index()
-    sign = 1.0 if estimand == SCORE else -1.0
-    differences = sign * (table[comparison.x] - table[comparison.y]).to_numpy(float)
-    return differences, table["annotator"].to_numpy(object), table[SECOND_SAMPLE].to_numpy(object)
+    kept, _ = kept_and_paper_rows(judged_outputs.outputs)
+    return wide_scores(kept, estimand, "item")
 
 
 def _sentence_rows(outputs: "DataFrame", error_rows: "DataFrame", texts: Mapping[tuple, str], pd: Any) -> "DataFrame":
@@ -187,7 +173,7 @@ def agreement_checks(
         judged_outputs.parts["assignment"].isin(assignments)
         & ~judged_outputs.parts["system"].isin(judged_outputs.references.names)
     ]
-    parts = parts.assign(sentence=_join_columns(parts, "item", "system", "sample", "part"))
+    parts = parts.assign(sentence=join_columns(parts, "item", "system", "sample", "part"))
     checks = []
     for column, measurement, measured_text in (
         ("is_marked", "nominal", "which sentences hold an error"),
@@ -201,7 +187,7 @@ def agreement_checks(
     if judged_outputs.has_score:
         checks.append(
             _agreement_alpha(
-                _join_columns(rows, "item", "system", "sample"), rows["score"], "interval", "output", "scores", context
+                join_columns(rows, "item", "system", "sample"), rows["score"], "interval", "output", "scores", context
             )
         )
         correlations = []
@@ -228,29 +214,18 @@ def agreement_checks(
 
 def _agreement_alpha(units, values, level_of_measurement, unit, measured_text, context, cluster="") -> "Estimate":
     """Return Krippendorff's alpha. ``cluster``: the prefix of unit names that is resampled."""
-    from analysis.stats import agreement
-
-    counts, points = agreement.value_counts_by_unit(units.to_numpy(object), values.to_numpy(float))
-    # The same people read all sentences of an output, and a bad output has several marked sentences.
-    clusters = [name.rpartition("\x1f")[0] for name in sorted(set(units))] if cluster else None
-    estimate = agreement.krippendorff_alpha(
-        counts,
-        points,
+    estimate = agreement_alpha(
+        units,
+        values,
+        # The same people read all sentences of an output, and a bad output has several marked sentences.
+        cluster_of=(lambda name: name.rpartition("\x1f")[0]) if cluster else None,
+        cluster_name=cluster,
         level_of_measurement=level_of_measurement,
         level=context.level,
         rng=context.rng(measured_text),
-        clusters=clusters,
-        cluster_name=cluster,
     )
     estimand = f"Krippendorff's alpha: {measured_text}"
     return estimate.labelled(analysis="marks.agreement", estimand=estimand, unit=unit)
-
-
-def _join_columns(rows: "DataFrame", *names: str):
-    joined = rows[names[0]].astype(str)
-    for name in names[1:]:
-        joined = joined + "\x1f" + rows[name].astype(str)
-    return joined
 
 
 # Tables and figures of error marks. This module only arranges values.
@@ -518,10 +493,11 @@ class MarksAnalysis(PairAnalysis):
         for judged_outputs in self.read(context):
             low, high = judged_outputs.score_range
             if judged_outputs.has_score and high > low:
-                wide = pivot_outputs(judged_outputs, SCORE)
+                wide = wide_outputs(judged_outputs, SCORE)
                 for compared in _comparisons(judged_outputs, SCORE):
-                    differences, annotators, prompts = paired_differences(wide, SCORE, compared)
-                    found.append(HeadlineAnswers(compared, differences * 100 / (high - low), annotators, prompts))
+                    pairs = paired_scores(wide, compared)
+                    pairs = pairs.assign(score=(pairs["x"] - pairs["y"]) * 100 / (high - low))
+                    found.append(HeadlineAnswers.from_rows(compared, pairs, "score"))
         return found
 
 
@@ -544,33 +520,16 @@ def _comparisons(judged_outputs: JudgedOutputs, estimand: str) -> tuple[Comparis
 def _difference_estimate(
     judged_outputs: JudgedOutputs, estimand: str, comparison: Comparison, level: float
 ) -> "Estimate":
-    from analysis.stats import clusters, unpaired
-
-    wide = pivot_outputs(judged_outputs, estimand)
-    if (samples := samples_if_unpaired(wide, comparison)) is not None:
-        if estimand == PENALTY:
-            # Fewer errors are better: above 0, x is better.
-            samples |= {"x": -samples["x"], "y": -samples["y"]}
-        estimate = unpaired.mean_difference(**samples, level=level).labelled(
-            analysis=f"marks.{estimand}_unpaired", estimand=f"{ESTIMAND_TEXTS[estimand]} (not side by side)"
-        )
-        judged = wide.reindex(columns=[comparison.x, comparison.y]).dropna(how="all")
-        estimate = about_groups(estimate, judged, comparison.population)
-        return _tag_with_equivalence(estimate, estimand, comparison)
-    differences, annotators, prompts = paired_differences(wide, estimand, comparison)
-    common: dict[str, Any] = {"null": 0.0, "level": level, "estimand": ESTIMAND_TEXTS[estimand]}
-    estimate = clusters.annotator_prompt_clustered_mean(
-        differences, annotators, prompts, population=comparison.population, analysis=f"marks.{estimand}", **common
+    estimate = score_difference(
+        wide_outputs(judged_outputs, estimand),
+        comparison,
+        level=level,
+        analysis=f"marks.{estimand}",
+        estimand=ESTIMAND_TEXTS[estimand],
+        # Fewer errors are better: above 0, x is better.
+        sign=-1.0 if estimand == PENALTY else 1.0,
     )
-    pairs = wide.reindex(columns=[comparison.x, comparison.y]).dropna()
-    estimate = about_groups(estimate, pairs, comparison.population)
-    return _tag_with_equivalence(estimate, estimand, comparison)
-
-
-def _tag_with_equivalence(estimate: "Estimate", estimand: str, comparison: Comparison) -> "Estimate":
-    """Return the estimate with its comparison, and with a TOST if there is a margin."""
-    sensitivity = (*estimate.sensitivity, *comparison.equivalence_tests(estimate, null=0.0))
-    return comparison.tag_estimate(replace(estimate, sensitivity=sensitivity), estimand, null=0.0)
+    return comparison.tag_estimate(estimate, estimand, null=0.0)
 
 
 PHRASES = {
@@ -594,7 +553,7 @@ PHRASES = {
 
 
 def _section_blocks(judged_outputs: JudgedOutputs, context: AnalysisContext) -> list[Block]:
-    rows = judged_outputs.outputs[judged_outputs.outputs["is_kept"].astype(bool)]
+    rows, _ = kept_and_paper_rows(judged_outputs.outputs)
     if not len(rows):
         return []
     compared = [*_comparisons(judged_outputs, SCORE), *_comparisons(judged_outputs, PENALTY)]
@@ -690,8 +649,7 @@ def _mean(values, rows, options, analysis, estimand, bounds, **settings) -> "Est
 
     estimate = clusters.mean_of_population(
         values.to_numpy(float),
-        rows["annotator"].to_numpy(object),
-        rows[SECOND_SAMPLE].to_numpy(object),
+        *column_arrays(rows, "annotator", SECOND_SAMPLE),
         **options,
         bounds=bounds,
         analysis=analysis,
@@ -704,7 +662,7 @@ def _campaign_estimates(judged_outputs: JudgedOutputs) -> tuple["Estimate", ...]
     """Return penalty per output and per 100 words, and the mean score, as in published tables."""
     from analysis.stats.results import Estimate
 
-    rows = judged_outputs.outputs[judged_outputs.outputs["is_kept_paper"].astype(bool)]
+    _, rows = kept_and_paper_rows(judged_outputs.outputs)
     estimates = []
     for system, system_rows in rows.groupby("system", sort=True):
         n_words = float(system_rows["words"].sum())

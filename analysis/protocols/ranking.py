@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
@@ -33,14 +34,24 @@ from analysis.protocols.blocks.layouts import (
 )
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups, second_sample_noun, table_population
 from analysis.protocols.blocks.subjects import in_parentheses, words_of_section
-from analysis.protocols.kinds.answers import kept_and_paper_rows, readable_scale
+from analysis.protocols.kinds.answers import column_arrays, join_columns, kept_and_paper_rows, readable_scale
 from analysis.protocols.kinds.pairs import PairAnalysis
+from analysis.protocols.kinds.scores import (
+    agreement_alpha,
+    change_per_place,
+    judged_by_several,
+    means_by_system,
+    paired_scores,
+    sets_of_ranks,
+    wide_scores,
+)
+from analysis.protocols.kinds.strengths import fit_strengths, named_by_system, without_intervals_if_too_few
 from studies.protocols.ranking import SHARE
 
 from . import register
 
 if TYPE_CHECKING:
-    from pandas import DataFrame, Series
+    from pandas import DataFrame
 
     from analysis.stats.results import Estimate
 
@@ -51,44 +62,23 @@ def davidson_strengths(
     """Fit Davidson's model to the pairs of all rankings."""
     import numpy as np
 
-    from analysis.stats.clusters import without_interval_if_too_few
-    from analysis.stats.davidson import fit_davidson
-
     systems = list(rankings.wide.columns)
     annotators, prompts = (
         rankings.wide.index.get_level_values(name).to_numpy(object) for name in ("annotator", SECOND_SAMPLE)
     )
     table = rankings.wide.to_numpy(float)
-    first, second, outcomes, people, ranked_prompts = [], [], [], [], []
+    pairs = []
     for x, y in combinations(range(len(systems)), 2):
         is_compared = ~np.isnan(table[:, x] - table[:, y])
-        first.append(np.full(int(is_compared.sum()), x))
-        second.append(np.full(int(is_compared.sum()), y))
-        outcomes.append((np.sign(table[is_compared, y] - table[is_compared, x]) + 1) / 2)
-        people.append(annotators[is_compared])
-        ranked_prompts.append(prompts[is_compared])
-    if not outcomes or not sum(map(len, outcomes)):
+        scores = (np.sign(table[is_compared, y] - table[is_compared, x]) + 1) / 2
+        pairs.append((x, y, scores, annotators[is_compared], prompts[is_compared]))
+    fit = fit_strengths(pairs, population, n_systems=len(systems), level=level, analysis="ranking.davidson")
+    if fit is None:
         return (), {"systems": systems, "status": "no_data", "reason": "no two systems were ranked together"}
-    fit = fit_davidson(
-        np.concatenate(first),
-        np.concatenate(second),
-        np.concatenate(outcomes),
-        np.concatenate(people),
-        None if population == "people" else np.concatenate(ranked_prompts),
-        n_systems=len(systems),
-        level=level,
-        analysis="ranking.davidson",
-    )
-    n_prompts, noun = len(set(prompts)), second_sample_noun(rankings.rows)
-    named = zip((*systems, ""), (*fit.strengths, fit.tie), strict=True)
-    strengths = [
-        replace(
-            strength if population == "people" else without_interval_if_too_few(strength, n_prompts, noun),
-            estimand=f"log-odds of {system} against the mean of all" if system else strength.estimand,
-            detail={**strength.detail, "system": system},
-        )
-        for system, strength in named
-    ]
+    strengths = named_by_system(fit.strengths, systems, lambda name: f"log-odds of {name} against the mean of all")
+    strengths.append(replace(fit.tie, detail={**fit.tie.detail, "system": ""}))
+    if population != "people":
+        strengths = without_intervals_if_too_few(strengths, len(set(prompts)), second_sample_noun(rankings.rows))
     return tuple(strengths), {
         "systems": systems,
         "status": fit.status,
@@ -244,10 +234,30 @@ class RankingAnalysis(PairAnalysis):
         return [rankings for section in context.sections for rankings in _read_rankings(context.rows, section)]
 
     def estimate(self, answers, compared, context):
-        return _share_estimate(answers, compared, context)
+        from analysis.stats import clusters
+
+        pairs = self.pair_scores(answers, compared)
+        estimate = clusters.annotator_prompt_clustered_mean(
+            *column_arrays(pairs, "score", "annotator", SECOND_SAMPLE),
+            population=compared.population,
+            null=0.5,
+            level=context.level,
+            bounds=(0.0, 1.0),
+            estimand="share of rankings with x above y, ties half",
+            analysis="ranking.share",
+        )
+        estimate = about_groups(estimate, pairs, compared.population)
+        estimate = compared.with_equivalence_tests(estimate, null=0.5)
+        places = {"n_above": 1, "n_ties": 0.5, "n_below": 0}
+        counts = {name: int((pairs["score"] == place).sum()) for name, place in places.items()}
+        return compared.tag_estimate(replace(estimate, detail={**estimate.detail, **counts}), SHARE, null=0.5)
 
     def pair_scores(self, answers, compared):
-        return _pair_scores(answers, compared)
+        """Return a row for each ranking that holds both systems: 1, 1/2 or 0 for x above y."""
+        import numpy as np
+
+        pairs = paired_scores(answers.wide_with_references, compared)
+        return pairs.assign(score=(np.sign(pairs["y"] - pairs["x"]) + 1) / 2)
 
     def blocks(self, records, adjusted, context):
         estimates = adjusted["ranking.share"]
@@ -289,9 +299,7 @@ def _read_rankings(frame: "DataFrame", section: Any) -> list[QuestionRankings]:
                 each_once([*planned, *others]),
                 references,
                 evaluated,
-                _pivot_ranks(kept_rows),
-                _pivot_ranks(evaluated),
-                _pivot_ranks(paper),
+                *(wide_scores(ranked, "rank", "item") for ranked in (kept_rows, evaluated, paper)),
             )
         )
     return all_rankings
@@ -303,46 +311,6 @@ def _rank_without_references(rows: "DataFrame", references: PlantedReferences) -
         return rows
     evaluated = rows[~rows["system"].isin(references.names)]
     return evaluated.assign(rank=evaluated.groupby(["assignment", "item"])["rank"].rank())
-
-
-def _pivot_ranks(rows: "DataFrame") -> "DataFrame":
-    return rows.pivot_table(
-        index=["annotator", "item", "prompt", SECOND_SAMPLE], columns="system", values="rank", aggfunc="mean", sort=True
-    )
-
-
-def _pair_scores(rankings: QuestionRankings, comparison: Comparison) -> "DataFrame":
-    """Return one row per ranking that holds both systems: annotator, item, prompt, and 1, 1/2 or 0 for x above y."""
-    import numpy as np
-
-    table = rankings.wide_with_references.reindex(columns=[comparison.x, comparison.y]).dropna()
-    difference = table[comparison.y] - table[comparison.x]
-    score = cast("Series[float]", (np.sign(difference) + 1) / 2)  # NumPy's stubs promise an array
-    return score.rename("score").reset_index()
-
-
-def _share_estimate(rankings: QuestionRankings, comparison: Comparison, context: AnalysisContext) -> "Estimate":
-    from analysis.stats import clusters
-
-    pairs, level = _pair_scores(rankings, comparison), context.level
-    score, annotators = pairs["score"].to_numpy(float), pairs["annotator"].to_numpy(object)
-    estimand = "share of rankings with x above y, ties half"
-    estimate = clusters.annotator_prompt_clustered_mean(
-        score,
-        annotators,
-        pairs[SECOND_SAMPLE].to_numpy(object),
-        population=comparison.population,
-        null=0.5,
-        level=level,
-        bounds=(0.0, 1.0),
-        estimand=estimand,
-        analysis="ranking.share",
-    )
-    estimate = about_groups(estimate, pairs, comparison.population)
-    others = (*estimate.sensitivity, *comparison.equivalence_tests(estimate, null=0.5))
-    counts = {name: int((score == place).sum()) for name, place in (("n_above", 1), ("n_ties", 0.5), ("n_below", 0))}
-    estimate = replace(estimate, sensitivity=others, detail={**estimate.detail, **counts})
-    return comparison.tag_estimate(estimate, SHARE, null=0.5)
 
 
 PHRASES = ConclusionPhrases(
@@ -358,7 +326,7 @@ PHRASES = ConclusionPhrases(
 
 def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> list[Block]:
     """Return the blocks about single systems, agreement and Friedman's test."""
-    from analysis.stats import agreement, clusters, ranks, ratings, reliability
+    from analysis.stats import clusters, reliability
 
     rows, level = rankings.rows, context.level
     population = table_population(rankings.comparisons, rows)
@@ -367,56 +335,35 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
         return []
     where = {"section": rankings.section.position, "question": rankings.question.key}
     most = max(2.0, float(rankings.wide.shape[1]))
-    means = []
-    for system, system_rows in rows.groupby("system", sort=True):
-        mean = clusters.mean_of_population(
-            system_rows["rank"].to_numpy(float),
-            system_rows["annotator"].to_numpy(object),
-            system_rows[SECOND_SAMPLE].to_numpy(object),
-            population=population,
-            level=level,
-            bounds=(1.0, most),
-            analysis="ranking.mean",
-            estimand="mean rank, 1 the best",
-        )
-        means.append(replace(mean, settings={**mean.settings, "system": system, **where}))
-    sets = ranks.rank_confidence_sets_from_rows(
-        -rows["rank"].to_numpy(float),
-        rows["annotator"].to_numpy(object),
-        rows["system"].to_numpy(object),
-        rows[SECOND_SAMPLE].to_numpy(object),
+    mean = partial(
+        clusters.mean_of_population,
         population=population,
         level=level,
+        bounds=(1.0, most),
+        analysis="ranking.mean",
+        estimand="mean rank, 1 the best",
     )
+    means = means_by_system(rows, "rank", mean, **where)
+    sets = sets_of_ranks(rows.assign(rank=-rows["rank"]), "rank", population=population, level=level)
     strengths, fit = davidson_strengths(rankings, population, level)
     checks = []
-    shared = rows[rows.groupby("item")["annotator"].transform("nunique") > 1]
+    shared = judged_by_several(rows, "item")
     if len(shared):
-        outputs = (shared["item"].astype(str) + "\x1f" + shared["system"].astype(str)).to_numpy(object)
-        counts, values = agreement.value_counts_by_unit(outputs, shared["rank"].to_numpy(float))
         # The ranks of a prompt have a fixed sum, so outputs of a prompt are dependent. Therefore prompts are resampled.
-        prompts = [output.partition("\x1f")[0] for output in sorted(set(outputs))]
-        checks.append(
-            agreement.krippendorff_alpha(
-                counts,
-                values,
-                level_of_measurement="interval",
-                clusters=prompts,
-                cluster_name="prompt",
-                level=level,
-                rng=context.rng("alpha", rankings.key),
-            ).labelled(unit="output")
-        )
-    letters = {label: n for n, label in enumerate(sorted(set(rows["label"]), key=lambda label: (len(label), label)))}
-    checks.append(
-        ratings.rating_change_per_position(
-            rows["rank"].to_numpy(float),
-            rows["label"].map(letters).to_numpy(float),
-            rows["annotator"].to_numpy(object),
-            None if population == "people" else rows[SECOND_SAMPLE].to_numpy(object),
-            systems=rows["system"].to_numpy(object),
+        alpha = agreement_alpha(
+            join_columns(shared, "item", "system"),
+            shared["rank"],
+            cluster_of=lambda output: output.partition("\x1f")[0],
+            cluster_name="prompt",
+            level_of_measurement="interval",
             level=level,
-        ).labelled(analysis="ranking.position_effect", estimand="change of the rank per place on the page")
+            rng=context.rng("alpha", rankings.key),
+        )
+        checks.append(alpha.labelled(unit="output"))
+    checks.append(
+        change_per_place(rows, "rank", population, level).labelled(
+            analysis="ranking.position_effect", estimand="change of the rank per place on the page"
+        )
     )
     textbook = reliability.kendall_w(rankings.paper_wide.groupby("annotator").mean().to_numpy(float))
     textbook = textbook.labelled(analysis="ranking.friedman", mode="paper")

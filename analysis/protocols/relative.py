@@ -12,8 +12,9 @@ from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks.comparisons import other_comparisons, planned_comparisons_of_questions
 from analysis.protocols.blocks.layouts import estimate_row, prefixed_cells
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups
-from analysis.protocols.kinds.answers import kept_and_paper_rows, readable_scale
+from analysis.protocols.kinds.answers import column_arrays, kept_and_paper_rows, readable_scale
 from analysis.protocols.kinds.pairs import PairAnalysis
+from analysis.protocols.kinds.scores import agreement_alpha, judged_by_several
 from studies.models import System
 from studies.protocols.base.pairs import unordered_pair_key
 from studies.protocols.relative import SCORE, relative_scale_fault
@@ -53,8 +54,8 @@ class ComparisonAnswers:
         return (self.comparison,)
 
     @property
-    def scores_and_annotators(self) -> tuple[Any, Any]:
-        return self.kept["score"].to_numpy(float), self.kept["annotator"].to_numpy(object)
+    def scores_annotators_and_prompts(self) -> list[Any]:
+        return column_arrays(self.kept, "score", "annotator", SECOND_SAMPLE)
 
 
 class RelativeScorer(Scorer):
@@ -205,12 +206,12 @@ def _score_estimate(answers: ComparisonAnswers, context: AnalysisContext) -> "Es
     """Return mean points toward x, with annotators and prompts as clusters."""
     from analysis.stats import ratings
 
-    score, people = answers.scores_and_annotators
+    score, people, prompts = answers.scores_annotators_and_prompts
     estimate = ratings.paired_mean_difference(
         score,
         score * 0.0,
         people,
-        prompts=answers.kept[SECOND_SAMPLE].to_numpy(object),
+        prompts=prompts,
         population=answers.comparison.population,
         scale=(-answers.half_range, answers.half_range),
         bounds=(-answers.half_range, answers.half_range),
@@ -219,8 +220,8 @@ def _score_estimate(answers: ComparisonAnswers, context: AnalysisContext) -> "Es
     )
     estimate = replace(estimate, estimand="mean points toward x")
     estimate = about_groups(estimate, answers.kept, answers.comparison.population)
-    sensitivity = (*estimate.sensitivity, *answers.comparison.equivalence_tests(estimate, null=0.0))
-    return replace(estimate, sensitivity=sensitivity, settings={**estimate.settings, "null": 0.0})
+    estimate = answers.comparison.with_equivalence_tests(estimate, null=0.0)
+    return replace(estimate, settings={**estimate.settings, "null": 0.0})
 
 
 def phrases_of_score(half_range: float) -> ConclusionPhrases:
@@ -238,13 +239,13 @@ def phrases_of_score(half_range: float) -> ConclusionPhrases:
 def _superiority_estimate(answers: ComparisonAnswers, context: AnalysisContext) -> "Estimate":
     from analysis.stats import ratings
 
-    score, people = answers.scores_and_annotators
+    score, people, prompts = answers.scores_annotators_and_prompts
     zero = score * 0.0
     above = ratings.probability_of_superiority(
         score,
         zero,
         people,
-        prompts=answers.kept[SECOND_SAMPLE].to_numpy(object),
+        prompts=prompts,
         population=answers.comparison.population,
         level=context.level,
         analysis="relative.superiority",
@@ -271,12 +272,11 @@ def _paper_estimate(answers: ComparisonAnswers, context: AnalysisContext) -> "Es
 
 def _check_estimates(answers: ComparisonAnswers, context: AnalysisContext) -> dict[str, "Estimate"]:
     """Return the share of "the same", the effect of being first, and agreement about the same item."""
-    from analysis.stats import agreement, clusters, ratings
+    from analysis.stats import clusters, ratings
 
-    score, people = answers.scores_and_annotators
+    score, people, prompts = answers.scores_annotators_and_prompts
     if not len(score):
         return {}
-    prompts = answers.kept[SECOND_SAMPLE].to_numpy(object)
     estimates = {
         "ties": clusters.mean_of_population(
             (score == 0).astype(float),
@@ -296,14 +296,11 @@ def _check_estimates(answers: ComparisonAnswers, context: AnalysisContext) -> di
             level=context.level,
         ).labelled(analysis="relative.side", estimand="points toward whatever stood first"),
     }
-    shared = answers.kept[answers.kept.groupby("item")["annotator"].transform("nunique") > 1]
+    shared = judged_by_several(answers.kept, "item")
     if len(shared):
-        counts, points = agreement.value_counts_by_unit(
-            shared["item"].to_numpy(object), shared["score"].to_numpy(float)
-        )
-        estimates["alpha"] = agreement.krippendorff_alpha(
-            counts,
-            points,
+        estimates["alpha"] = agreement_alpha(
+            shared["item"],
+            shared["score"],
             level=context.level,
             rng=context.rng("alpha", answers.comparison.key),
             level_of_measurement="ordinal",

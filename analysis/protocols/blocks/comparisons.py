@@ -80,6 +80,10 @@ class Comparison:
         tost = equivalence_test_of_estimate(estimate, null=null, margin=self.margin, significance=self.level)
         return () if tost is None else (tost,)
 
+    def with_equivalence_tests(self, estimate: "Estimate", *, null: float) -> "Estimate":
+        """Return the estimate with its equivalence test, if it has one."""
+        return replace(estimate, sensitivity=(*estimate.sensitivity, *self.equivalence_tests(estimate, null=null)))
+
     def claim_by_margin(self, null: float) -> "MarginHypothesis | None":
         """Return the declared claim by a margin, or None if the comparison asks for a difference."""
         from analysis.stats.margins import MarginHypothesis

@@ -7,6 +7,7 @@ Source: Ethayarajh and Jurafsky 2022, sections 3, 4 and 6.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
@@ -22,10 +23,19 @@ from analysis.protocols.blocks.comparisons import (
     read_contrasts,
 )
 from analysis.protocols.blocks.layouts import estimate_row
-from analysis.protocols.blocks.populations import SECOND_SAMPLE, table_population
+from analysis.protocols.blocks.populations import table_population
 from analysis.protocols.blocks.sentences import is_unpaired
 from analysis.protocols.blocks.subjects import in_parentheses, join_words
+from analysis.protocols.kinds.answers import join_columns
 from analysis.protocols.kinds.pairs import PairAnalysis
+from analysis.protocols.kinds.scores import (
+    agreement_alpha,
+    change_per_place,
+    judged_by_several,
+    means_by_system,
+    paired_scores,
+    sets_of_ranks,
+)
 from analysis.protocols.spa_and_rating import build_overview
 
 from .. import register
@@ -36,7 +46,6 @@ from .estimates import (
     SUPERIORITY,
     QuestionRatings,
     add_planned_points_equivalence_test,
-    paired_ratings,
     paper_paired_difference,
     planned_comparisons_of_question,
     read_question_ratings,
@@ -107,7 +116,7 @@ class RatingAnalysis(PairAnalysis):
     def pair_scores(self, answers, compared):
         import numpy as np
 
-        pairs = paired_ratings(answers.wide, compared)
+        pairs = paired_scores(answers.wide, compared)
         return pairs.assign(score=(np.sign(pairs["x"].to_numpy(float) - pairs["y"].to_numpy(float)) + 1) / 2)
 
     def points(self, answers):
@@ -225,71 +234,40 @@ DIFFERENCE_PHRASES = ConclusionPhrases(
 
 def _question_blocks(question_ratings: QuestionRatings, context: AnalysisContext) -> list[Block]:
     """Return the systems' means, agreement on outputs with several ratings, and the effect of the place on the page."""
-    from analysis.stats import agreement, ranks, ratings, reliability
+    from analysis.stats import reliability
 
     rows = question_ratings.kept[question_ratings.kept["rating"].notna()]
     level = context.level
     population = table_population((*question_ratings.comparisons, *question_ratings.named), rows)
-    means = tuple(
-        _system_mean(question_ratings, str(system), system_rows, population, level)
-        for system, system_rows in rows.groupby("system", sort=True)
-    )
+    means = _system_means(question_ratings, rows, population, level)
     checks = []
     # Everybody recognises planted ends, so they are not used for agreement and have no rank.
     judged_rows = rows[~rows["system"].isin(question_ratings.references.names)]
-    shared = judged_rows.assign(
-        output=judged_rows["prompt"].astype(str)
-        + "\x1f"
-        + judged_rows["system"].astype(str)
-        + "\x1f"
-        + judged_rows["sample"].astype(str)
+    shared = judged_by_several(
+        judged_rows.assign(output=join_columns(judged_rows, "prompt", "system", "sample")), "output"
     )
-    shared = shared[shared.groupby("output")["annotator"].transform("nunique") > 1]
     random_key = (question_ratings.section.position, question_ratings.question.key)
     if len(shared):
-        outputs = shared["output"].to_numpy(object)
-        counts, points = agreement.value_counts_by_unit(outputs, shared["rating"].to_numpy(float))
-        checks.append(
-            agreement.krippendorff_alpha(
-                counts,
-                points,
-                level=level,
-                rng=context.rng("alpha", *random_key),
-                level_of_measurement="ordinal" if question_ratings.scale.kind == "likert" else "interval",
-            ).labelled(unit="output")
+        alpha = agreement_alpha(
+            shared["output"],
+            shared["rating"],
+            level=level,
+            rng=context.rng("alpha", *random_key),
+            level_of_measurement="ordinal" if question_ratings.scale.kind == "likert" else "interval",
         )
         table = shared.pivot_table(index="annotator", columns="output", values="rating", aggfunc="mean", sort=True)
-        checks.append(
-            reliability.split_half_reliability(
-                table.to_numpy(float),
-                level=level,
-                rng=context.rng("halves", *random_key),
-                resamples=min(999, context.resamples),
-            ).labelled(unit="output")
+        halves = reliability.split_half_reliability(
+            table.to_numpy(float),
+            level=level,
+            rng=context.rng("halves", *random_key),
+            resamples=min(999, context.resamples),
         )
+        checks += [alpha.labelled(unit="output"), halves.labelled(unit="output")]
     if len(rows):
-        letters = sorted(set(rows["label"]), key=lambda label: (len(label), label))
-        label_ranks = {label: n for n, label in enumerate(letters)}
-        checks.append(
-            ratings.rating_change_per_position(
-                rows["rating"].to_numpy(float),
-                rows["label"].map(label_ranks).to_numpy(float),
-                rows["annotator"].to_numpy(object),
-                None if population == "people" else rows[SECOND_SAMPLE].to_numpy(object),
-                systems=rows["system"].to_numpy(object),
-                level=level,
-            )
-        )
-    ranked = ranks.rank_confidence_sets_from_rows(
-        *(
-            judged_rows[name].to_numpy(kind)
-            for name, kind in (("rating", float), ("annotator", object), ("system", object), (SECOND_SAMPLE, object))
-        ),
-        # Every annotator has the same weight, as in the means.
-        weights=1 / judged_rows.groupby(["system", "annotator"])["rating"].transform("size").to_numpy(float),
-        population=population,
-        level=level,
-    )
+        checks.append(change_per_place(rows, "rating", population, level))
+    # Every annotator has the same weight, as in the means.
+    weights = 1 / judged_rows.groupby(["system", "annotator"])["rating"].transform("size").to_numpy(float)
+    ranked = sets_of_ranks(judged_rows, "rating", weights=weights, population=population, level=level)
     return [
         Block(
             "rating.means",
@@ -316,29 +294,28 @@ def _question_blocks(question_ratings: QuestionRatings, context: AnalysisContext
     ]
 
 
-def _system_mean(
-    question_ratings: QuestionRatings, system: str, rows: "DataFrame", population: str, level: float
-) -> "Estimate":
+def _system_means(
+    question_ratings: QuestionRatings, rows: "DataFrame", population: str, level: float
+) -> tuple["Estimate", ...]:
     from analysis.stats import ratings
 
-    mean = ratings.expected_utility(
-        rows["rating"].to_numpy(float),
-        rows["annotator"].to_numpy(object),
-        rows[SECOND_SAMPLE].to_numpy(object),
-        is_rescaled=False,
-        population=population,
-        bounds=question_ratings.ends,
-        level=level,
-    ).labelled(analysis="rating.mean")
+    mean = partial(
+        ratings.expected_utility, is_rescaled=False, population=population, bounds=question_ratings.ends, level=level
+    )
     settings = {
-        **mean.settings,
-        "system": system,
         "section": question_ratings.section.position,
         "question": question_ratings.label,
         "scored": question_ratings.score_unit,
     }
+    means = means_by_system(rows, "rating", mean, **settings)
     # With planted references the report also shows utilities, so no warning is needed.
-    warnings = [
-        warning for warning in mean.warnings if question_ratings.utilities is None or warning.code != "no_references"
-    ]
-    return replace(mean, settings=settings, warnings=tuple(warnings))
+    has_utilities = question_ratings.utilities is not None
+    return tuple(
+        replace(
+            one.labelled(analysis="rating.mean"),
+            warnings=tuple(
+                warning for warning in one.warnings if not (has_utilities and warning.code == "no_references")
+            ),
+        )
+        for one in means
+    )

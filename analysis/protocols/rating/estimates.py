@@ -17,7 +17,8 @@ from analysis.protocols.blocks.comparisons import (
 )
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups
 from analysis.protocols.blocks.subjects import words_of_section
-from analysis.protocols.kinds.answers import kept_and_paper_rows, readable_scale
+from analysis.protocols.kinds.answers import column_arrays, kept_and_paper_rows, readable_scale
+from analysis.protocols.kinds.scores import judged_scores, paired_scores, wide_scores
 from studies.protocols import REGISTRY
 from studies.protocols.base.fields import ScaleSpec
 
@@ -105,8 +106,8 @@ def read_question_ratings(frame: "DataFrame", section: Any) -> list[QuestionRati
             scale,
             _all_comparisons(planned),
             kept_rows,
-            pivot_ratings(kept_rows),
-            pivot_ratings(paper_rows),
+            wide_scores(kept_rows, "rating"),
+            wide_scores(paper_rows, "rating"),
             (float(low), float(high)),
             is_overall,
             references,
@@ -161,25 +162,12 @@ def _all_comparisons(planned: PlannedComparisons) -> tuple[Comparison, ...]:
     return tuple(comparisons.values())
 
 
-def pivot_ratings(rows: "DataFrame") -> "DataFrame":
-    return rows.pivot_table(
-        index=["annotator", "prompt", SECOND_SAMPLE], columns="system", values="rating", aggfunc="mean", sort=True
-    )
-
-
-def paired_ratings(wide: "DataFrame", comparison: Comparison) -> "DataFrame":
-    """Return one row per annotator and prompt with ratings of both systems, in columns x and y."""
-    table = wide.reindex(columns=[comparison.x, comparison.y]).dropna()
-    table.columns = ["x", "y"]
-    return table.reset_index()
-
-
 def paper_paired_difference(
     question_ratings: QuestionRatings, comparison: Comparison, context: AnalysisContext
 ) -> "Estimate":
     from analysis.stats import ratings
 
-    pairs = paired_ratings(question_ratings.paper_wide, comparison)
+    pairs = paired_scores(question_ratings.paper_wide, comparison)
     if not len(pairs) and samples_if_unpaired(question_ratings.paper_wide, comparison) is not None:
         undefined = ratings.paired_difference_paper([], [], level=context.level)
         return replace(
@@ -200,18 +188,18 @@ def superiority_and_difference(
     samples = samples_if_unpaired(question_ratings.wide, comparison)
     if samples is not None:
         return _unpaired_estimates(question_ratings, comparison, context, samples)
-    pairs = paired_ratings(question_ratings.wide, comparison)
+    pairs = paired_scores(question_ratings.wide, comparison)
     level = context.level
-    x, y, people = pairs["x"].to_numpy(float), pairs["y"].to_numpy(float), pairs["annotator"].to_numpy(object)
-    claim: dict[str, Any] = {"prompts": pairs[SECOND_SAMPLE].to_numpy(object), "population": comparison.population}
+    x, y, people, prompts = column_arrays(pairs, "x", "y", "annotator", SECOND_SAMPLE)
+    claim: dict[str, Any] = {"prompts": prompts, "population": comparison.population}
     difference = ratings.paired_mean_difference(x, y, people, **claim, scale=question_ratings.ends, level=level)
     standardised = _standardised_difference(question_ratings, comparison, level)
     if standardised.estimate is not None:
         difference = replace(difference, sensitivity=(*difference.sensitivity, standardised))
     above = ratings.probability_of_superiority(x, y, people, **claim, level=level)
     others = [*ratings.sign_and_wilcoxon_tests(x, y, people), *_model_estimates(question_ratings, comparison, level)]
-    others += comparison.equivalence_tests(above, null=0.5)
     above = replace(above, sensitivity=(*above.sensitivity, *others))
+    above = comparison.with_equivalence_tests(above, null=0.5)
     above, difference = (about_groups(one, pairs, comparison.population) for one in (above, difference))
     return above, _add_reversal_guard(question_ratings, difference)
 
@@ -229,7 +217,7 @@ def _unpaired_estimates(
         *_model_estimates(question_ratings, comparison, level),
         *comparison.equivalence_tests(above, null=0.5),
     ]
-    judged = question_ratings.wide.reindex(columns=[comparison.x, comparison.y]).dropna(how="all")
+    judged = judged_scores(question_ratings.wide, comparison)
     above, difference = (about_groups(one, judged, comparison.population) for one in (above, difference))
     return replace(above, sensitivity=(*above.sensitivity, *others)), _add_reversal_guard(question_ratings, difference)
 
@@ -253,10 +241,8 @@ def _model_estimates(question_ratings: QuestionRatings, comparison: Comparison, 
     rows = question_ratings.kept[
         question_ratings.kept["system"].isin([comparison.x, comparison.y]) & question_ratings.kept["rating"].notna()
     ]
-    scores, systems = rows["rating"].to_numpy(float), rows["system"].to_numpy(object)
-    people, prompts = rows["annotator"].to_numpy(object), rows[SECOND_SAMPLE].to_numpy(object)
-    pair = {"system": comparison.x, "reference": comparison.y}
-    return [ratings.cumulative_logit(scores, systems, people, prompts, level=level, **pair)]
+    columns = column_arrays(rows, "rating", "system", "annotator", SECOND_SAMPLE)
+    return [ratings.cumulative_logit(*columns, level=level, system=comparison.x, reference=comparison.y)]
 
 
 def add_planned_points_equivalence_test(
@@ -266,8 +252,8 @@ def add_planned_points_equivalence_test(
     if comparison.key not in question_ratings.points_comparisons:
         return difference, comparison
     comparison = question_ratings.points_comparisons[comparison.key]
-    sensitivity = (*difference.sensitivity, *comparison.equivalence_tests(difference, null=0.0))
-    return replace(difference, sensitivity=sensitivity, settings={**difference.settings, "null": 0.0}), comparison
+    difference = comparison.with_equivalence_tests(difference, null=0.0)
+    return replace(difference, settings={**difference.settings, "null": 0.0}), comparison
 
 
 def _standardised_difference(question_ratings: QuestionRatings, comparison: Comparison, level: float) -> "Estimate":
@@ -275,8 +261,8 @@ def _standardised_difference(question_ratings: QuestionRatings, comparison: Comp
     from analysis.stats import clusters, ratings
 
     rows = question_ratings.kept[question_ratings.kept["rating"].notna()]
-    scores = ratings.z_scores_by_annotator(rows["rating"].to_numpy(float), rows["annotator"].to_numpy(object)).scores
-    pairs = paired_ratings(pivot_ratings(rows.assign(rating=scores)), comparison)
+    scores = ratings.z_scores_by_annotator(*column_arrays(rows, "rating", "annotator")).scores
+    pairs = paired_scores(wide_scores(rows.assign(rating=scores), "rating"), comparison)
     return clusters.clustered_mean(
         pairs["x"].to_numpy(float) - pairs["y"].to_numpy(float),
         pairs["annotator"].to_numpy(object),

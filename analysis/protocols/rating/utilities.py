@@ -3,15 +3,18 @@
 Source: Ethayarajh and Jurafsky 2022, section 4, point 2; equation (1) for the expected expected utility (EEU).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
-from analysis.protocols.blocks.comparisons import Comparison, PlantedReferences, samples_if_unpaired
+from analysis.protocols.blocks.comparisons import Comparison, PlantedReferences
 from analysis.protocols.blocks.layouts import build_table, estimate_row
-from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups, table_population
+from analysis.protocols.blocks.populations import table_population
+from analysis.protocols.kinds.answers import column_arrays
+from analysis.protocols.kinds.scores import means_by_system, score_difference, wide_scores
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -62,8 +65,7 @@ def compute_utilities(
     if not references.is_complete or not len(rows):
         return None
     rescaled = ratings.rescale_to_references(
-        rows["rating"].to_numpy(float),
-        rows["annotator"].to_numpy(object),
+        *column_arrays(rows, "rating", "annotator"),
         is_minimum=rows["system"].isin(references.minimal).to_numpy(bool),
         is_maximum=rows["system"].isin(references.maximal).to_numpy(bool),
         minimum_spread=MIN_REFERENCE_SPREAD * (score_range[1] - score_range[0]),
@@ -72,46 +74,18 @@ def compute_utilities(
 
 
 def utility_difference(utilities: Utilities, comparison: Comparison, level: float) -> "Estimate":
-    """Return EEU of x minus EEU of y over annotators with a scale, paired if some rated both for the same prompt.
-
-    Annotators and, unless the design declares exactly these prompts, prompts are clusters.
-    """
-    from analysis.stats import clusters, unpaired
-
-    estimand = "EEU of x minus EEU of y, in parts of the distance between the references"
-    wide = utilities.rows.pivot_table(
-        index=["annotator", "prompt", SECOND_SAMPLE], columns="system", values="utility", aggfunc="mean", sort=True
+    """Return EEU of x minus EEU of y over annotators with a scale."""
+    estimate = score_difference(
+        wide_scores(utilities.rows, "utility"),
+        comparison,
+        level=level,
+        analysis="rating.utility_difference",
+        estimand="EEU of x minus EEU of y, in parts of the distance between the references",
+        scores_per_row=2,
+        # As in the EEU of each system.
+        has_equal_weights=True,
     )
-    samples = samples_if_unpaired(wide, comparison)
-    if samples is not None:
-        estimate = unpaired.mean_difference(**samples, level=level).labelled(
-            analysis="rating.utility_difference_unpaired", estimand=f"{estimand} (not side by side)"
-        )
-        judged = wide.reindex(columns=[comparison.x, comparison.y]).dropna(how="all")
-        estimate = about_groups(estimate, judged, comparison.population)
-    else:
-        pairs = wide.reindex(columns=[comparison.x, comparison.y]).dropna()
-        annotators, prompts = (
-            pairs.index.get_level_values(name).to_numpy(object) for name in ("annotator", SECOND_SAMPLE)
-        )
-        estimate = clusters.annotator_prompt_clustered_mean(
-            (pairs[comparison.x] - pairs[comparison.y]).to_numpy(float),
-            annotators,
-            prompts,
-            # Every annotator has the same weight, as in the EEU of each system.
-            weights=1 / pairs.groupby(level="annotator")[comparison.x].transform("size").to_numpy(float),
-            null=0.0,
-            level=level,
-            population=comparison.population,
-            analysis="rating.utility_difference",
-            estimand=estimand,
-        )
-        estimate = about_groups(replace(estimate, n_rows=2 * len(pairs)), pairs, comparison.population)
-    estimate = replace(
-        estimate,
-        sensitivity=(*estimate.sensitivity, *comparison.equivalence_tests(estimate, null=0.0)),
-        warnings=(*estimate.warnings, *_exclusion_warnings(utilities)),
-    )
+    estimate = replace(estimate, warnings=(*estimate.warnings, *_exclusion_warnings(utilities)))
     return comparison.tag_estimate(estimate, UTILITY, null=0.0)
 
 
@@ -198,19 +172,14 @@ def utility_blocks(
     ]
 
 
-def _expected_utilities(utilities: Utilities, references: PlantedReferences, level: float) -> Iterable["Estimate"]:
+def _expected_utilities(utilities: Utilities, references: PlantedReferences, level: float) -> list["Estimate"]:
     from analysis.stats import ratings
 
     rows = utilities.rows[~utilities.rows["system"].isin(references.names)]
     population = table_population(utilities.comparisons, rows)
-    for system, system_rows in rows.groupby("system", sort=True):
-        estimate = ratings.expected_utility(
-            system_rows["utility"].to_numpy(float),
-            system_rows["annotator"].to_numpy(object),
-            system_rows[SECOND_SAMPLE].to_numpy(object),
-            is_rescaled=True,
-            population=population,
-            level=level,
-        )
-        settings = {**estimate.settings, "system": system, "question": utilities.where}
-        yield replace(estimate, settings=settings, warnings=(*estimate.warnings, *_exclusion_warnings(utilities)))
+    mean = partial(ratings.expected_utility, is_rescaled=True, population=population, level=level)
+    warnings = _exclusion_warnings(utilities)
+    return [
+        replace(one, warnings=(*one.warnings, *warnings))
+        for one in means_by_system(rows, "utility", mean, question=utilities.where)
+    ]

@@ -12,6 +12,7 @@ from analysis.protocols.blocks.common_tables import ranking_tables, reliability_
 from analysis.protocols.blocks.comparisons import Comparison, adjust_pvalues_and_add_verdicts_as_in_paper
 from analysis.protocols.blocks.layouts import build_table, estimate_row
 from analysis.protocols.blocks.subjects import in_parentheses, join_words
+from analysis.protocols.kinds.strengths import named_by_system, plain_fit, without_intervals_if_too_few
 
 from . import layouts
 from .answers import ESTIMAND, SectionAnswers, read_prompt_groups
@@ -200,9 +201,8 @@ def recommended_estimates(answers: SectionAnswers, context: AnalysisContext) -> 
     for compared in answers.comparisons:
         estimate = shared[compared.key]
         # Each comparison has its own margin and level.
-        tost = compared.equivalence_tests(estimate, null=0.5)
-        warnings = (*estimate.warnings, *unknown)
-        estimate = replace(estimate, sensitivity=(*estimate.sensitivity, *tost), warnings=warnings)
+        estimate = compared.with_equivalence_tests(estimate, null=0.5)
+        estimate = replace(estimate, warnings=(*estimate.warnings, *unknown))
         yield compared, compared.tag_estimate(estimate, ESTIMAND)
 
 
@@ -360,7 +360,6 @@ def coherence_ranking_and_reliability_blocks(
     from analysis.stats.bradley_terry import fractional_bradley_terry
     from analysis.stats.cluster_variances import TOO_FEW_ITEMS
     from analysis.stats.clusters import without_interval_if_too_few
-    from analysis.stats.results import json_safe
 
     comparisons = [kept_answers.comparisons[n] for n in comparison_columns]
     systems = list(dict.fromkeys(name for compared in comparisons for name in (compared.x, compared.y)))
@@ -388,21 +387,13 @@ def coherence_ranking_and_reliability_blocks(
                 tables=[layouts.coherence_table(estimates, cycles, title)],
             )
         )
-    first, second, chances, people = [], [], [], []
+    answered = []
     for column, (x, y) in zip(comparison_columns, pairs, strict=True):
         for subject, other, answers in ((x, y, kept_answers.xy), (y, x, kept_answers.yx)):
-            is_answered = ~np.isnan(answers[:, column])
-            n = int(is_answered.sum())
-            first += [subject] * n
-            second += [other] * n
-            chances.append(answers[is_answered, column] / 100)
-            people.append(np.flatnonzero(is_answered))
-    data = (
-        np.asarray(first, dtype=np.int64),
-        np.asarray(second, dtype=np.int64),
-        np.concatenate(chances),
-        np.concatenate(people),
-    )
+            people = np.flatnonzero(~np.isnan(answers[:, column]))
+            same = np.ones(len(people), dtype=np.int64)
+            answered.append((subject * same, other * same, answers[people, column] / 100, people))
+    data = [np.concatenate(column) for column in zip(*answered, strict=True)]
     groups, _ = read_prompt_groups(kept_answers)
     declared = {compared.population for compared in comparisons if compared.is_planned}
     if "people" in declared:
@@ -414,24 +405,9 @@ def coherence_ranking_and_reliability_blocks(
     # Groups of unknown prompts are no sample.
     n_groups = TOO_FEW_ITEMS if declared != {"people_and_prompts"} else 0 if groups is None else len(set(groups))
     framing = framed.framing and without_interval_if_too_few(framed.framing, n_groups, "sets of prompts")
-    strengths = [
-        replace(
-            without_interval_if_too_few(strength, n_groups, "sets of prompts"),
-            estimand=f"log-odds of {systems[n]} against {systems[0]}",
-            detail={**strength.detail, "system": systems[n]},
-        )
-        for n, strength in enumerate(fit.strengths)
-    ]
-    verdict = json_safe(
-        {
-            "systems": systems,
-            "status": fit.status,
-            "reason": fit.reason,
-            "probabilities": fit.probabilities,
-            "observed": fit.observed,
-            "components": [[systems[n] for n in group] for group in fit.components],
-        }
-    )
+    named = named_by_system(fit.strengths, systems, lambda name: f"log-odds of {name} against {systems[0]}")
+    strengths = without_intervals_if_too_few(named, n_groups, "sets of prompts")
+    verdict = plain_fit(fit, systems, probabilities=fit.probabilities, observed=fit.observed)
     note = "Strengths in log-odds; an interval is against the reference, the system whose strength is 0."
     blocks.append(
         Block(

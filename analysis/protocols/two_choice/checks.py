@@ -9,6 +9,8 @@ from analysis.protocols.blocks import Block
 from analysis.protocols.blocks.common_tables import ranking_tables
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, second_sample_noun, table_population
 from analysis.protocols.blocks.subjects import in_parentheses
+from analysis.protocols.kinds.scores import judged_by_several
+from analysis.protocols.kinds.strengths import fit_strengths, named_by_system, plain_fit, without_intervals_if_too_few
 from studies.protocols import REGISTRY
 from studies.protocols.two_choice import PREFERENCE
 
@@ -64,8 +66,7 @@ def _agreement_estimates(comparison_labels: ComparisonLabels, context: AnalysisC
 
     # A third label is requested if two differ, and agrees with one of them. With it, even random answers would seem to agree.
     rows = comparison_labels.shares[comparison_labels.shares["value"].isin([0.0, 1.0])]
-    rows = rows[rows.groupby("item")["annotator"].transform("nunique") > 1]
-    rows = rows.drop_duplicates(["item", "annotator"])
+    rows = judged_by_several(rows, "item").drop_duplicates(["item", "annotator"])
     if not len(rows):
         return ()
     agreement = choice.choice_agreement(
@@ -115,78 +116,42 @@ def ranking_blocks(comparisons: Sequence[ComparisonLabels], context: AnalysisCon
     import pandas as pd
 
     from analysis.stats.cluster_variances import TOO_FEW_ITEMS
-    from analysis.stats.clusters import without_interval_if_too_few
-    from analysis.stats.davidson import fit_davidson
-    from analysis.stats.results import json_safe
 
     blocks = []
-    for question in dict.fromkeys(comparison_labels.comparison.question for comparison_labels in comparisons):
-        own_comparisons = [
-            comparison_labels for comparison_labels in comparisons if comparison_labels.comparison.question == question
-        ]
-        systems = sorted(
-            {
-                name
-                for comparison_labels in own_comparisons
-                for name in (comparison_labels.comparison.x, comparison_labels.comparison.y)
-            }
-        )
+    for question in dict.fromkeys(labels.comparison.question for labels in comparisons):
+        own_labels = [labels for labels in comparisons if labels.comparison.question == question]
+        own_comparisons = [labels.comparison for labels in own_labels]
+        systems = sorted({name for compared in own_comparisons for name in (compared.x, compared.y)})
         if len(systems) < 3:
             continue
         number = {name: n for n, name in enumerate(systems)}
-        rows = [
-            comparison_labels.shares[comparison_labels.shares["value"].notna()] for comparison_labels in own_comparisons
-        ]
-        first = np.concatenate(
-            [
-                np.full(len(r), number[comparison_labels.comparison.x])
-                for comparison_labels, r in zip(own_comparisons, rows, strict=True)
-            ]
-        )
-        second = np.concatenate(
-            [
-                np.full(len(r), number[comparison_labels.comparison.y])
-                for comparison_labels, r in zip(own_comparisons, rows, strict=True)
-            ]
-        )
-        outcomes = np.concatenate([r["value"].to_numpy(float) for r in rows])
-        people = np.concatenate([r["annotator"].to_numpy(object) for r in rows])
-        prompts = np.concatenate([r[SECOND_SAMPLE].to_numpy(object) for r in rows])
-        if not len(outcomes):
-            continue
-        population = table_population(
-            [comparison_labels.comparison for comparison_labels in own_comparisons], pd.concat(rows)
-        )
-        if any(one.anytime_status is not None for one in own_comparisons):
+        pairs = [(number[compared.x], number[compared.y]) for compared in own_comparisons]
+        rows = pd.concat([labels.rows_with_values for labels in own_labels])
+        population = table_population(own_comparisons, rows)
+        if any(labels.anytime_status is not None for labels in own_labels):
             population = "people"  # the rule counts people, so the comparisons are about exactly these prompts
-        second_sample = None if population == "people" else prompts
-        fit = fit_davidson(first, second, outcomes, people, second_sample, n_systems=len(systems), level=context.level)
-        n_prompts = TOO_FEW_ITEMS if population == "people" else len(set(prompts))
-        strengths = [
-            replace(
-                without_interval_if_too_few(strength, n_prompts, second_sample_noun(pd.concat(rows))),
-                estimand=f"log-odds of {systems[n]} against the mean of all",
-                detail={**strength.detail, "system": systems[n]},
-            )
-            for n, strength in enumerate(fit.strengths)
-        ]
+        answers = [labels.values_annotators_and_prompts for labels in own_labels]
+        fit = fit_strengths(
+            [(*pair, *own) for pair, own in zip(pairs, answers, strict=True)],
+            population,
+            n_systems=len(systems),
+            level=context.level,
+        )
+        if fit is None:
+            continue
+        n_prompts = TOO_FEW_ITEMS if population == "people" else rows[SECOND_SAMPLE].nunique()
+        strengths = without_intervals_if_too_few(
+            named_by_system(fit.strengths, systems, lambda name: f"log-odds of {name} against the mean of all"),
+            n_prompts,
+            second_sample_noun(rows),
+        )
         observed = np.full((len(systems), len(systems)), None, dtype=object)
-        for comparison_labels, table in zip(own_comparisons, rows, strict=True):
-            share = float(table["value"].mean()) if len(table) else None
-            x, y = number[comparison_labels.comparison.x], number[comparison_labels.comparison.y]
+        for (x, y), (values, _, _) in zip(pairs, answers, strict=True):
+            share = float(values.mean()) if len(values) else None
             observed[x, y], observed[y, x] = share, None if share is None else 1 - share
         fitted = fit.probabilities + fit.tie_probabilities / 2
-        verdict = json_safe(
-            {
-                "systems": systems,
-                "status": fit.status,
-                "reason": fit.reason,
-                "observed": observed,
-                "probabilities": fitted,
-                "components": [[systems[n] for n in group] for group in fit.components],
-            }
-        )
-        where = own_comparisons[0].comparison.subject.note
+        verdict = plain_fit(fit, systems, observed=observed, probabilities=fitted)
+        where = own_comparisons[0].subject.note
         note = (
             "Strengths in log-odds, their sum 0. Ties are part of the model (Davidson's). "
             "Clusters are the annotators and, if there are five or more, the prompts."

@@ -15,6 +15,7 @@ from analysis.protocols.blocks.comparisons import (
 )
 from analysis.protocols.blocks.populations import SECOND_SAMPLE
 from analysis.protocols.blocks.subjects import join_words
+from analysis.protocols.kinds.answers import column_arrays
 from studies.protocols import REGISTRY
 from studies.protocols.base.fields import TIE
 from studies.protocols.base.pairs import unordered_pair_key
@@ -346,10 +347,9 @@ class ComparisonLabels:
         return self.shares[self.shares["value"].notna()]
 
     @property
-    def values_annotators_and_prompts(self) -> tuple[Any, Any, Any]:
+    def values_annotators_and_prompts(self) -> list[Any]:
         """Return the labels of the share of choices, with their annotators and their second sample."""
-        rows = self.rows_with_values
-        return rows["value"].to_numpy(float), rows["annotator"].to_numpy(object), rows[SECOND_SAMPLE].to_numpy(object)
+        return column_arrays(self.rows_with_values, "value", "annotator", SECOND_SAMPLE)
 
 
 def read_comparison_labels(

@@ -158,8 +158,7 @@ def _fixed_n_estimate(comparison_labels: ComparisonLabels, context: AnalysisCont
     population = comparison_labels.comparison.population
     estimate = about_groups(estimate, comparison_labels.rows_with_values, population)
     # Use the comparison's own level, which may differ from the report's.
-    tost = comparison_labels.comparison.equivalence_tests(estimate, null=0.5)
-    estimate = replace(estimate, sensitivity=(*estimate.sensitivity, *tost))
+    estimate = comparison_labels.comparison.with_equivalence_tests(estimate, null=0.5)
     n_ties = int((values == 0.5).sum())
     skipped = int((comparison_labels.shares["skip_reason"] != "").sum())
     return replace(estimate, detail={**estimate.detail, "n_ties": n_ties, "n_skipped": skipped})
