@@ -201,7 +201,6 @@ class BestWorstAnalysis(PairAnalysis):
         pairs = Block(
             "best_worst.strength",
             "Difference of strengths",
-            "recommended",
             estimates=estimates,
             conclusions=build_planned_conclusions(estimates, PHRASES),
             tables=[pairs_table(estimates)],
@@ -339,7 +338,6 @@ def _section_blocks(answers: BestWorstAnswers, context: AnalysisContext) -> list
         Block(
             "best_worst.strengths",
             f"Strength of each system{in_parentheses(answers.title)}",
-            "recommended",
             estimates=(*strengths, together),
             tables=[systems_table(strengths, together, ranks, answers.title)],
             figures=[systems_figure(strengths, answers.title)],

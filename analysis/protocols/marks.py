@@ -476,7 +476,6 @@ class MarksAnalysis(PairAnalysis):
             Block(
                 f"marks.{estimand}",
                 f"Compared by {ESTIMAND_LABELS[estimand]}",
-                "recommended",
                 estimates=adjusted[f"marks.{estimand}"],
                 conclusions=build_planned_conclusions(adjusted[f"marks.{estimand}"], PHRASES[estimand]),
                 tables=[pairs_table(adjusted[f"marks.{estimand}"], estimand)],
@@ -568,7 +567,6 @@ def _section_blocks(judged_outputs: JudgedOutputs, context: AnalysisContext) -> 
         Block(
             "marks.systems",
             f"Each system by itself{in_parentheses(judged_outputs.title)}",
-            "recommended",
             estimates=systems,
             tables=[systems_table(systems, judged_outputs)],
             figures=[evaluated_systems_penalties_figure(systems, judged_outputs)],
@@ -577,7 +575,6 @@ def _section_blocks(judged_outputs: JudgedOutputs, context: AnalysisContext) -> 
         Block(
             "marks.kinds",
             f"Errors by category and severity{in_parentheses(judged_outputs.title)}",
-            "recommended",
             estimates=kinds,
             tables=[error_rates_by_kind_table(kinds, judged_outputs)],
             note="Errors per judged output.",
@@ -585,7 +582,6 @@ def _section_blocks(judged_outputs: JudgedOutputs, context: AnalysisContext) -> 
         Block(
             "marks.checks",
             f"Do annotators mark the same?{in_parentheses(judged_outputs.title)}",
-            "recommended",
             estimates=checks,
             tables=[mark_agreement_and_score_checks_table(checks, judged_outputs)],
             note="Sentences of outputs that several annotators read; marks of no sentence are left out.",

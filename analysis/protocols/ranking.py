@@ -264,7 +264,6 @@ class RankingAnalysis(PairAnalysis):
         pairs = Block(
             "ranking.share",
             "Share of rankings with x above y",
-            "recommended",
             estimates=estimates,
             conclusions=build_planned_conclusions(estimates, PHRASES),
             tables=[pairs_table(estimates)],
@@ -371,7 +370,6 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
         Block(
             "ranking.means",
             f"Mean rank of each system{in_parentheses(rankings.title)}",
-            "recommended",
             estimates=tuple(means),
             other_results={"ranks": sets.as_dict()},
             tables=[systems_table(means, sets, strengths, rankings.title)],
@@ -381,7 +379,6 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
         Block(
             "ranking.strengths",
             f"Strengths{in_parentheses(rankings.title)}",
-            "recommended",
             estimates=strengths,
             other_results=fit,
             note="Log-odds with sum 0 from all pairs of all rankings, ties part of the model (Davidson's). "
@@ -390,7 +387,6 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
         Block(
             "ranking.checks",
             f"Agreement and place on the page{in_parentheses(rankings.title)}",
-            "recommended",
             estimates=tuple(checks),
             tables=[rank_agreement_table([*checks, textbook], rankings.title)],
             note="Agreement uses outputs that several annotators ranked among the same other outputs.",
@@ -405,7 +401,6 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
         Block(
             "ranking.references",
             f"Ranks of the planted references{in_parentheses(rankings.title)}",
-            "recommended",
             estimates=planted,
             tables=[share_below_planted_references_table(planted, rankings.title)],
         ),

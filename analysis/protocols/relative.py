@@ -129,7 +129,6 @@ class RelativeAnalysis(PairAnalysis):
             Block(
                 "relative.score",
                 "Points toward x",
-                "recommended",
                 estimates=scores,
                 figures=_figures(records, scores),
                 conclusions=tuple(
@@ -143,7 +142,6 @@ class RelativeAnalysis(PairAnalysis):
             Block(
                 "relative.superiority",
                 "Probability of being judged better",
-                "recommended",
                 estimates=above,
                 note="The chance that an annotator judges x better. “The same” counts half, and only the order of points matters.",
             ),
@@ -159,7 +157,6 @@ class RelativeAnalysis(PairAnalysis):
             Block(
                 "relative.checks",
                 f"Side, agreement and ties ({comparison_label(scores[n])})",
-                "recommended",
                 estimates=tuple(estimates.values()),
             )
             for n, estimates in enumerate(checks)

@@ -177,14 +177,12 @@ def _explanations(sample: CodedSample, level: float, resamples: int, seed: str) 
         Block(
             "coding.agreement",
             f"Agreement of coders, sample {sample.number}",
-            "recommended",
             estimates=tuple(agreement),
             tables=[_label_table(sample, agreement, f"Explanations: agreement by label (sample {sample.number})")],
         ),
         Block(
             "coding.categories",
             f"Topics of explanations, sample {sample.number}",
-            "recommended",
             estimates=(*(share for condition_shares in shares.values() for share in condition_shares), *differences),
             tables=tables,
         ),
@@ -297,14 +295,12 @@ def _rejections(sample: CodedSample, level: float, resamples: int, seed: str) ->
         Block(
             "coding.agreement",
             f"Agreement of reviewers, sample {sample.number}",
-            "recommended",
             estimates=tuple(estimates),
             tables=[labels],
         ),
         Block(
             "coding.refused",
             f"Work refused, sample {sample.number}",
-            "recommended",
             estimates=tuple(shares),
             tables=[by_condition, _hint_table(sample)],
         ),

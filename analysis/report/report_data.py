@@ -185,7 +185,7 @@ def newest_version_blocks(all_version_blocks: Sequence[Block], newest_only_block
     if not estimates:
         return []
     note = "Descriptive comparison with the estimates from all versions, without tests."
-    return [Block(NAME, TITLE, "recommended", estimates=tuple(estimates), tables=[_table(estimates)], note=note)]
+    return [Block(NAME, TITLE, estimates=tuple(estimates), tables=[_table(estimates)], note=note)]
 
 
 def _named_conclusions(blocks: Iterable[Block]) -> Iterator[tuple[str, Conclusion]]:

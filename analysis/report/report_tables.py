@@ -86,7 +86,7 @@ def build_attrition_block(
             replace(estimate, settings={**estimate.settings, "lost": reason, "population": POPULATION})
             for estimate in (*lost.shares, *lost.differences, lost.test)
         ]
-    return Block(NAME, "Attrition by arm", "recommended", estimates=tuple(estimates), tables=[_table(losses)])
+    return Block(NAME, "Attrition by arm", estimates=tuple(estimates), tables=[_table(losses)])
 
 
 def _outcome_blind_exclusions(applied_rules: list[AppliedRule]) -> set[int]:
@@ -132,7 +132,7 @@ def build_arrival_block(
     estimates = tuple(
         replace(one, settings={**one.settings, "population": POPULATION}) for one in (*found.places, found.test)
     )
-    return Block(ARRIVAL_NAME, "Arrival by arm", "recommended", estimates=estimates, tables=[table])
+    return Block(ARRIVAL_NAME, "Arrival by arm", estimates=estimates, tables=[table])
 
 
 def _table(losses: Sequence[tuple[str, "Attrition"]]) -> Table:

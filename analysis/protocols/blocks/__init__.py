@@ -88,7 +88,7 @@ class Block:
 
     name: str
     title: str
-    mode: str  # paper | recommended
+    mode: str = "recommended"  # or "paper"
     estimates: tuple["Estimate", ...] = ()
     conclusions: tuple[Conclusion, ...] = ()
     tables: Sequence[Table] = ()

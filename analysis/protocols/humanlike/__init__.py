@@ -276,7 +276,6 @@ def _detection_block(judgements, likeness_by_cell, context, title_suffix, family
     return Block(
         "humanlike.detection",
         f"Telling human from machine{title_suffix}",
-        "recommended",
         estimates=tuple(estimates.values()),
         tables=[layouts.detection_table(estimates, likeness_by_cell, title_suffix)],
         figures=[layouts.sensitivity_and_criterion_figure(estimates, likeness_by_cell, title_suffix)],
@@ -368,7 +367,6 @@ def _recommended_groups_block(judgements, context, title_suffix, family_suffix) 
     return Block(
         "humanlike.groups",
         f"Groups compared{title_suffix}",
-        "recommended",
         estimates=tuple(estimates),
         tables=[
             layouts.accuracy_group_tests_table(
@@ -409,7 +407,6 @@ def _checks_block(judgements, context, title_suffix) -> Block:
     return Block(
         "humanlike.checks",
         f"Confidence, and the session{title_suffix}",
-        "recommended",
         estimates=(gain, drift),
         tables=[layouts.confidence_and_session_table((gain, drift), title_suffix)],
     )

@@ -61,7 +61,6 @@ def planned_and_reference_comparison_blocks(
         Block(
             f"humanlike.{estimand}",
             f"Compared by {ESTIMAND_LABELS[estimand]}{title_suffix}",
-            "recommended",
             estimates=estimates,
             conclusions=build_planned_conclusions(estimates, phrases_of_comparison),
             note="Annotators and texts are both treated as samples. Each pair of conditions is within one machine system.",
@@ -80,7 +79,6 @@ def planned_and_reference_comparison_blocks(
         Block(
             "humanlike.condition_model",
             f"Conditions in each domain{title_suffix}",
-            "recommended",
             estimates=tuple(model),
             note="Each domain has the same weight. The interaction tests whether the effect of a condition depends on the domain.",
         ),

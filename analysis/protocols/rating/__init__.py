@@ -166,7 +166,6 @@ def _comparison_blocks(
         Block(
             SUPERIORITY_BLOCK,
             "Probability of being rated higher",
-            "recommended",
             estimates=above,
             conclusions=build_planned_conclusions(
                 [estimate for estimate in above if contrast_of(estimate)["key"] in superiority_keys],
@@ -182,7 +181,6 @@ def _comparison_blocks(
         Block(
             DIFFERENCE_BLOCK,
             "Difference of mean ratings",
-            "recommended",
             estimates=differences,
             conclusions=build_planned_conclusions(
                 [estimate for estimate in differences if contrast_of(estimate)["key"] in difference_keys],
@@ -272,7 +270,6 @@ def _question_blocks(question_ratings: QuestionRatings, context: AnalysisContext
         Block(
             "rating.means",
             f"Mean rating of each system{in_parentheses(question_ratings.title)}",
-            "recommended",
             estimates=means,
             other_results={"ranks": ranked.as_dict()},
             tables=[layouts.means_table(means, ranked, question_ratings.title)],
@@ -283,7 +280,6 @@ def _question_blocks(question_ratings: QuestionRatings, context: AnalysisContext
         Block(
             "rating.checks",
             f"Agreement and place on the page{in_parentheses(question_ratings.title)}",
-            "recommended",
             estimates=tuple(checks),
             tables=[
                 reliability_table(

@@ -158,14 +158,12 @@ def utility_blocks(
         Block(
             "rating.utility",
             "Expected utility between the references",
-            "recommended",
             estimates=tuple(estimates),
             tables=tables,
         ),
         Block(
             UTILITY_BLOCK,
             "Difference of expected utilities",
-            "recommended",
             estimates=differences,
             conclusions=build_planned_conclusions(differences, PHRASES),
         ),

@@ -163,7 +163,6 @@ def _naming_blocks(answers: SectionAnswers, context: AnalysisContext) -> list[Bl
         Block(
             "spa.order",
             f"Gap between the two orders of naming{in_parentheses(title)}",
-            "recommended",
             estimates=symmetry,
             tables=[layouts.naming_order_gap_table(symmetry)],
             figures=[layouts.naming_order_gap_figure(symmetry)],
@@ -172,7 +171,6 @@ def _naming_blocks(answers: SectionAnswers, context: AnalysisContext) -> list[Bl
         Block(
             "spa.tau",
             f"Whether leaving out by tau would move the estimate{in_parentheses(title)}",
-            "recommended",
             estimates=asymmetry,
             tables=[layouts.estimates_table(asymmetry, "tau", TAU_TITLE, "more")],
         ),

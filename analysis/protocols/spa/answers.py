@@ -160,7 +160,6 @@ def exclusion_effect_blocks(answers: Sequence[SectionAnswers], context: Analysis
         Block(
             "spa.before_after",
             f"Effect of each rule{in_parentheses(section_answers.title)}",
-            "recommended",
             estimates=changes,
             **(layout if n == 0 else {}),
             note="Mean after the rule minus mean before it. The same people are on both sides, so the interval resamples them.",

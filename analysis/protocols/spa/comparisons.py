@@ -77,7 +77,6 @@ def stated_chance_by_exposure_blocks(answers: Sequence[SectionAnswers], context:
         Block(
             "spa.exposure_levels",
             "The stated chance by what was seen",
-            "recommended",
             estimates=tuple(levels),
             tables=[layouts.stated_chance_by_exposure_table(levels)],
             figures=[layouts.stated_chance_by_exposure_figure(levels)],
@@ -86,7 +85,6 @@ def stated_chance_by_exposure_blocks(answers: Sequence[SectionAnswers], context:
         Block(
             "spa.exposures",
             "What more exposure changes",
-            "recommended",
             estimates=changes,
             tables=[layouts.estimates_table(changes, "exposures", "What more exposure changes", "sure")],
             note=f"Within the annotator. Below 0 after the first number of examples: the overconfidence of {layouts.PAPER}.",
@@ -145,7 +143,6 @@ def pair_preference_blocks(
         Block(
             "spa.pairs",
             "Stated chance that x is better than y",
-            "recommended",
             estimates=recommended,
             conclusions=build_planned_conclusions(recommended, PHRASES, include_estimand_in_name=False),
             figures=[layouts.forest_figure(recommended, paper)],
@@ -273,7 +270,6 @@ def overall_answer_drivers_blocks(kept_answers: Sequence[SectionAnswers], contex
         Block(
             BLOCK_NAME,
             "What the overall answers go with",
-            "recommended",
             tables=[table],
             estimates=tuple(estimate for answers, drivers in fits for estimate in _tagged_estimates(answers, drivers)),
             note="Least squares over annotators and pairs, annotators as clusters (CV3); both orders of naming combined. Descriptive.",
@@ -381,7 +377,6 @@ def coherence_ranking_and_reliability_blocks(
             Block(
                 "spa.coherence",
                 f"Coherence of the pairs{in_parentheses(title)}",
-                "recommended",
                 estimates=estimates,
                 other_results={"cycles": cycles, "systems": systems},
                 tables=[layouts.coherence_table(estimates, cycles, title)],
@@ -413,7 +408,6 @@ def coherence_ranking_and_reliability_blocks(
         Block(
             "spa.ranking",
             f"Ranking of the systems, fractional Bradley-Terry{in_parentheses(title)}",
-            "recommended",
             estimates=(*strengths, *([framing] if framing is not None else [])),
             other_results=verdict,
             tables=ranking_tables(strengths, verdict, title, note, framing),
@@ -430,7 +424,6 @@ def coherence_ranking_and_reliability_blocks(
         Block(
             "spa.reliability",
             f"Split-half reliability of the pairs{in_parentheses(title)}",
-            "recommended",
             estimates=(halves,),
             tables=[reliability_table([estimate_row(halves, where=join_words("stated chances", title))])],
         )

@@ -37,7 +37,6 @@ def agreement_and_side_blocks(comparison_labels: ComparisonLabels, context: Anal
         Block(
             "choice.agreement",
             f"Agreement, by side of the screen and by system ({comparison_labels.title})",
-            "recommended",
             estimates=agreement,
             tables=[layouts.agreement_table(agreement)],
             note="The same labels coded twice. Sides are random, so each side is chosen half of the time. A much better system is chosen more "
@@ -46,7 +45,6 @@ def agreement_and_side_blocks(comparison_labels: ComparisonLabels, context: Anal
         Block(
             "choice.position",
             f"Whether the side mattered ({comparison_labels.title})",
-            "recommended",
             estimates=sides,
             tables=[layouts.position_effects_table(sides)],
         ),
@@ -160,7 +158,6 @@ def ranking_blocks(comparisons: Sequence[ComparisonLabels], context: AnalysisCon
             Block(
                 "choice.ranking",
                 f"Ranking of the systems{in_parentheses(where)}",
-                "recommended",
                 estimates=tuple(strengths),
                 other_results=verdict,
                 tables=ranking_tables(strengths, verdict, where, note),
@@ -187,7 +184,6 @@ def labels_paid_and_strategy_replay_blocks(
         Block(
             "choice.effort",
             f"Labels paid ({comparison_labels.title})",
-            "recommended",
             estimates=spent,
             tables=[layouts.labels_paid_table(spent)],
             other_results={

@@ -36,7 +36,6 @@ def preference_blocks(comparisons: Sequence[ComparisonLabels], recommended: Sequ
         Block(
             "choice.preference",
             "Share of choices for x",
-            "recommended",
             estimates=recommended,
             conclusions=build_planned_conclusions(recommended, preference_phrases, include_estimand_in_name=False),
             tables=[
