@@ -17,6 +17,7 @@ from analysis.protocols.blocks.populations import SECOND_SAMPLE
 from analysis.protocols.blocks.subjects import in_parentheses, words_of_section
 from analysis.protocols.kinds.answers import column_arrays
 from analysis.protocols.kinds.pairs import PairAnalysis
+from analysis.protocols.kinds.scores import agreement_alpha
 from studies.protocols.humanlike import SOURCE
 
 from .. import HeadlineAnswers, register
@@ -137,8 +138,8 @@ def _section_blocks(
         *planned_and_reference_comparison_blocks(judgements, adjusted, context, title_suffix, family_suffix),
         _detection_block(judgements, likeness_by_cell, context, title_suffix, family_suffix),
         _paper_tables_block(judgements, papers, tests, title_suffix),
-        _paper_groups_block(judgements, context, title_suffix, family_suffix),
-        _recommended_groups_block(judgements, context, title_suffix, family_suffix),
+        _groups_block(judgements, context, title_suffix, family_suffix, is_paper=True),
+        _groups_block(judgements, context, title_suffix, family_suffix, is_paper=False),
         _checks_block(judgements, context, title_suffix),
     ]
 
@@ -169,26 +170,24 @@ class PaperCellResults:
 
 
 def _paper_cell_results(judgements: Judgements, cell: Cell, context: AnalysisContext) -> PaperCellResults:
-    from analysis.stats import agreement, detection, signal_detection
+    from analysis.stats import detection, signal_detection
 
     rows = judgements.cell_rows(cell, is_paper=True)
-    rating, truth, correct, annotators, text, says = column_arrays(
-        rows, "rating", "is_machine", "correct", "annotator", "text", "says"
-    )
-    alphas = []
-    for values, kind in ((says, "nominal"), (rating, "ordinal")):
-        counts, points = agreement.value_counts_by_unit(text, values)
-        alphas.append(
-            agreement.krippendorff_alpha(
-                counts,
-                points,
+    rating, truth, correct, annotators = column_arrays(rows, "rating", "is_machine", "correct", "annotator")
+    alpha, alpha_points = (
+        tag_with_cell(
+            agreement_alpha(
+                rows["text"],
+                rows[column],
                 level_of_measurement=kind,
                 level=context.level,
                 resamples=min(AGREEMENT_RESAMPLES, context.resamples),
                 rng=context.rng("alpha", kind, judgements.section.position, cell.key),
-            ).labelled(analysis=f"humanlike.alpha_{kind}", unit="text", mode="paper")
+            ).labelled(analysis=f"humanlike.alpha_{kind}", unit="text", mode="paper"),
+            cell,
         )
-    alpha, alpha_points = (tag_with_cell(estimate, cell) for estimate in alphas)
+        for column, kind in (("says", "nominal"), ("rating", "ordinal"))
+    )
     return PaperCellResults(
         signal_detection.detection_measures(
             rating, truth, threshold=judgements.threshold, confident_ratings=(judgements.low, judgements.high)
@@ -257,11 +256,9 @@ def _detection_block(judgements, likeness_by_cell, context, title_suffix, family
         for part in parts
     }
     for part in ("sensitivity", "auc", "accuracy"):
-        for keys in (
-            [c for c in likeness_by_cell if c.domain == ALL_DOMAINS],
-            [c for c in likeness_by_cell if c.domain != ALL_DOMAINS],
-        ):
-            name = f"humanlike.{part}{family_suffix}" + ("" if keys and keys[0].domain == ALL_DOMAINS else ".by_domain")
+        for is_by_domain in (False, True):
+            keys = [cell for cell in likeness_by_cell if (cell.domain != ALL_DOMAINS) == is_by_domain]
+            name = f"humanlike.{part}{family_suffix}{'.by_domain' if is_by_domain else ''}"
             family = multiplicity.Family(name, tuple(cell.key for cell in keys))
             cell_estimates = {cell.key: estimates[cell, part] for cell in keys}
             judged = multiplicity.adjust_pvalues_and_intervals_of_family(
@@ -311,68 +308,43 @@ def _paper_tables_block(judgements, results_by_cell, tests, title_suffix) -> Blo
     )
 
 
-def _paper_groups_block(judgements, context, title_suffix, family_suffix) -> Block:
+def _groups_block(judgements, context, title_suffix, family_suffix, *, is_paper: bool) -> Block:
     """Compare annotators' accuracies: analysis of variance over domains, and every pair of conditions."""
     from analysis.stats import groups
 
     level, estimates = context.level, []
+    mode, anova, anova_name = "recommended", groups.welch_anova, "welch_anova"
+    method, pairs_name = "games_howell", "games_howell"
+    title, table_name, table_title = "Groups compared", "groups", "Groups compared, whatever their variances"
+    if is_paper:
+        mode, anova, anova_name = "paper", groups.one_way_anova, "anova"
+        method, pairs_name = "tukey_hsd", "tukey"
+        title = table_title = f"Groups compared, as in {layouts.PAPER}"
+        table_name = "groups_paper"
     for model in judgements.models:
-        scores = _annotator_scores(judgements.model_rows(model, is_paper=True))
-        untrained = scores[scores["condition"] == judgements.reference_condition(model)]
+        scores = _annotator_scores(judgements.model_rows(model, is_paper=is_paper))
+        reference = judgements.reference_condition(model)
+        untrained = scores[scores["condition"] == reference]
         if len({cell.domain for cell in judgements.cells if cell.model == model}) > 1:
-            anova = groups.one_way_anova(*column_arrays(untrained, "accuracy", "domain"), level=level)
-            anova = anova.labelled(analysis="humanlike.anova")
-            estimates.append(tag_with_cell(anova, Cell(model, judgements.reference_condition(model))))
+            domains = anova(*column_arrays(untrained, "accuracy", "domain"), level=level)
+            estimates.append(
+                tag_with_cell(domains.labelled(analysis=f"humanlike.{anova_name}"), Cell(model, reference))
+            )
         if len(judgements.conditions(model)) > 1:
             pairs = groups.pairwise_comparisons(
                 *column_arrays(scores, "accuracy", "condition"),
-                method="tukey_hsd",
+                method=method,
                 level=level,
-                analysis="humanlike.tukey",
-                mode_label="paper",
+                analysis=f"humanlike.{pairs_name}",
+                mode_label=mode,
             )
             estimates += [_tag_with_model(pair, judgements, model, family_suffix) for pair in pairs]
     return Block(
         "humanlike.groups",
-        f"Groups compared, as in {layouts.PAPER}{title_suffix}",
-        "paper",
+        f"{title}{title_suffix}",
+        mode,
         estimates=tuple(estimates),
-        tables=[
-            layouts.accuracy_group_tests_table(
-                estimates, "groups_paper", f"Groups compared, as in {layouts.PAPER}{title_suffix}"
-            )
-        ],
-    )
-
-
-def _recommended_groups_block(judgements, context, title_suffix, family_suffix) -> Block:
-    from analysis.stats import groups
-
-    level, estimates = context.level, []
-    for model in judgements.models:
-        scores = _annotator_scores(judgements.model_rows(model))
-        untrained = scores[scores["condition"] == judgements.reference_condition(model)]
-        if len({cell.domain for cell in judgements.cells if cell.model == model}) > 1:
-            anova = groups.welch_anova(*column_arrays(untrained, "accuracy", "domain"), level=level)
-            anova = anova.labelled(analysis="humanlike.welch_anova")
-            estimates.append(tag_with_cell(anova, Cell(model, judgements.reference_condition(model))))
-        if len(judgements.conditions(model)) > 1:
-            pairs = groups.pairwise_comparisons(
-                *column_arrays(scores, "accuracy", "condition"),
-                method="games_howell",
-                level=level,
-                analysis="humanlike.games_howell",
-            )
-            estimates += [_tag_with_model(pair, judgements, model, family_suffix) for pair in pairs]
-    return Block(
-        "humanlike.groups",
-        f"Groups compared{title_suffix}",
-        estimates=tuple(estimates),
-        tables=[
-            layouts.accuracy_group_tests_table(
-                estimates, "groups", f"Groups compared, whatever their variances{title_suffix}"
-            )
-        ],
+        tables=[layouts.accuracy_group_tests_table(estimates, table_name, f"{table_title}{title_suffix}")],
     )
 
 

@@ -106,8 +106,9 @@ def section_comparisons(section: Any, design: PlannedCells) -> list[tuple[str, C
             continue
         if contrast.x_condition:
             for model in design.models:
-                question = model if several else ""
-                compared = build_comparison(contrast.x_condition, contrast.y_condition, question, contrast)
+                compared = build_comparison(
+                    contrast.x_condition, contrast.y_condition, model if several else "", contrast
+                )
                 add(estimand, compared, partial(_conditions_of_model, model=model))
         elif contrast.x_id:
             if {contrast.x.name, contrast.y.name} <= set(design.models):
