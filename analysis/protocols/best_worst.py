@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks.comparisons import other_comparisons, pairs_under_evaluation
-from analysis.protocols.blocks.layouts import by_value, estimate_row
+from analysis.protocols.blocks.layouts import by_value, estimate_row, rank_cells
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups, second_sample_noun, table_population
 from analysis.protocols.kinds.answers import column_arrays
 from analysis.protocols.kinds.pairs import PairAnalysis
@@ -60,12 +60,11 @@ def pairs_figure(estimates: Sequence["Estimate"]) -> Figure:
 
 def systems_table(strengths: Sequence["Estimate"], joint_test: "Estimate", rank_sets: "RankSets", title: str) -> Table:
     """Return the table of systems, strongest first, with their sets of ranks."""
-    bounds = dict(zip(rank_sets.systems, zip(rank_sets.low or (), rank_sets.high or (), strict=True), strict=False))
-    rows = []
+    rows, ranks = [], rank_cells(rank_sets)
     for estimate in sorted(strengths, key=by_value):
-        high, low = bounds.get(estimate.settings["system"], (None, None))
         reason = "; ".join(filter(None, [estimate.reason, rank_sets.reason]))
-        rows.append(estimate_row(estimate, "strength", "answers", highest=high, lowest=low, reason=reason))
+        bounds = ranks.get(estimate.settings["system"], {})
+        rows.append(estimate_row(estimate, "strength", "answers", **bounds, reason=reason))
     joint = reported_pvalue(joint_test)
     joint_text = (
         f"The joint test that all are equal: p = {joint:.3f}."

@@ -1,7 +1,8 @@
 """Prepare marks for the statistics: one row per judged output, and one row per sentence of it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
@@ -34,9 +35,15 @@ from analysis.protocols.blocks.layouts import (
 )
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, table_population
 from analysis.protocols.blocks.subjects import in_parentheses, words_of_section
-from analysis.protocols.kinds.answers import column_arrays, join_columns, kept_and_paper_rows, readable_scale
+from analysis.protocols.kinds.answers import join_columns, kept_and_paper_rows, readable_scale
 from analysis.protocols.kinds.pairs import PairAnalysis
-from analysis.protocols.kinds.scores import agreement_alpha, paired_scores, score_difference, wide_scores
+from analysis.protocols.kinds.scores import (
+    agreement_alpha,
+    means_by_system,
+    paired_scores,
+    score_difference,
+    wide_scores,
+)
 from studies.protocols import REGISTRY
 from studies.protocols.base.pairs import system_contrasts_for_section
 from studies.protocols.marks import ERRORS, PENALTY, SCORE, WHOLE_TEXT, Codebook, split_sentences
@@ -174,16 +181,13 @@ def agreement_checks(
         & ~judged_outputs.parts["system"].isin(judged_outputs.references.names)
     ]
     parts = parts.assign(sentence=join_columns(parts, "item", "system", "sample", "part"))
-    checks = []
-    for column, measurement, measured_text in (
-        ("is_marked", "nominal", "which sentences hold an error"),
-        ("worst", "ordinal", "how grave the worst error of a sentence is"),
-    ):
-        checks.append(
-            _agreement_alpha(
-                parts["sentence"], parts[column], measurement, "sentence", measured_text, context, cluster="output"
-            )
+    checks = [
+        _agreement_alpha(parts["sentence"], parts[column], measurement, "sentence", measured, context, cluster="output")
+        for column, measurement, measured in (
+            ("is_marked", "nominal", "which sentences hold an error"),
+            ("worst", "ordinal", "how grave the worst error of a sentence is"),
         )
+    ]
     if judged_outputs.has_score:
         checks.append(
             _agreement_alpha(
@@ -266,14 +270,11 @@ def systems_table(estimates: Sequence["Estimate"], judged_outputs: Any) -> Table
     estimates_by_key = {(estimate.settings["system"], estimate.settings["measure"]): estimate for estimate in estimates}
     rows = []
     for system in dict.fromkeys(system for system, _ in estimates_by_key):
-        score, penalty, clean = (
-            estimates_by_key.get((system, "score")),
-            estimates_by_key[system, "penalty"],
-            estimates_by_key[system, "clean"],
-        )
-        cells = [prefixed_cells(name, one) for name, one in (("score", score), ("penalty", penalty), ("clean", clean))]
-        row = estimate_row(penalty, "penalty", "outputs", reference=judged_outputs.references.kind_of(system))
-        rows.append(row | cells[0] | cells[1] | cells[2])
+        kind = judged_outputs.references.kind_of(system)
+        row = estimate_row(estimates_by_key[system, "penalty"], "penalty", "outputs", reference=kind)
+        for measure in ("score", "penalty", "clean"):
+            row |= prefixed_cells(measure, estimates_by_key.get((system, measure)))
+        rows.append(row)
     rows.sort(key=lambda row: (bool(row["reference"]), row["penalty"] is None, row["penalty"], row["system"]))
     weights = ", ".join(f"{severity.label} {severity.weight:f}" for severity in judged_outputs.codebook.severities)
     return build_table(
@@ -325,14 +326,10 @@ def error_rates_by_kind_table(estimates: Sequence["Estimate"], judged_outputs: A
             "n": _count_range(estimate.n for estimate in kind_estimates.values()),
             "outputs": _count_range(estimate.n_rows for estimate in kind_estimates.values()),
             **{
-                f"rate{number}": kind_estimates[system].estimate
+                key: cell
                 for number, system in enumerate(systems)
-                if system in kind_estimates
-            },
-            **{
-                f"interval{number}": interval_bounds(kind_estimates[system])
-                for number, system in enumerate(systems)
-                if system in kind_estimates
+                if (rate := kind_estimates.get(system)) is not None
+                for key, cell in ((f"rate{number}", rate.estimate), (f"interval{number}", interval_bounds(rate)))
             },
             "reason": "; ".join(sorted({estimate.reason for estimate in kind_estimates.values() if estimate.reason})),
         }
@@ -567,7 +564,7 @@ def _section_blocks(judged_outputs: JudgedOutputs, context: AnalysisContext) -> 
         Block(
             "marks.systems",
             f"Each system by itself{in_parentheses(judged_outputs.title)}",
-            estimates=systems,
+            estimates=tuple(systems),
             tables=[systems_table(systems, judged_outputs)],
             figures=[evaluated_systems_penalties_figure(systems, judged_outputs)],
             note="Means over judged outputs. The penalty sums the weights of the marks.",
@@ -575,7 +572,7 @@ def _section_blocks(judged_outputs: JudgedOutputs, context: AnalysisContext) -> 
         Block(
             "marks.kinds",
             f"Errors by category and severity{in_parentheses(judged_outputs.title)}",
-            estimates=kinds,
+            estimates=tuple(kinds),
             tables=[error_rates_by_kind_table(kinds, judged_outputs)],
             note="Errors per judged output.",
         ),
@@ -597,61 +594,38 @@ def _section_blocks(judged_outputs: JudgedOutputs, context: AnalysisContext) -> 
     ]
 
 
-def _system_means(judged_outputs: JudgedOutputs, rows: "DataFrame", options: dict[str, Any]) -> tuple["Estimate", ...]:
-    """Return score, penalty and the share of outputs without an error, for each system."""
+def _system_means(judged_outputs: JudgedOutputs, rows: "DataFrame", options: dict[str, Any]) -> list["Estimate"]:
+    """Return score, penalty and the share of outputs without an error, of each system."""
+    rows = rows.assign(clean=(rows["errors"] == 0).astype(float))
     measures = [
         ("score", "mean score", judged_outputs.score_range),
         ("penalty", "mean penalty of an output", None),
         ("clean", "share of outputs without an error", (0.0, 1.0)),
     ]
-    return tuple(
-        _mean(
-            system_rows[measure],
-            system_rows,
-            options,
-            f"marks.system.{measure}",
-            estimand,
-            bounds,
-            system=system,
-            measure=measure,
-        )
-        for system, system_rows in rows.assign(clean=(rows["errors"] == 0).astype(float)).groupby("system", sort=True)
+    means = [
+        _means(rows, measure, options, f"marks.system.{measure}", estimand, bounds, measure=measure)
         for measure, estimand, bounds in (measures if judged_outputs.has_score else measures[1:])
-    )
+    ]
+    return [estimate for of_system in zip(*means, strict=True) for estimate in of_system]
 
 
-def _error_rates(judged_outputs: JudgedOutputs, rows: "DataFrame", options: dict[str, Any]) -> tuple["Estimate", ...]:
+def _error_rates(judged_outputs: JudgedOutputs, rows: "DataFrame", options: dict[str, Any]) -> list["Estimate"]:
     measures = [(f"is:{category.key}", category.label, "category") for category in judged_outputs.codebook.categories]
     measures += [(f"at:{severity.key}", severity.label, "severity") for severity in judged_outputs.codebook.severities]
-    return tuple(
-        _mean(
-            system_rows[column],
-            system_rows,
-            options,
-            f"marks.{sort}",
-            f"errors per output: {label}",
-            None,
-            system=system,
-            measure=label,
-            sort=sort,
-        )
+    return [
+        estimate
         for column, label, sort in measures
-        for system, system_rows in rows.groupby("system", sort=True)
-    )
+        for estimate in _means(
+            rows, column, options, f"marks.{sort}", f"errors per output: {label}", None, measure=label, sort=sort
+        )
+    ]
 
 
-def _mean(values, rows, options, analysis, estimand, bounds, **settings) -> "Estimate":
+def _means(rows, column, options, analysis, estimand, bounds, **settings) -> list["Estimate"]:
     from analysis.stats import clusters
 
-    estimate = clusters.mean_of_population(
-        values.to_numpy(float),
-        *column_arrays(rows, "annotator", SECOND_SAMPLE),
-        **options,
-        bounds=bounds,
-        analysis=analysis,
-        estimand=estimand,
-    )
-    return replace(estimate, settings={**estimate.settings, **settings})
+    mean = partial(clusters.mean_of_population, **options, bounds=bounds, analysis=analysis, estimand=estimand)
+    return means_by_system(rows, column, mean, **settings)
 
 
 def _campaign_estimates(judged_outputs: JudgedOutputs) -> tuple["Estimate", ...]:

@@ -31,6 +31,7 @@ from analysis.protocols.blocks.layouts import (
     estimate_row,
     figure_row,
     prefixed_cells,
+    rank_cells,
 )
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups, second_sample_noun, table_population
 from analysis.protocols.blocks.subjects import in_parentheses, words_of_section
@@ -124,7 +125,7 @@ def shares_figure(estimates: Sequence["Estimate"]) -> Figure:
 
 def systems_table(means: Sequence[Any], rank_sets: Any, strengths: Sequence[Any], title: str) -> Table:
     """Return the table of systems, best first: mean rank, set of ranks and strength."""
-    bounds = dict(zip(rank_sets.systems, zip(rank_sets.low or (), rank_sets.high or (), strict=True), strict=False))
+    ranks = rank_cells(rank_sets)
     by_system = {strength.detail.get("system"): strength for strength in strengths}
     rows = []
     for estimate in sorted(
@@ -132,9 +133,8 @@ def systems_table(means: Sequence[Any], rank_sets: Any, strengths: Sequence[Any]
     ):
         system = estimate.settings["system"]
         strength = by_system.get(system)
-        low, high = bounds.get(system, (None, None))
         reasons = [estimate.reason, rank_sets.reason, strength.reason if strength else ""]
-        bounds_and_strength = {"highest": low, "lowest": high, **prefixed_cells("strength", strength)}
+        bounds_and_strength = ranks.get(system, {}) | prefixed_cells("strength", strength)
         reason = "; ".join(filter(None, reasons))
         rows.append(estimate_row(estimate, "mean", "rankings", **bounds_and_strength, reason=reason))
     return build_table(

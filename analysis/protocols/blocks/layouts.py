@@ -11,6 +11,7 @@ from .cells import claim_of, contrast_of, interval_bounds, is_not_tested, is_seq
 from .warning_sentences import gravest_warnings_with_sentences
 
 if TYPE_CHECKING:
+    from analysis.stats.ranks import RankSets
     from analysis.stats.results import Estimate, ResultWarning
 
     from . import Block
@@ -131,6 +132,13 @@ def estimate_row(
             "verdict": cells.verdict_text(estimate),
         }
     return row | other_cells
+
+
+def rank_cells(sets: "RankSets") -> dict[str, dict[str, Any]]:
+    """Return the cells of each system for its rank and its set of ranks."""
+    bounds = zip(sets.ranks or (), sets.low or (), sets.high or (), strict=False)
+    keys = ("rank", "highest", "lowest")
+    return {system: dict(zip(keys, cells, strict=True)) for system, cells in zip(sets.systems, bounds, strict=False)}
 
 
 def by_value(estimate: "Estimate") -> tuple[bool, float, str]:

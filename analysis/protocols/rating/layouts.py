@@ -18,6 +18,7 @@ from analysis.protocols.blocks.layouts import (
     estimate_row,
     figure_row,
     prefixed_cells,
+    rank_cells,
 )
 from analysis.protocols.blocks.subjects import join_words
 
@@ -82,16 +83,9 @@ def superiority_figure(estimates: Sequence["Estimate"]) -> Figure:
 
 def means_table(estimates: Sequence["Estimate"], rank_sets: Any, title: str) -> Table:
     """Return the mean rating of each system, best first within a question, with its set of ranks."""
-    ranks = {
-        system: (rank, low, high)
-        for system, rank, low, high in zip(
-            rank_sets.systems, rank_sets.ranks, rank_sets.low or (), rank_sets.high or (), strict=False
-        )
-    }
-    rows = []
+    rows, ranks = [], rank_cells(rank_sets)
     for estimate in sorted(estimates, key=by_value):
-        rank, highest, lowest = ranks.get(estimate.settings["system"], (None, None, None))
-        bounds = {"rank": rank, "highest": highest, "lowest": lowest, "reason": estimate.reason or rank_sets.reason}
+        bounds = ranks.get(estimate.settings["system"], {}) | {"reason": estimate.reason or rank_sets.reason}
         rows.append(estimate_row(estimate, "mean", where=title, scored=estimate.settings["scored"], **bounds))
     return build_table(
         "means",
