@@ -388,15 +388,15 @@ def coherence_ranking_and_reliability_blocks(
             people = np.flatnonzero(~np.isnan(answers[:, column]))
             same = np.ones(len(people), dtype=np.int64)
             answered.append((subject * same, other * same, answers[people, column] / 100, people))
-    data = [np.concatenate(column) for column in zip(*answered, strict=True)]
+    first, second, chances, who = (np.concatenate(column) for column in zip(*answered, strict=True))
     groups, _ = read_prompt_groups(kept_answers)
     declared = {compared.population for compared in comparisons if compared.is_planned}
     if "people" in declared:
         groups = None
     options: dict[str, Any] = {"n_systems": len(systems), "level": context.level}
-    sets = None if groups is None else groups[data[3]]
-    fit = fractional_bradley_terry(*data, sets, **options)
-    framed = fractional_bradley_terry(*data, sets, framing=True, **options)
+    sets = None if groups is None else groups[who]
+    fit = fractional_bradley_terry(first, second, chances, who, sets, **options)
+    framed = fractional_bradley_terry(first, second, chances, who, sets, framing=True, **options)
     # Groups of unknown prompts are no sample.
     n_groups = TOO_FEW_ITEMS if declared != {"people_and_prompts"} else 0 if groups is None else len(set(groups))
     framing = framed.framing and without_interval_if_too_few(framed.framing, n_groups, "sets of prompts")

@@ -38,7 +38,7 @@ def planned_comparisons_then_other_pairs(
 ) -> list[Comparison]:
     """Return the planned comparisons of the section, one for each question that they concern, then unplanned pairs."""
     comparisons: list[Comparison] = []
-    contrasts, pairs = read_contrasts(section), [tuple(sorted(pair)) for pair in other_pairs]
+    contrasts, pairs = read_contrasts(section), [(min(pair), max(pair)) for pair in other_pairs]
     for question in section.questions.all():
         planned = planned_comparisons(contrasts, section, question.criterion, question.key, PREFERENCE)
         comparisons += [*planned, *other_comparisons(section, planned, pairs, question.criterion, question.key)]
