@@ -18,6 +18,7 @@ from analysis.data.flat_rows import COUNTED_ORIGINS
 from analysis.models import AnalysisRun, Figure
 from analysis.protocols.blocks import layouts
 from analysis.protocols.blocks.warning_sentences import SEVERITY_LABELS
+from analysis.report.page_jobs import token_of_form
 from annotators.counting import Use, select, simulated_words
 from annotators.models import Assignment
 from studies.access import Action, get_study, is_allowed, may_read_draw
@@ -125,8 +126,7 @@ def start_analysis(request, code) -> HttpResponse:
     form = ReportForm(request.POST)
     if not form.is_valid():
         return _render_list(request, study, form, status=400)
-    token = request.POST.get("token", "")
-    token = f"analyse-{study.pk}-{token}" if token.isalnum() and len(token) <= 32 else None
+    token = token_of_form(study, "analyse", request.POST)
     job = request_analysis(study, request.user, form.cleaned_data, token)
     return redirect("analysis_progress", code=study.code, job=job.code)
 

@@ -1,6 +1,5 @@
 """The page of combined numbers. It shows stored results, computes nothing and never imports numpy."""
 
-import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,11 +13,11 @@ from analysis.metrics.calibrated.run import KIND, LatestResult, latest_results, 
 from analysis.metrics.lengths import SHORT
 from analysis.protocols.blocks import cells
 from analysis.protocols.blocks.populations import groups_sentence
+from analysis.report.page_jobs import job_context, token_of_form
 from annotators.counting import SIMULATED, counted_origins, is_simulated
 from studies.access import Action, check_permission_or_404, get_study, is_allowed
 from studies.figures import Axis, CountsAxis, Frame, at, path_of
 from studies.models import Job, Study
-from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
 
 from ..scoring import describe_scores
@@ -250,8 +249,7 @@ def calibrated_page(request: HttpRequest, code) -> HttpResponse:
         check_permission_or_404(request.user, Action.ANALYSE, study)
         form = CalibrationForm(study, request.POST)
         if form.is_valid():
-            sent = request.POST.get("token", "")
-            token = f"calibrate-{study.pk}-{sent}" if sent.isalnum() and len(sent) <= 32 else None
+            token = token_of_form(study, "calibrate", request.POST)
             try:
                 request_calibration(study, request.user, form.options(), token)
             except ActionRefused as refused:
@@ -260,7 +258,6 @@ def calibrated_page(request: HttpRequest, code) -> HttpResponse:
                 return redirect("study_calibrated", study.code)
         status = 400
     is_hidden = are_outcomes_hidden(study, counted_origins(study))
-    running = Job.objects.filter(study=study, kind=KIND, state__in=[Job.State.WAITING, Job.State.RUNNING]).last()
     failed = Job.objects.filter(study=study, kind=KIND).order_by("-pk").first()
     context = {
         "study": study,
@@ -270,10 +267,8 @@ def calibrated_page(request: HttpRequest, code) -> HttpResponse:
         "has_scores": metrics_in_use(study).exists(),
         "form": form,
         "may_run": is_allowed(request.user, Action.ANALYSE, study) and not is_hidden,
-        "running": running,
         "error": failed.error if failed and failed.state == Job.State.FAILED else "",
-        "is_runner_missing": running is not None and not jobs.is_runner_alive(),
-        "token": uuid.uuid4().hex,
+        **job_context(study, KIND),
     }
     return render(request, "report/calibrated.html", context, status=status)
 

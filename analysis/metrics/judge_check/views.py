@@ -18,10 +18,10 @@ from django.views.decorators.http import require_GET, require_POST, require_safe
 from analysis.models import JudgeCheck, Metric
 from analysis.protocols.blocks import cells
 from analysis.protocols.blocks.populations import groups_sentence, heading_words
+from analysis.report.page_jobs import job_context, token_of_form
 from annotators.counting import SIMULATED, Use, is_simulated, select
 from studies.access import Action, get_study, is_allowed, may_read_draw
-from studies.models import Job, Question, Study
-from studies.services import jobs
+from studies.models import Question, Study
 from studies.services.lifecycle import ActionRefused
 
 from .measuring import (
@@ -314,7 +314,6 @@ def judge_page(request: HttpRequest, code: uuid.UUID) -> HttpResponse:
 def _render(request: HttpRequest, study: Study, form: DrawForm, status: int = 200) -> HttpResponse:
     check = newest_check(study)
     found = find_state(check)
-    running = Job.objects.filter(study=study, kind=KIND, state__in=[Job.State.WAITING, Job.State.RUNNING]).exists()
     submitted = select(Use.RESULTS, study.assignments.all())
     context: dict[str, Any] = {
         "study": study,
@@ -330,9 +329,7 @@ def _render(request: HttpRequest, study: Study, form: DrawForm, status: int = 20
         "may_read_draw": may_read_draw(request.user, study),
         "n_submitted": submitted.count() if study.launched_at else 0,
         "n_places": (study.target_n or 0) if check else 0,
-        "is_running": running,
-        "is_runner_missing": running and not jobs.is_runner_alive(),
-        "token": uuid.uuid4().hex,
+        **job_context(study, KIND),
     }
     if check:
         if not found.result:
@@ -439,10 +436,8 @@ def draw_sample(request: HttpRequest, code: uuid.UUID) -> HttpResponse:
 def compute(request: HttpRequest, code: uuid.UUID) -> HttpResponse:
     """Start the job that computes the result. A form that is sent twice starts one job."""
     study = get_study(request.user, Action.ANALYSE, code=code)
-    sent = request.POST.get("token", "")
-    token = f"judge-{study.pk}-{sent}" if sent.isalnum() and len(sent) <= 32 else None
     try:
-        request_result(study, request.user, token)
+        request_result(study, request.user, token_of_form(study, "judge", request.POST))
     except (ActionRefused, PermissionDenied) as refused:
         messages.error(request, str(refused))
     return redirect("judge_check", code=study.code)

@@ -17,6 +17,7 @@ from analysis.metrics.files import MAX_FILE_BYTES, ScoresFileSettings, ScoresRef
 from analysis.metrics.scoring import describe_scores
 from analysis.metrics.store import MetricDescription, discard, metrics_in_use, upload_scores
 from analysis.models import Metric, MetricsComparison
+from analysis.report.page_jobs import token_of_form
 from annotators.counting import SIMULATED, counted_origins, is_simulated
 from studies.access import Action, get_study, is_allowed
 from studies.admin.forms import CleanTextMixin
@@ -326,11 +327,6 @@ def upload_metric_scores(request: HttpRequest, code: uuid.UUID) -> HttpResponse:
     return redirect("study_metrics", code=study.code)
 
 
-def _request_token(request: HttpRequest, study: Study, kind: str) -> str | None:
-    token = request.POST.get("token", "")
-    return f"{kind}-{study.pk}-{token}" if token.isalnum() and len(token) <= 32 else None
-
-
 @login_required
 @require_POST
 def start_metrics(request: HttpRequest, code: uuid.UUID) -> HttpResponse:
@@ -338,7 +334,7 @@ def start_metrics(request: HttpRequest, code: uuid.UUID) -> HttpResponse:
     study = get_study(request.user, Action.ANALYSE, code=code)
     try:
         computed.request_metrics(
-            study, request.user, request.POST.getlist("names"), _request_token(request, study, computed.KIND)
+            study, request.user, request.POST.getlist("names"), token_of_form(study, computed.KIND, request.POST)
         )
     except ActionRefused as refused:
         return _render_page(request, study, ScoresForm(study), problems=[str(refused)], n_problems=1, status=409)
@@ -351,7 +347,7 @@ def start_comparison(request: HttpRequest, code: uuid.UUID) -> HttpResponse:
     """Start the job that compares metrics with people. A form that is sent twice starts one job."""
     study = get_study(request.user, Action.ANALYSE, code=code)
     try:
-        comparison.request_comparison(study, request.user, _request_token(request, study, comparison.KIND))
+        comparison.request_comparison(study, request.user, token_of_form(study, comparison.KIND, request.POST))
     except ActionRefused as refused:
         return _render_page(request, study, ScoresForm(study), problems=[str(refused)], n_problems=1, status=409)
     return redirect("study_metrics", code=study.code)

@@ -1,6 +1,5 @@
 """The page of a study's annotators. It shows the last stored screening, computes nothing and never imports numpy."""
 
-import uuid
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
@@ -12,10 +11,10 @@ from django.views.decorators.http import require_GET, require_POST
 
 from analysis.exclusions.screening import probability_in_words
 from analysis.report.build import default_origins
+from analysis.report.page_jobs import job_context, token_of_form
 from annotators.counting import Use, select
 from studies.access import Action, get_study, is_allowed
-from studies.models import Item, Job, Study
-from studies.services import jobs
+from studies.models import Item, Study
 
 from .run import KIND, SORT_KEYS, AnnotatorRow, add_other_studies, read_screened_study, request_screening, sort_rows
 
@@ -70,8 +69,6 @@ def annotators_page(request, code) -> HttpResponse:
     add_other_studies(study, rows, request.user)
     shown = [name for name in COLUMNS if name not in OF_OUTCOMES or not screened.is_hidden]
     cutoff = screened.screening.rule_settings["model"]["cutoff"] if screened.screening else None
-    running = Job.objects.filter(study=study, kind=KIND, state__in=[Job.State.WAITING, Job.State.RUNNING])
-    is_running = running.exists()
     by_origin = select(Use.RESULTS, study.assignments.all(), ORIGINS)
     present = set(by_origin.order_by().values_list("origin", flat=True).distinct())
     context = {
@@ -89,9 +86,7 @@ def annotators_page(request, code) -> HttpResponse:
         "has_test_questions": Item.objects.filter(study=study, kind=Item.Kind.TEST).exists(),
         "may_decide": is_allowed(request.user, Action.MANAGE_ASSIGNMENTS, study),
         "may_run": is_allowed(request.user, Action.ANALYSE, study) and bool(study.launched_at),
-        "is_running": is_running,
-        "is_runner_missing": is_running and not jobs.is_runner_alive(),
-        "token": uuid.uuid4().hex,
+        **job_context(study, KIND),
     }
     return render(request, "report/annotators.html", context)
 
@@ -131,7 +126,5 @@ def start_screening(request, code) -> HttpResponse:
     origin = request.POST.get("origin", "")
     if origin not in ORIGINS or not study.launched_at:
         raise Http404("There are no annotators of this origin.")
-    token = request.POST.get("token", "")
-    token = f"screen-{study.pk}-{token}" if token.isalnum() and len(token) <= 32 else None
-    request_screening(study, request.user, origin, token)
+    request_screening(study, request.user, origin, token_of_form(study, "screen", request.POST))
     return redirect(f"{reverse('study_annotators', args=[study.code])}?origin={origin}")
