@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.frames import SECOND_SAMPLE
+from studies.protocols import REGISTRY
 from studies.protocols.base.fields import ScaleSpec, parse_scale
 
 if TYPE_CHECKING:
@@ -22,6 +23,10 @@ def column_arrays(rows: "DataFrame", *names: str) -> list[Any]:
 def kept_and_paper_rows(rows: "DataFrame") -> tuple["DataFrame", "DataFrame"]:
     """Return the rows that the outcome-blind rules keep, and those that all primary rules keep."""
     return rows[rows["is_kept"].astype(bool)], rows[rows["is_kept_paper"].astype(bool)]
+
+
+def settings_of(section: Any) -> dict[str, Any]:
+    return REGISTRY[section.protocol].cleaned_settings(section)
 
 
 def readable_scale(question: Any) -> ScaleSpec | None:

@@ -17,7 +17,7 @@ from analysis.protocols.blocks.comparisons import (
 )
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups
 from analysis.protocols.blocks.subjects import words_of_section
-from analysis.protocols.kinds.answers import column_arrays, kept_and_paper_rows, readable_scale
+from analysis.protocols.kinds.answers import column_arrays, kept_and_paper_rows, readable_scale, settings_of
 from analysis.protocols.kinds.scores import judged_scores, paired_scores, wide_scores
 from studies.protocols import REGISTRY
 from studies.protocols.base.fields import ScaleSpec
@@ -87,7 +87,7 @@ def read_question_ratings(frame: "DataFrame", section: Any) -> list[QuestionRati
     rows = frame[(frame["section"] == section.position) & frame["system"].notna()]
     references = planted_references_of(section.study)
     questions, contrasts = list(section.questions.all()), read_contrasts(section)
-    is_unit = REGISTRY[section.protocol].cleaned_settings(section)["scores"] == "unit"
+    is_unit = settings_of(section)["scores"] == "unit"
     ratings = []
     for question in questions:
         scale = readable_scale(question)

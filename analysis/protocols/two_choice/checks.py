@@ -11,7 +11,6 @@ from analysis.protocols.blocks.populations import SECOND_SAMPLE, second_sample_n
 from analysis.protocols.blocks.subjects import in_parentheses
 from analysis.protocols.kinds.scores import judged_by_several
 from analysis.protocols.kinds.strengths import fit_strengths, named_by_system, plain_fit, without_intervals_if_too_few
-from studies.protocols import REGISTRY
 from studies.protocols.two_choice import PREFERENCE
 
 from . import layouts
@@ -28,15 +27,15 @@ if TYPE_CHECKING:
 FIRST_LABEL = "A"
 
 
-def agreement_and_side_blocks(comparison_labels: ComparisonLabels, context: AnalysisContext) -> list[Block]:
+def agreement_and_side_blocks(labels: ComparisonLabels, context: AnalysisContext) -> list[Block]:
     agreement, sides = (
-        _agreement_estimates(comparison_labels, context),
-        _side_effect_estimates(comparison_labels, context),
+        _agreement_estimates(labels, context),
+        _side_effect_estimates(labels, context),
     )
     return [
         Block(
             "choice.agreement",
-            f"Agreement, by side of the screen and by system ({comparison_labels.title})",
+            f"Agreement, by side of the screen and by system ({labels.title})",
             estimates=agreement,
             tables=[layouts.agreement_table(agreement)],
             note="The same labels coded twice. Sides are random, so each side is chosen half of the time. A much better system is chosen more "
@@ -44,7 +43,7 @@ def agreement_and_side_blocks(comparison_labels: ComparisonLabels, context: Anal
         ),
         Block(
             "choice.position",
-            f"Whether the side mattered ({comparison_labels.title})",
+            f"Whether the side mattered ({labels.title})",
             estimates=sides,
             tables=[layouts.position_effects_table(sides)],
         ),
@@ -59,11 +58,11 @@ def _x_is_first(rows: "DataFrame"):
     return np.where(np.isin(value, (0.0, 1.0)), np.where(value == 1, is_first, ~is_first), np.nan).astype(float)
 
 
-def _agreement_estimates(comparison_labels: ComparisonLabels, context: AnalysisContext) -> tuple["Estimate", ...]:
+def _agreement_estimates(labels: ComparisonLabels, context: AnalysisContext) -> tuple["Estimate", ...]:
     from analysis.stats import choice
 
     # A third label is requested if two differ, and agrees with one of them. With it, even random answers would seem to agree.
-    rows = comparison_labels.shares[comparison_labels.shares["value"].isin([0.0, 1.0])]
+    rows = labels.shares[labels.shares["value"].isin([0.0, 1.0])]
     rows = judged_by_several(rows, "item").drop_duplicates(["item", "annotator"])
     if not len(rows):
         return ()
@@ -74,7 +73,7 @@ def _agreement_estimates(comparison_labels: ComparisonLabels, context: AnalysisC
         rows["annotator"].to_numpy(object),
         level=context.level,
         resamples=min(999, context.resamples),
-        rng=context.rng("agreement", comparison_labels.comparison.key),
+        rng=context.rng("agreement", labels.comparison.key),
     )
     shares = {
         "observed_by_side": agreement.percent_agreement_position,
@@ -89,23 +88,23 @@ def _agreement_estimates(comparison_labels: ComparisonLabels, context: AnalysisC
         ("Gwet's AC1 by system", agreement.ac1_system),
     )
     return tuple(
-        comparison_labels.comparison.tag_estimate(
+        labels.comparison.tag_estimate(
             replace(estimate, estimand=label, detail={**estimate.detail, **shares}), PREFERENCE
         )
         for label, estimate in coded
     )
 
 
-def _side_effect_estimates(comparison_labels: ComparisonLabels, context: AnalysisContext) -> tuple["Estimate", ...]:
+def _side_effect_estimates(labels: ComparisonLabels, context: AnalysisContext) -> tuple["Estimate", ...]:
     from analysis.stats import choice
 
-    rows = comparison_labels.shares[comparison_labels.shares["value"].isin([0.0, 1.0])]
+    rows = labels.shares[labels.shares["value"].isin([0.0, 1.0])]
     if not len(rows):
         return ()
     effect = choice.preference_share_difference_by_position(
         rows["value"].to_numpy(float), _x_is_first(rows), rows["annotator"].to_numpy(object), level=context.level
     )
-    return (comparison_labels.comparison.tag_estimate(effect, PREFERENCE),)
+    return (labels.comparison.tag_estimate(effect, PREFERENCE),)
 
 
 def ranking_blocks(comparisons: Sequence[ComparisonLabels], context: AnalysisContext) -> list[Block]:
@@ -176,58 +175,54 @@ REPLAY_RUNS = 1000
 MIN_ITEMS = 20
 
 
-def labels_paid_and_strategy_replay_blocks(
-    comparison_labels: ComparisonLabels, context: AnalysisContext
-) -> list[Block]:
-    spent = _labels_paid_estimates(comparison_labels)
+def labels_paid_and_strategy_replay_blocks(labels: ComparisonLabels, context: AnalysisContext) -> list[Block]:
+    spent = _labels_paid_estimates(labels)
     return [
         Block(
             "choice.effort",
-            f"Labels paid ({comparison_labels.title})",
+            f"Labels paid ({labels.title})",
             estimates=spent,
             tables=[layouts.labels_paid_table(spent)],
             other_results={
-                "section": comparison_labels.section.position,
-                "decided": logged_stopping_outcome(comparison_labels),
+                "section": labels.section.position,
+                "decided": logged_stopping_outcome(labels),
             },
         ),
-        *_replay_blocks(comparison_labels, context),
+        *_replay_blocks(labels, context),
     ]
 
 
-def _labels_paid_estimates(comparison_labels: ComparisonLabels) -> tuple["Estimate", ...]:
+def _labels_paid_estimates(labels: ComparisonLabels) -> tuple["Estimate", ...]:
     """Return the labels per item, and the labels that the paper's bound would have needed."""
     import numpy as np
 
     from analysis.stats.results import Estimate
 
-    labels, values = comparison_labels.answers.n_labels, comparison_labels.answers.values
-    if not len(labels):
+    n_labels, values = labels.answers.n_labels, labels.answers.values
+    if not len(n_labels):
         return ()
     decided = int(np.sum(~np.isnan(values)))
-    common: dict[str, Any] = {"unit": "item", "n": len(labels), "n_rows": int(labels.sum())}
+    common: dict[str, Any] = {"unit": "item", "n": len(n_labels), "n_rows": int(n_labels.sum())}
     estimates = [
         Estimate(
             analysis="choice.effort.labels",
             estimand="labels paid for an item",
-            estimate=float(labels.mean()),
+            estimate=float(n_labels.mean()),
             detail={
-                "labels": int(labels.sum()),
-                "items": len(labels),
+                "labels": int(n_labels.sum()),
+                "items": len(n_labels),
                 "items_answered": decided,
-                "items_open": int(np.sum(~comparison_labels.answers.is_complete)),
-                "strategy": REGISTRY[comparison_labels.section.protocol].cleaned_settings(comparison_labels.section)[
-                    "strategy"
-                ],
+                "items_open": int(np.sum(~labels.answers.is_complete)),
+                "strategy": labels.settings["strategy"],
             },
             **common,
         )
     ]
-    first = paper_decision_estimate(comparison_labels)
+    first = paper_decision_estimate(labels)
     for estimate in (first, *first.sensitivity):
         n = estimate.detail.get("n_decision")
         answered_items = np.flatnonzero(~np.isnan(values))
-        paid = int(labels[: answered_items[n - 1] + 1].sum()) if n else None
+        paid = int(n_labels[: answered_items[n - 1] + 1].sum()) if n else None
         estimates.append(
             Estimate(
                 analysis=f"choice.effort.{estimate.settings['reading']}",
@@ -242,24 +237,24 @@ def _labels_paid_estimates(comparison_labels: ComparisonLabels) -> tuple["Estima
                 **common,
             )
         )
-    if comparison_labels.stopping_status is not None:
+    if labels.stopping_status is not None:
         estimates.append(
             Estimate(
                 analysis="choice.effort.overrun",
                 estimand="labels that came after the decision",
-                estimate=float(comparison_labels.stopping_status.n_overrun),
-                settings={"rule": comparison_labels.stopping_status.rule},
+                estimate=float(labels.stopping_status.n_overrun),
+                settings={"rule": labels.stopping_status.rule},
                 detail={
-                    "stopped_at": comparison_labels.stopping_status.stopped_at,
-                    "of": comparison_labels.stopping_status.unit,
+                    "stopped_at": labels.stopping_status.stopped_at,
+                    "of": labels.stopping_status.unit,
                 },
                 **common,
             )
         )
-    return tuple(comparison_labels.comparison.tag_estimate(estimate, PREFERENCE) for estimate in estimates)
+    return tuple(labels.comparison.tag_estimate(estimate, PREFERENCE) for estimate in estimates)
 
 
-def _replay_blocks(comparison_labels: ComparisonLabels, context: AnalysisContext) -> list[Block]:
+def _replay_blocks(labels: ComparisonLabels, context: AnalysisContext) -> list[Block]:
     """Replay each labelling strategy by drawing from the existing labels, and return its cost.
 
     As in the paper, all use the same items: those with enough labels for the most demanding strategy that half of the items allow.
@@ -269,13 +264,11 @@ def _replay_blocks(comparison_labels: ComparisonLabels, context: AnalysisContext
     from analysis.stats import choice, stopping_boundaries
 
     # Third labels exist only for items in disagreement, so with them the draw would find disagreement too often.
-    rows = comparison_labels.paper[
-        ~comparison_labels.paper["is_third"].to_numpy(bool) & comparison_labels.paper["value"].isin([0.0, 1.0])
-    ]
+    rows = labels.paper[~labels.paper["is_third"].to_numpy(bool) & labels.paper["value"].isin([0.0, 1.0])]
     numbers, item_indices = np.unique(rows["item_number"].to_numpy(np.int64), return_inverse=True)
     n_labels = np.bincount(item_indices, minlength=len(numbers))
     wins = np.bincount(item_indices, weights=rows["value"].to_numpy(float), minlength=len(numbers))
-    delta = REGISTRY[comparison_labels.section.protocol].cleaned_settings(comparison_labels.section)["delta"]
+    delta = labels.settings["delta"]
     replays: dict[str, list[Estimate]] = {"paper": [], "recommended": []}
     strategies: list[Strategy] = [choice.Strategy(*settings) for settings in REPLAYED_STRATEGIES]
     # With one label per item there is nothing to draw.
@@ -290,7 +283,7 @@ def _replay_blocks(comparison_labels: ComparisonLabels, context: AnalysisContext
     for strategy in replayed:
         name, workers = strategy.name, strategy.workers
         for mode, reading in (("paper", "stays"), ("recommended", "first")):
-            rng = context.rng("replay", comparison_labels.comparison.key, name, workers, mode)
+            rng = context.rng("replay", labels.comparison.key, name, workers, mode)
             effort = choice.effort_from_resampled_labels(
                 wins[enough], n_labels[enough], strategy, rule=rule, reading=reading, runs=REPLAY_RUNS, rng=rng
             )
@@ -301,7 +294,7 @@ def _replay_blocks(comparison_labels: ComparisonLabels, context: AnalysisContext
                 else {"one": "one worker", "max_three": "max three workers"}[name]
             )
             replays[mode].append(
-                comparison_labels.comparison.tag_estimate(
+                labels.comparison.tag_estimate(
                     replace(
                         summary,
                         settings={
@@ -322,7 +315,7 @@ def _replay_blocks(comparison_labels: ComparisonLabels, context: AnalysisContext
     return [
         Block(
             "choice.replay",
-            f"Labelling effort of each strategy ({comparison_labels.title})",
+            f"Labelling effort of each strategy ({labels.title})",
             mode,
             estimates=tuple(estimates),
             tables=tables[mode],

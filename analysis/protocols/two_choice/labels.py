@@ -15,8 +15,7 @@ from analysis.protocols.blocks.comparisons import (
 )
 from analysis.protocols.blocks.populations import SECOND_SAMPLE
 from analysis.protocols.blocks.subjects import join_words
-from analysis.protocols.kinds.answers import column_arrays
-from studies.protocols import REGISTRY
+from analysis.protocols.kinds.answers import column_arrays, settings_of
 from studies.protocols.base.fields import TIE
 from studies.protocols.base.pairs import unordered_pair_key
 from studies.protocols.two_choice import PREFERENCE
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from analysis.stats.choice import ItemDecisions, Strategy
 
 
-STRATEGY_NAMES = {"one": "one", "fixed": "fixed", "majority": "majority", "max_three": "max_three"}
+STRATEGIES = ("one", "fixed", "majority", "max_three")
 
 
 def planned_comparisons_then_other_pairs(
@@ -70,9 +69,9 @@ def labelling_strategy_of(section: Any) -> "Strategy | None":
     """Return the section's labelling strategy, or None."""
     from analysis.stats.choice import Strategy
 
-    settings = REGISTRY[section.protocol].cleaned_settings(section)
-    name = STRATEGY_NAMES.get(settings["strategy"])
-    return Strategy(name, settings["workers"] if name == "majority" else 1) if name else None
+    settings = settings_of(section)
+    name = settings["strategy"]
+    return Strategy(name, settings["workers"] if name == "majority" else 1) if name in STRATEGIES else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +144,7 @@ def third_label_mask(given_rows: "DataFrame", section: Any) -> "np.ndarray":
     """
     import numpy as np
 
-    if REGISTRY[section.protocol].cleaned_settings(section)["strategy"] != "max_three":
+    if settings_of(section)["strategy"] != "max_three":
         return np.zeros(len(given_rows), dtype=bool)
     order = given_rows.sort_values(["item", "question", "received_at", "id"], kind="stable")
     label_rank = order.groupby(["item", "question"], sort=False).cumcount()
@@ -169,7 +168,7 @@ N_SIMULATIONS = 200
 
 def primary_comparison_stopping_statuses(planned_labels: Any, section: Any, seed: str = "") -> list[StoppingStatus]:
     """Return the status of the section's rule for each primary comparison, from ``analysis.data.planned_labels``."""
-    settings = REGISTRY[section.protocol].cleaned_settings(section)
+    settings = settings_of(section)
     primary = [
         comparison for comparison in planned_comparisons_then_other_pairs(section) if comparison.role == "primary"
     ]
@@ -265,7 +264,7 @@ def paper_stopping_status(planned_labels: Any, section: Any, comparison: Compari
 
     from analysis.stats import sequential, stopping_boundaries
 
-    delta = REGISTRY[section.protocol].cleaned_settings(section)["delta"]
+    delta = settings_of(section)["delta"]
     rows = planned_labels.rows
     settled = comparison_rows_with_values(rows[rows["is_given"] & rows["is_settled"] & rows["is_known"]], comparison)
     rows = settled[settled["is_counted"]]
@@ -327,6 +326,10 @@ class ComparisonLabels:
         return (self.comparison,)
 
     @property
+    def settings(self) -> dict[str, Any]:
+        return settings_of(self.section)
+
+    @property
     def title(self) -> str:
         return join_words(f"{self.comparison.x} and {self.comparison.y}", self.comparison.subject.note)
 
@@ -384,10 +387,8 @@ def read_comparison_labels(
     return labels_by_comparison
 
 
-def logged_stopping_outcome(comparison_labels: ComparisonLabels) -> dict[str, Any] | None:
+def logged_stopping_outcome(labels: ComparisonLabels) -> dict[str, Any] | None:
     """Return the logged outcome of this comparison, if the study closed itself."""
-    event = comparison_labels.section.study.audit_events.filter(verb="decide").order_by("pk").last()
+    event = labels.section.study.audit_events.filter(verb="decide").order_by("pk").last()
     outcomes = event.data.get("outcomes", []) if event else []
-    return next(
-        (outcome for outcome in outcomes if outcome.get("comparison") == comparison_labels.comparison.key), None
-    )
+    return next((outcome for outcome in outcomes if outcome.get("comparison") == labels.comparison.key), None)

@@ -8,7 +8,6 @@ from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
 from analysis.protocols.blocks.cells import is_sequential
 from analysis.protocols.blocks.populations import about_groups
-from studies.protocols import REGISTRY
 from studies.protocols.two_choice import PREFERENCE
 
 from . import layouts
@@ -28,10 +27,7 @@ VERDICTS = {
 
 def preference_blocks(comparisons: Sequence[ComparisonLabels], recommended: Sequence["Estimate"]) -> list[Block]:
     """Return the recommended and the paper's blocks of all sections."""
-    paper = tuple(
-        comparison_labels.comparison.tag_estimate(paper_decision_estimate(comparison_labels), PREFERENCE)
-        for comparison_labels in comparisons
-    )
+    paper = tuple(labels.comparison.tag_estimate(paper_decision_estimate(labels), PREFERENCE) for labels in comparisons)
     return [
         Block(
             "choice.preference",
@@ -42,7 +38,7 @@ def preference_blocks(comparisons: Sequence[ComparisonLabels], recommended: Sequ
                 layouts.decisions_table(
                     recommended,
                     paper,
-                    [logged_stopping_outcome(comparison_labels) for comparison_labels in comparisons],
+                    [logged_stopping_outcome(labels) for labels in comparisons],
                 )
             ],
             figures=[layouts.shares_figure(recommended, paper)],
@@ -106,18 +102,16 @@ def _stopping_outcome(estimate: "Estimate") -> str:
     return " The stopping rule has not decided."
 
 
-def recommended_estimate(comparison_labels: ComparisonLabels, context: AnalysisContext) -> "Estimate":
+def recommended_estimate(labels: ComparisonLabels, context: AnalysisContext) -> "Estimate":
     """Return the estimate of the anytime-valid rule with the fixed-n test as a companion, or only the fixed-n test."""
-    fixed = _fixed_n_estimate(comparison_labels, context)
-    status = comparison_labels.anytime_status
+    fixed = _fixed_n_estimate(labels, context)
+    status = labels.anytime_status
     if status is None:
         return fixed
     # The data chose n, so the p-value would claim too much. The estimate and interval are kept for comparison.
     companion = replace(fixed, test=None, sensitivity=(), analysis="choice.preference.all_labels")
     outcome = (
-        status.verdict
-        if status.verdict != "inconclusive" or not _is_target_reached(comparison_labels)
-        else "budget_exhausted"
+        status.verdict if status.verdict != "inconclusive" or not _is_target_reached(labels) else "budget_exhausted"
     )
     return replace(
         status.estimate,
@@ -127,7 +121,7 @@ def recommended_estimate(comparison_labels: ComparisonLabels, context: AnalysisC
         settings={**status.estimate.settings, "population": "people"},
         detail={
             **status.estimate.detail,
-            "n_prompts": comparison_labels.shares["prompt"].nunique(),
+            "n_prompts": labels.shares["prompt"].nunique(),
             "outcome": outcome,
             "stopped_at": status.stopped_at,
             "labels_overrun": status.n_overrun,
@@ -136,45 +130,45 @@ def recommended_estimate(comparison_labels: ComparisonLabels, context: AnalysisC
     )
 
 
-def _is_target_reached(comparison_labels: ComparisonLabels) -> bool:
+def _is_target_reached(labels: ComparisonLabels) -> bool:
     """Return whether the number of submissions has reached the target, without third labels."""
-    target = comparison_labels.section.study.target_n
-    return bool(target and comparison_labels.n_submitted >= target)
+    target = labels.section.study.target_n
+    return bool(target and labels.n_submitted >= target)
 
 
-def _fixed_n_estimate(comparison_labels: ComparisonLabels, context: AnalysisContext) -> "Estimate":
+def _fixed_n_estimate(labels: ComparisonLabels, context: AnalysisContext) -> "Estimate":
     """Return x's share at an n fixed beforehand."""
     from analysis.stats import choice
 
-    values, people, prompts = comparison_labels.values_annotators_and_prompts
+    values, people, prompts = labels.values_annotators_and_prompts
     estimate = choice.annotator_weighted_preference_share(
         values,
         people,
         prompts,
-        population=comparison_labels.comparison.population,
+        population=labels.comparison.population,
         level=context.level,
     )
-    population = comparison_labels.comparison.population
-    estimate = about_groups(estimate, comparison_labels.rows_with_values, population)
+    population = labels.comparison.population
+    estimate = about_groups(estimate, labels.rows_with_values, population)
     # Use the comparison's own level, which may differ from the report's.
-    estimate = comparison_labels.comparison.with_equivalence_tests(estimate, null=0.5)
+    estimate = labels.comparison.with_equivalence_tests(estimate, null=0.5)
     n_ties = int((values == 0.5).sum())
-    skipped = int((comparison_labels.shares["skip_reason"] != "").sum())
+    skipped = int((labels.shares["skip_reason"] != "").sum())
     return replace(estimate, detail={**estimate.detail, "n_ties": n_ties, "n_skipped": skipped})
 
 
-def paper_decision_estimate(comparison_labels: ComparisonLabels) -> "Estimate":
+def paper_decision_estimate(labels: ComparisonLabels) -> "Estimate":
     """Return the paper's decision at the first crossing, with the crossing that stays as a companion."""
     from analysis.stats import sequential, stopping_boundaries
     from analysis.stats.results import ResultWarning
 
-    settings = REGISTRY[comparison_labels.section.protocol].cleaned_settings(comparison_labels.section)
-    values = comparison_labels.answers.values
-    n_open = int((~comparison_labels.answers.is_complete).sum())
+    settings = labels.settings
+    values = labels.answers.values
+    n_open = int((~labels.answers.is_complete).sum())
     warnings: tuple[ResultWarning, ...] = ()
     if n_open and settings["strategy"] == "max_three":
         # Items that wait for a third label are in disagreement. Without them, the others would look too unanimous.
-        values = values[: int(comparison_labels.answers.is_complete.argmin())]
+        values = values[: int(labels.answers.is_complete.argmin())]
         warnings = (ResultWarning("open_items", "warn", {"n_open": n_open, "n_used": len(values)}),)
     first, final = (
         sequential.hoeffding_decision(values, delta=settings["delta"], reading=reading).labelled(
