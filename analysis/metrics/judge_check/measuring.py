@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -308,23 +308,9 @@ def draw_check(study: Study, by, chosen: DrawSettings) -> JudgeCheck:
         probabilities = inclusion_probabilities(sizes, n)
         sample = draw_sample(probabilities, n, seeded_random(seed, "judge check", "sample"))
         seeded_random(seed, "judge check", "parts").shuffle(sample)
+        declared = {field.name: getattr(chosen, field.name) for field in fields(chosen)}
         check = JudgeCheck.objects.create(
-            study=draft,
-            judge=chosen.judge,
-            question=chosen.question,
-            threshold=threshold,
-            certainty_ratio=chosen.certainty_ratio,
-            n_development=chosen.n_development,
-            n_test=chosen.n_test,
-            n_outputs=len(scores),
-            people_per_output=chosen.people_per_output,
-            seed=seed,
-            min_agreement=chosen.min_agreement,
-            min_true_positive_rate=chosen.min_true_positive_rate,
-            min_true_negative_rate=chosen.min_true_negative_rate,
-            needs_alternative_test=chosen.needs_alternative_test,
-            epsilon=chosen.epsilon,
-            by=by,
+            study=draft, by=by, n_outputs=len(scores), **declared | {"threshold": threshold, "seed": seed}
         )
         Part = JudgeCheckOutput.Part
         JudgeCheckOutput.objects.bulk_create(

@@ -1,7 +1,7 @@
 """The page of a study's metrics and judges. It shows stored results, computes nothing and never imports numpy."""
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from django import forms
@@ -129,13 +129,8 @@ class ScoresForm(CleanTextMixin, forms.Form):
 
     @property
     def file_settings(self) -> ScoresFileSettings:
-        cleaned = self.cleaned_data
-        return ScoresFileSettings(
-            question=cleaned["question"],
-            scale_low=cleaned["scale_low"],
-            scale_high=cleaned["scale_high"],
-            is_partial=cleaned["is_partial"],
-        )
+        names = ("question", "scale_low", "scale_high", "is_partial")
+        return ScoresFileSettings(**{name: self.cleaned_data[name] for name in names})
 
     @property
     def description(self) -> MetricDescription:
@@ -331,23 +326,28 @@ def upload_metric_scores(request: HttpRequest, code: uuid.UUID) -> HttpResponse:
 @require_POST
 def start_metrics(request: HttpRequest, code: uuid.UUID) -> HttpResponse:
     """Start the job that computes metrics. A form that is sent twice starts one job."""
-    study = get_study(request.user, Action.ANALYSE, code=code)
-    try:
-        computed.request_metrics(
-            study, request.user, request.POST.getlist("names"), token_of_form(study, computed.KIND, request.POST)
-        )
-    except ActionRefused as refused:
-        return _render_page(request, study, ScoresForm(study), problems=[str(refused)], n_problems=1, status=409)
-    return redirect("study_metrics", code=study.code)
+    names = request.POST.getlist("names")
+    return _start(
+        request, code, computed.KIND, lambda study, token: computed.request_metrics(study, request.user, names, token)
+    )
 
 
 @login_required
 @require_POST
 def start_comparison(request: HttpRequest, code: uuid.UUID) -> HttpResponse:
     """Start the job that compares metrics with people. A form that is sent twice starts one job."""
+    return _start(
+        request, code, comparison.KIND, lambda study, token: comparison.request_comparison(study, request.user, token)
+    )
+
+
+def _start(
+    request: HttpRequest, code: uuid.UUID, kind: str, request_job: Callable[[Study, str | None], Job]
+) -> HttpResponse:
+    """Request a job of the study, or show why it is refused."""
     study = get_study(request.user, Action.ANALYSE, code=code)
     try:
-        comparison.request_comparison(study, request.user, token_of_form(study, comparison.KIND, request.POST))
+        request_job(study, token_of_form(study, kind, request.POST))
     except ActionRefused as refused:
         return _render_page(request, study, ScoresForm(study), problems=[str(refused)], n_problems=1, status=409)
     return redirect("study_metrics", code=study.code)
