@@ -14,7 +14,6 @@ from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block
 from analysis.protocols.blocks.comparisons import AdjustedByBlock, Comparison
 from analysis.protocols.blocks.populations import SECOND_SAMPLE
-from analysis.protocols.blocks.subjects import in_parentheses, words_of_section
 from analysis.protocols.kinds.answers import column_arrays
 from analysis.protocols.kinds.pairs import PairAnalysis
 from analysis.protocols.kinds.scores import agreement_alpha
@@ -87,22 +86,18 @@ class HumanLikeAnalysis(PairAnalysis):
         return claims
 
     def read(self, context):
-        found = [read_judgements(context.rows, section) for section in context.sections]
+        found = [
+            read_judgements(context.rows, section, _suffix(context.sections, section)) for section in context.sections
+        ]
         return [judgements for judgements in found if judgements is not None]
 
     def compare(self, records, context):
-        compared: dict[str, Any] = {}
-        for judgements in records:
-            compared |= compared_estimates(judgements, context, _suffix(context.sections, judgements.section))
-        return compared
+        return {
+            name: pairs for judgements in records for name, pairs in compared_estimates(judgements, context).items()
+        }
 
     def blocks(self, records, adjusted, context):
-        blocks = []
-        for judgements in records:
-            where = in_parentheses(words_of_section(judgements.section).circumstance)
-            suffix = _suffix(context.sections, judgements.section)
-            blocks += _section_blocks(judgements, adjusted, context, where, suffix)
-        return blocks
+        return [block for judgements in records for block in _section_blocks(judgements, adjusted, context)]
 
     def headline_answers(self, context: AnalysisContext) -> list[HeadlineAnswers]:
         """Return whether each judgement of a cell is right, compared with guessing. Each text is a prompt of its own."""
@@ -121,9 +116,7 @@ def _suffix(sections: Sequence[Any], section: Any) -> str:
     return f"_{section.position}" if len(sections) > 1 else ""
 
 
-def _section_blocks(
-    judgements: Judgements, adjusted: AdjustedByBlock, context: AnalysisContext, title_suffix: str, family_suffix: str
-) -> list[Block]:
+def _section_blocks(judgements: Judgements, adjusted: AdjustedByBlock, context: AnalysisContext) -> list[Block]:
     by_domain = tuple(cell for cell in judgements.cells if cell.domain != ALL_DOMAINS)
     # With a single domain, "all domains" would repeat it.
     several = by_domain if len({cell.domain for cell in by_domain}) > 1 else ()
@@ -133,14 +126,14 @@ def _section_blocks(
     papers = {
         cell: _paper_cell_results(judgements, cell, context) for cell in (*judgements.cells_over_domains, *by_domain)
     }
-    tests = _paper_tests(judgements, papers, context, family_suffix)
+    tests = _paper_tests(judgements, papers, context)
     return [
-        *planned_and_reference_comparison_blocks(judgements, adjusted, context, title_suffix, family_suffix),
-        _detection_block(judgements, likeness_by_cell, context, title_suffix, family_suffix),
-        _paper_tables_block(judgements, papers, tests, title_suffix),
-        _groups_block(judgements, context, title_suffix, family_suffix, is_paper=True),
-        _groups_block(judgements, context, title_suffix, family_suffix, is_paper=False),
-        _checks_block(judgements, context, title_suffix),
+        *planned_and_reference_comparison_blocks(judgements, adjusted, context),
+        _detection_block(judgements, likeness_by_cell, context),
+        _paper_tables_block(judgements, papers, tests),
+        _groups_block(judgements, context, is_paper=True),
+        _groups_block(judgements, context, is_paper=False),
+        _checks_block(judgements, context),
     ]
 
 
@@ -203,7 +196,6 @@ def _paper_tests(
     judgements: Judgements,
     results_by_cell: Mapping[Cell, PaperCellResults],
     context: AnalysisContext,
-    family_suffix: str,
 ) -> dict[tuple[str, Cell], "Estimate"]:
     """Run the paper's tests with Bonferroni over all of them: untrained cells against chance, trained cells against untrained.
 
@@ -232,7 +224,7 @@ def _paper_tests(
         names = {" of ".join((kind, cell.key)): (kind, cell) for kind, cell in keys}
         # Means over domains are adjusted as if there were as many of them as cells.
         missing = tuple(f"(cell {n})" for n in range(len(names), len(in_domains)))
-        family = multiplicity.Family(f"humanlike.paper{family_suffix}", (*names, *missing), "bonferroni")
+        family = multiplicity.Family(f"humanlike.paper{judgements.suffix}", (*names, *missing), "bonferroni")
         judged = multiplicity.adjust_pvalues_and_intervals_of_family(
             {name: estimates[key] for name, key in names.items()}, family, star_scheme=context.star_scheme
         )
@@ -246,7 +238,7 @@ def _annotator_accuracies(rows: "DataFrame"):
     return signal_detection.accuracy_by_annotator(*column_arrays(rows, "correct", "annotator")).accuracies
 
 
-def _detection_block(judgements, likeness_by_cell, context, title_suffix, family_suffix) -> Block:
+def _detection_block(judgements, likeness_by_cell, context) -> Block:
     from analysis.stats import multiplicity
 
     parts = ("sensitivity", "criterion", "auc", "accuracy", "bias", "share_human")
@@ -258,7 +250,7 @@ def _detection_block(judgements, likeness_by_cell, context, title_suffix, family
     for part in ("sensitivity", "auc", "accuracy"):
         for is_by_domain in (False, True):
             keys = [cell for cell in likeness_by_cell if (cell.domain != ALL_DOMAINS) == is_by_domain]
-            name = f"humanlike.{part}{family_suffix}{'.by_domain' if is_by_domain else ''}"
+            name = f"humanlike.{part}{judgements.suffix}{'.by_domain' if is_by_domain else ''}"
             family = multiplicity.Family(name, tuple(cell.key for cell in keys))
             cell_estimates = {cell.key: estimates[cell, part] for cell in keys}
             judged = multiplicity.adjust_pvalues_and_intervals_of_family(
@@ -272,15 +264,15 @@ def _detection_block(judgements, likeness_by_cell, context, title_suffix, family
             }
     return Block(
         "humanlike.detection",
-        f"Telling human from machine{title_suffix}",
+        f"Telling human from machine{judgements.where}",
         estimates=tuple(estimates.values()),
-        tables=[layouts.detection_table(estimates, likeness_by_cell, title_suffix)],
-        figures=[layouts.sensitivity_and_criterion_figure(estimates, likeness_by_cell, title_suffix)],
+        tables=[layouts.detection_table(estimates, likeness_by_cell, judgements.where)],
+        figures=[layouts.sensitivity_and_criterion_figure(estimates, likeness_by_cell, judgements.where)],
         note="d' and c are pooled over annotators. Texts and annotators are both treated as samples.",
     )
 
 
-def _paper_tables_block(judgements, results_by_cell, tests, title_suffix) -> Block:
+def _paper_tables_block(judgements, results_by_cell, tests) -> Block:
     accuracies = [
         tag_with_cell(paper.accuracy, cell) for cell, paper in results_by_cell.items() if ("chance", cell) not in tests
     ]
@@ -289,10 +281,10 @@ def _paper_tables_block(judgements, results_by_cell, tests, title_suffix) -> Blo
     figure_cells = [cell for cell in results_by_cell if not (is_one_domain and cell.domain != ALL_DOMAINS)]
     for number, cell in enumerate((cell for cell in figure_cells if len(judgements.cell_rows(cell, is_paper=True))), 1):
         rows = judgements.cell_rows(cell, is_paper=True)
-        figures += layouts.correct_count_histograms(cell, rows, number, title_suffix)
+        figures += layouts.correct_count_histograms(cell, rows, number, judgements.where)
     return Block(
         "humanlike.paper",
-        f"The tables of {layouts.PAPER}{title_suffix}",
+        f"The tables of {layouts.PAPER}{judgements.where}",
         "paper",
         estimates=(
             *tests.values(),
@@ -301,14 +293,14 @@ def _paper_tables_block(judgements, results_by_cell, tests, title_suffix) -> Blo
             *(p.alpha_points for p in results_by_cell.values()),
         ),
         tables=[
-            layouts.paper_untrained_annotators_table(judgements, results_by_cell, tests, title_suffix),
-            layouts.paper_conditions_table(judgements, results_by_cell, tests, title_suffix),
+            layouts.paper_untrained_annotators_table(judgements, results_by_cell, tests),
+            layouts.paper_conditions_table(judgements, results_by_cell, tests),
         ],
         figures=figures,
     )
 
 
-def _groups_block(judgements, context, title_suffix, family_suffix, *, is_paper: bool) -> Block:
+def _groups_block(judgements, context, *, is_paper: bool) -> Block:
     """Compare annotators' accuracies: analysis of variance over domains, and every pair of conditions."""
     from analysis.stats import groups
 
@@ -338,22 +330,22 @@ def _groups_block(judgements, context, title_suffix, family_suffix, *, is_paper:
                 analysis=f"humanlike.{pairs_name}",
                 mode_label=mode,
             )
-            estimates += [_tag_with_model(pair, judgements, model, family_suffix) for pair in pairs]
+            estimates += [_tag_with_model(pair, judgements, model) for pair in pairs]
     return Block(
         "humanlike.groups",
-        f"{title}{title_suffix}",
+        f"{title}{judgements.where}",
         mode,
         estimates=tuple(estimates),
-        tables=[layouts.accuracy_group_tests_table(estimates, table_name, f"{table_title}{title_suffix}")],
+        tables=[layouts.accuracy_group_tests_table(estimates, table_name, f"{table_title}{judgements.where}")],
     )
 
 
-def _tag_with_model(estimate: "Estimate", judgements: Judgements, model: str, family_suffix: str) -> "Estimate":
+def _tag_with_model(estimate: "Estimate", judgements: Judgements, model: str) -> "Estimate":
     """Return a pair of conditions with its machine system. The pairs of each machine system are a family."""
     test = estimate.test
     if test is not None:
         test = replace(
-            test, family=f"{test.family}{family_suffix}" + (f" ({model})" if len(judgements.models) > 1 else "")
+            test, family=f"{test.family}{judgements.suffix}" + (f" ({model})" if len(judgements.models) > 1 else "")
         )
     return replace(estimate, settings={**estimate.settings, "model": model}, test=test)
 
@@ -365,7 +357,7 @@ def _annotator_scores(rows: "DataFrame") -> "DataFrame":
     return scores.reset_index()
 
 
-def _checks_block(judgements, context, title_suffix) -> Block:
+def _checks_block(judgements, context) -> Block:
     """Check whether confident answers are more often correct, and whether accuracy changes within a session."""
     from analysis.stats import detection
 
@@ -378,7 +370,7 @@ def _checks_block(judgements, context, title_suffix) -> Block:
     drift = detection.change_per_session_position(*column_arrays(rows, "correct", "position", "annotator"), level=level)
     return Block(
         "humanlike.checks",
-        f"Confidence, and the session{title_suffix}",
+        f"Confidence, and the session{judgements.where}",
         estimates=(gain, drift),
-        tables=[layouts.confidence_and_session_table((gain, drift), title_suffix)],
+        tables=[layouts.confidence_and_session_table((gain, drift), judgements.where)],
     )

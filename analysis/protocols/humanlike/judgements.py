@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from analysis.protocols.blocks.populations import SECOND_SAMPLE
-from analysis.protocols.blocks.subjects import join_words
+from analysis.protocols.blocks.subjects import in_parentheses, join_words, words_of_section
 from analysis.protocols.kinds.answers import kept_and_paper_rows, readable_scale
 from studies.models import Arm
 from studies.protocols.base.fields import ScaleSpec
@@ -71,7 +71,8 @@ class PlannedCells:
 class Judgements:
     """The judgements of one section that outcome-blind rules keep and, for the paper, that all primary rules keep.
 
-    Columns: annotator, model, condition, domain, text, rating, is_machine, says, correct, position.
+    Columns: annotator, model, condition, domain, text, rating, is_machine, says, correct, position. ``suffix`` distinguishes the
+    blocks and families of this section from those of others.
     """
 
     section: Any
@@ -81,6 +82,12 @@ class Judgements:
     paper: "DataFrame"
     cells: tuple[Cell, ...]
     design: PlannedCells
+    suffix: str = ""
+
+    @property
+    def where(self) -> str:
+        """The end of the titles of this section."""
+        return in_parentheses(words_of_section(self.section).circumstance)
 
     @property
     def cells_over_domains(self) -> tuple[Cell, ...]:
@@ -110,7 +117,7 @@ class Judgements:
         return rows[rows["model"] == model]
 
 
-def read_judgements(frame: "DataFrame", section: Any) -> Judgements | None:
+def read_judgements(frame: "DataFrame", section: Any, suffix: str = "") -> Judgements | None:
     """Return the section's judgements with the true authors, or None if its question cannot be read."""
     from analysis.stats import signal_detection
 
@@ -135,7 +142,7 @@ def read_judgements(frame: "DataFrame", section: Any) -> Judgements | None:
     )
     rows["correct"] = (rows["says"] == rows["is_machine"]).astype(float)
     cells = _planned_cells(arms, model_by_arm, sorted(set(rows["domain"])))
-    return Judgements(section, low, high, *kept_and_paper_rows(rows), cells, _over_domains(cells))
+    return Judgements(section, low, high, *kept_and_paper_rows(rows), cells, _over_domains(cells), suffix)
 
 
 def read_planned_cells(section: Any) -> PlannedCells | None:

@@ -132,7 +132,6 @@ def paper_untrained_annotators_table(
     judgements: Judgements,
     results_by_cell: Mapping[Cell, "PaperCellResults"],
     tests_by_kind_and_cell: Mapping[tuple[str, Cell], "Estimate"],
-    title_suffix: str,
 ) -> Table:
     """Return the paper's Table 1: untrained annotators, by machine system and domain."""
     cells = [
@@ -140,7 +139,7 @@ def paper_untrained_annotators_table(
     ]
     return build_table(
         "paper_table_1",
-        f"As in Table 1 of {PAPER}: annotators without training{title_suffix}",
+        f"As in Table 1 of {PAPER}: annotators without training{judgements.where}",
         f"model|Model|text; {PAPER_COLUMNS}",
         _rows_with_overall(judgements, cells, results_by_cell, tests_by_kind_and_cell, "chance"),
         "sure",
@@ -154,14 +153,13 @@ def paper_conditions_table(
     judgements: Judgements,
     results_by_cell: Mapping[Cell, "PaperCellResults"],
     tests_by_kind_and_cell: Mapping[tuple[str, Cell], "Estimate"],
-    title_suffix: str,
 ) -> Table:
     """Return the paper's Table 2: the training conditions of each machine system that has several."""
     cells = [cell for cell in judgements.cells_over_domains if len(judgements.conditions(cell.model)) > 1]
     head = "model|Model|text; " if len({cell.model for cell in cells}) > 1 else ""
     return build_table(
         "paper_table_2",
-        f"As in Table 2 of {PAPER}: by training{title_suffix}",
+        f"As in Table 2 of {PAPER}: by training{judgements.where}",
         f"{head}condition|Training|text; {PAPER_COLUMNS}",
         _rows_with_overall(judgements, cells, results_by_cell, tests_by_kind_and_cell, "training"),
         "sure",

@@ -38,29 +38,31 @@ CHANCE = "chance"
 GroupOf = Callable[[Judgements], "tuple[DataFrame, Series[Any] | str]"]
 
 
-def compared_estimates(judgements: Judgements, context: AnalysisContext, family_suffix: str) -> ComparedByBlock:
+def compared_estimates(judgements: Judgements, context: AnalysisContext) -> ComparedByBlock:
     """Return each condition against the reference, planned or not, and every other planned comparison."""
-    pairs: dict[str, list[tuple[Comparison, Estimate]]] = {f"humanlike.{name}{family_suffix}": [] for name in ESTIMANDS}
+    pairs: dict[str, list[tuple[Comparison, Estimate]]] = {
+        f"humanlike.{name}{judgements.suffix}": [] for name in ESTIMANDS
+    }
     for estimand, compared, group_of in section_comparisons(judgements.section, judgements.design):
         rows, groups = group_of(judgements)
         rows = rows.assign(group=groups)
         rows = rows[rows["group"].isin([compared.x, compared.y])]
         estimate = about_groups(_estimate(estimand, compared, rows, context), rows, compared.population)
-        pairs[f"humanlike.{estimand}{family_suffix}"].append(
+        pairs[f"humanlike.{estimand}{judgements.suffix}"].append(
             (compared, _tag_with_equivalence(estimate, estimand, compared))
         )
     return pairs
 
 
 def planned_and_reference_comparison_blocks(
-    judgements: Judgements, adjusted: AdjustedByBlock, context: AnalysisContext, title_suffix: str, family_suffix: str
+    judgements: Judgements, adjusted: AdjustedByBlock, context: AnalysisContext
 ) -> list[Block]:
     """Return blocks for each condition against the reference, planned or not, and for every other planned comparison."""
-    estimates_by_estimand = {name: adjusted[f"humanlike.{name}{family_suffix}"] for name in ESTIMANDS}
+    estimates_by_estimand = {name: adjusted[f"humanlike.{name}{judgements.suffix}"] for name in ESTIMANDS}
     blocks = [
         Block(
             f"humanlike.{estimand}",
-            f"Compared by {ESTIMAND_LABELS[estimand]}{title_suffix}",
+            f"Compared by {ESTIMAND_LABELS[estimand]}{judgements.where}",
             estimates=estimates,
             conclusions=build_planned_conclusions(estimates, phrases_of_comparison),
             note="Annotators and texts are both treated as samples. Each pair of conditions is within one machine system.",
@@ -70,15 +72,15 @@ def planned_and_reference_comparison_blocks(
     model = _condition_model_estimates(judgements, context)
     tables = [
         layouts.condition_comparisons_table(
-            [estimate for estimates in estimates_by_estimand.values() for estimate in estimates], title_suffix
+            [estimate for estimates in estimates_by_estimand.values() for estimate in estimates], judgements.where
         ),
-        layouts.training_effects_by_domain_table(model, title_suffix),
+        layouts.training_effects_by_domain_table(model, judgements.where),
     ]
     return [
         *(replace(block, tables=tables) if n == 0 else block for n, block in enumerate(blocks)),
         Block(
             "humanlike.condition_model",
-            f"Conditions in each domain{title_suffix}",
+            f"Conditions in each domain{judgements.where}",
             estimates=tuple(model),
             note="Each domain has the same weight. The interaction tests whether the effect of a condition depends on the domain.",
         ),
