@@ -12,7 +12,7 @@ from analysis.coding.models import CodingSample
 from analysis.coding.samples import CodedSample
 from analysis.protocols.blocks import Block
 from analysis.protocols.blocks.cells import interval_bounds
-from analysis.protocols.blocks.layouts import Column, Table, build_table, parse_columns
+from analysis.protocols.blocks.layouts import Column, Table, build_table, estimate_row, parse_columns
 
 if TYPE_CHECKING:
     import numpy as np
@@ -103,17 +103,14 @@ def _label_table(sample: CodedSample, estimates: Sequence[Any], title: str) -> T
     for estimate in estimates:
         label = names.get(estimate.settings.get("label", ""))
         rows.append(
-            {
-                "label": label.name if label else "all labels together (α, MASI)",
-                "category": label.category if label else "",
-                "estimate": estimate.estimate,
-                "interval": interval_bounds(estimate),
-                "agreement": estimate.detail.get("percent_agreement") if label else None,
-                "prevalence": estimate.detail.get("prevalence"),
-                "positive": estimate.detail.get("positive_agreement"),
-                "n": estimate.n,
-                "reason": estimate.reason,
-            }
+            estimate_row(
+                estimate,
+                label=label.name if label else "all labels together (α, MASI)",
+                category=label.category if label else "",
+                agreement=estimate.detail.get("percent_agreement") if label else None,
+                prevalence=estimate.detail.get("prevalence"),
+                positive=estimate.detail.get("positive_agreement"),
+            )
         )
     return build_table(
         f"coding_agreement_{sample.number}",
@@ -222,14 +219,11 @@ def _pending_sentence(n: int) -> str:
 
 def _difference_tables(sample: CodedSample, differences: Sequence[Any]) -> list[Table]:
     rows = [
-        {
-            "condition": f"{difference.settings['condition']} − {difference.settings['reference']}",
-            "category": difference.settings["category"],
-            "estimate": difference.estimate,
-            "interval": interval_bounds(difference),
-            "n": difference.n,
-            "reason": difference.reason,
-        }
+        estimate_row(
+            difference,
+            condition=f"{difference.settings['condition']} − {difference.settings['reference']}",
+            category=difference.settings["category"],
+        )
         for difference in differences
     ]
     if not rows:
@@ -263,17 +257,7 @@ def _rejections(sample: CodedSample, level: float, resamples: int, seed: str) ->
         share = basic.proportion(sum(verdicts), len(verdicts), level=level)
         share = share.labelled(analysis="coding.refused_share", estimand="share of work refused")
         shares.append(replace(share, settings={**share.settings, "condition": condition, "sample": sample.number}))
-        interval = interval_bounds(share)
-        rows.append(
-            {
-                "condition": condition,
-                "share": share.estimate,
-                "interval": interval,
-                "refused": sum(verdicts),
-                "n": len(verdicts),
-                "reason": share.reason,
-            }
-        )
+        rows.append(estimate_row(share, "share", condition=condition, refused=sum(verdicts), n=len(verdicts)))
     labels = _label_table(sample, estimates[:-1], f"Rejections: agreement by reason (sample {sample.number})")
     labels["rows"].append(
         {

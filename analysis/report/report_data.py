@@ -21,8 +21,8 @@ from analysis.exclusions.screening import AppliedRule, apply_rules, left_out_ans
 from analysis.exclusions.screening import kept_assignment_ids as kept_by
 from analysis.protocols import REGISTRY
 from analysis.protocols.blocks import Block, Conclusion
-from analysis.protocols.blocks.cells import comparison_label, contrast_of, interval_bounds
-from analysis.protocols.blocks.layouts import Table, build_table
+from analysis.protocols.blocks.cells import contrast_of
+from analysis.protocols.blocks.layouts import Table, build_table, estimate_row
 from analysis.protocols.blocks.populations import population_of
 from annotators.counting import Use, select
 from annotators.models import Assignment
@@ -200,17 +200,13 @@ def _key(name: str, conclusion: Conclusion) -> tuple[Any, ...]:
 def _table(estimates: Iterable["Estimate"]) -> Table:
     """Return each planned comparison from all versions and from only the newest version."""
     rows = [
-        {
-            "contrast": comparison_label(estimate),
-            "what": estimate.settings["symbol"],
-            "all": estimate.detail["all_versions"]["estimate"],
-            "all_n": estimate.detail["all_versions"]["n"],
-            "newest": estimate.estimate,
-            "interval": interval_bounds(estimate),
-            "n": estimate.n,
-            "unit": estimate.unit,
-            "reason": estimate.reason,
-        }
+        estimate_row(
+            estimate,
+            "newest",
+            what=estimate.settings["symbol"],
+            all=estimate.detail["all_versions"]["estimate"],
+            all_n=estimate.detail["all_versions"]["n"],
+        )
         for estimate in estimates
     ]
     return build_table(

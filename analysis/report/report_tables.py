@@ -17,7 +17,7 @@ from analysis.exclusions.screening import (
 )
 from analysis.protocols.blocks import Block, cells
 from analysis.protocols.blocks.cells import NO_CLAIM, comparison_label, contrast_of, interval_bounds, pvalue_cell
-from analysis.protocols.blocks.layouts import Table, build_table
+from analysis.protocols.blocks.layouts import Table, build_table, estimate_row, prefixed_cells
 from analysis.protocols.blocks.populations import population_of, population_words
 from analysis.protocols.blocks.subjects import in_parentheses, join_words, question_labels, words_of_section
 from analysis.protocols.blocks.warning_sentences import SEVERITIES as WARNING_SEVERITIES
@@ -143,18 +143,16 @@ def _table(losses: Sequence[tuple[str, "Attrition"]]) -> Table:
         for share in lost.shares:
             difference = differences.get(share.settings["condition"])
             rows.append(
-                {
-                    "lost": reason,
-                    "arm": share.settings["condition"],
-                    "n": share.n,
-                    "n_lost": share.detail.get("successes", 0),
-                    "share": share.estimate,
-                    "interval": interval_bounds(share),
-                    "difference": difference and difference.estimate,
-                    "difference_interval": interval_bounds(difference),
-                    "p": pvalue_cell(difference),
-                    "reason": share.reason or (difference.reason if difference else ""),
-                }
+                estimate_row(
+                    share,
+                    "share",
+                    lost=reason,
+                    arm=share.settings["condition"],
+                    n_lost=share.detail.get("successes", 0),
+                    **prefixed_cells("difference", difference),
+                    p=pvalue_cell(difference),
+                    reason=share.reason or (difference.reason if difference else ""),
+                )
             )
     tests = [f"{reason}: {cells.format_named_pvalue(lost.test.test)}" for reason, lost in losses if lost.test.test]
     return build_table(
