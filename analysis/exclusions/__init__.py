@@ -70,6 +70,11 @@ class AssignmentFlags:
         if evidence:
             self.evidence[assignment] = evidence
 
+    def judge(self, assignment: int, is_failed: bool | None, evidence: str = "") -> None:
+        """Add an assignment that fails, passes or (None) cannot be judged. Only a failed one keeps the evidence."""
+        state = UNKNOWN if is_failed is None else FAIL if is_failed else PASS
+        self.add(assignment, state, evidence if is_failed else "")
+
 
 def load_rules() -> None:
     """Import every rule module, which registers its rule. Called when Django starts, so rules must not import pandas at the top."""

@@ -126,22 +126,14 @@ def exclusion_flow(applied_rules: list[AppliedRule], assignments: "DataFrame") -
     flagged_by: dict[int, list[str]] = {}
     steps, excluded_assignments = [], []
     for rule in applied_rules:
-        for assignment in rule.failed_assignment_ids & arms.keys():
-            if rule.excludes:
-                flagged_by.setdefault(assignment, []).append(rule.slug)
-        excluded = (
-            [assignment for assignment in remaining if assignment in rule.failed_assignment_ids]
-            if rule.excludes
-            else []
-        )
+        failed = rule.failed_assignment_ids & arms.keys()
+        excluded = [assignment for assignment in remaining if rule.excludes and assignment in failed]
+        for assignment in failed if rule.excludes else ():
+            flagged_by.setdefault(assignment, []).append(rule.slug)
         before = Counter(arms[assignment] for assignment in remaining)
         n_excluded_by_arm = Counter(arms[assignment] for assignment in excluded)
-        n_in = len(remaining)
-        remaining = (
-            [assignment for assignment in remaining if assignment not in rule.failed_assignment_ids]
-            if rule.excludes
-            else remaining
-        )
+        n_in, excluded_ids = len(remaining), set(excluded)
+        remaining = [assignment for assignment in remaining if assignment not in excluded_ids]
         steps.append(
             {
                 "rule": rule.slug,
@@ -151,7 +143,7 @@ def exclusion_flow(applied_rules: list[AppliedRule], assignments: "DataFrame") -
                 "settings": dict(rule.settings),
                 "problem": rule.problem,
                 "n_in": n_in,
-                "n_flagged": len(rule.failed_assignment_ids & arms.keys()),
+                "n_flagged": len(failed),
                 "n_unknown": sum(state == UNKNOWN for state in rule.flags.states.values()),
                 "n_excluded": len(excluded),
                 "n_out": len(remaining),
@@ -373,14 +365,14 @@ def _decimal(value: float) -> str:
 
 
 def flag_all_work_of_annotators(
-    rule_input: RuleInput, state_and_evidence: Mapping[str, tuple[str, str]]
+    rule_input: RuleInput, judged: Mapping[str, tuple[bool | None, str]]
 ) -> AssignmentFlags:
-    """Give every submitted assignment the state of its annotator. Assignments of all other annotators are unknown."""
+    """Judge every submitted assignment as its annotator (see ``AssignmentFlags.judge``). Those of all others are unknown."""
     flags = AssignmentFlags(dict.fromkeys(rule_input.submitted, UNKNOWN))
     rows = rule_input.assignments
     for assignment, annotator in zip(rows["assignment"], rows["annotator"], strict=True):
-        if assignment in flags.states and annotator in state_and_evidence:
-            flags.add(assignment, *state_and_evidence[annotator])
+        if assignment in flags.states and annotator in judged:
+            flags.judge(assignment, *judged[annotator])
     return flags
 
 

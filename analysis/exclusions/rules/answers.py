@@ -99,8 +99,7 @@ def _flags_by_answer(
     for assignment, keys in chosen.items():
         if assignment in flags.states:
             is_chosen = bool(keys & set(options))
-            state = FAIL if is_chosen == fails_if_chosen else PASS
-            flags.add(assignment, state, f"{question}: {', '.join(sorted(keys))}" if state == FAIL else "")
+            flags.judge(assignment, is_chosen == fails_if_chosen, f"{question}: {', '.join(sorted(keys))}")
     return flags
 
 
@@ -353,12 +352,9 @@ def flag_incomplete(rule_input: RuleInput, share: float = 1.0) -> AssignmentFlag
             )
     for assignment in submitted["assignment"]:
         n_asked = n_asked_by_group.get(group_by_assignment[assignment], 0)
-        if not n_asked:
-            flags.add(assignment, UNKNOWN)
-            continue
         n = counts.get(assignment, 0)
-        is_short = n < share * n_asked - 1e-9
-        flags.add(assignment, FAIL if is_short else PASS, f"answered {n} of {n_asked}" if is_short else "")
+        is_short = n < share * n_asked - 1e-9 if n_asked else None
+        flags.judge(assignment, is_short, f"answered {n} of {n_asked}")
     return flags
 
 

@@ -9,7 +9,7 @@ from django import forms
 from studies.models import Item
 from studies.models.design import register
 
-from .. import FAIL, PASS, UNKNOWN, AssignmentFlags, RuleInput
+from .. import AssignmentFlags, RuleInput
 from ..screening import (
     DEFAULT_MODEL,
     ModelSettings,
@@ -66,14 +66,9 @@ def flag_failed_attention_checks(rule_input: RuleInput, failed: int = 1) -> Assi
     ):
         answered[assignment] += 1
         wrong[assignment] += choice != right_keys.get((section, question))
-    submitted = rule_input.assignments[rule_input.assignments["is_submitted"]]
-    for assignment in submitted["assignment"]:
-        if not answered[assignment]:
-            flags.add(assignment, UNKNOWN)
-            continue
-        is_failed = wrong[assignment] >= failed
-        evidence = f"{wrong[assignment]} of {answered[assignment]} attention checks wrong" if is_failed else ""
-        flags.add(assignment, FAIL if is_failed else PASS, evidence)
+    for assignment in rule_input.submitted:
+        is_failed = wrong[assignment] >= failed if answered[assignment] else None
+        flags.judge(assignment, is_failed, f"{wrong[assignment]} of {answered[assignment]} attention checks wrong")
     return flags
 
 
@@ -184,11 +179,10 @@ def flag_failed_test_questions(
     Annotators with too few counted answers to test questions are unknown.
     """
     settings = SimpleSettings(failed, counted, share)
-    judged = {}
-    for counts in counts_of_submitted(rule_input):
-        is_failed = fails_simple_rule(counts, settings)
-        if is_failed is not None:
-            judged[counts.annotator] = (FAIL, counts.in_words()) if is_failed else (PASS, "")
+    judged = {
+        counts.annotator: (fails_simple_rule(counts, settings), counts.in_words())
+        for counts in counts_of_submitted(rule_input)
+    }
     return flag_all_work_of_annotators(rule_input, judged)
 
 
@@ -213,5 +207,5 @@ def flag_inattentive_by_model(rule_input: RuleInput, **settings) -> AssignmentFl
     for row, posteriors, is_flagged in zip(counts, screening.posteriors, screening.flagged, strict=True):
         if row.n_counted:
             chance = f"{row.in_words()}; probability of being inattentive {probability_in_words(max(posteriors))}"
-            judged[row.annotator] = (FAIL, chance) if is_flagged else (PASS, "")
+            judged[row.annotator] = (is_flagged, chance)
     return flag_all_work_of_annotators(rule_input, judged)

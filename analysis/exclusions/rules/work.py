@@ -6,7 +6,7 @@ from django import forms
 
 from studies.models.design import register
 
-from .. import FAIL, PASS, UNKNOWN, AssignmentFlags, RuleInput
+from .. import AssignmentFlags, RuleInput
 
 # Rule about work that took less time than reading.
 
@@ -51,18 +51,16 @@ def flag_too_fast(rule_input: RuleInput, words_per_minute: int = 700, z: float |
         rows["assignment"], rows["arm"], rows["batch"], rows["seconds"], strict=True
     ):
         if seconds != seconds:
-            flags.add(assignment, UNKNOWN)
+            flags.judge(assignment, None)
             continue
         needed = 60 * words.get(batch, 0) / words_per_minute
         if seconds < needed:
-            flags.add(assignment, FAIL, f"{seconds:.0f} s for {words[batch]} words")
+            flags.judge(assignment, True, f"{seconds:.0f} s for {words[batch]} words")
             continue
         middle, spread = centre.get(arm, (0.0, 0.0))
         distance = (math.log(max(seconds, 1e-3)) - middle) / spread if spread > 0 else 0.0
-        if z is not None and distance < z:
-            flags.add(assignment, FAIL, f"{seconds:.0f} s, {-distance:.1f} spreads below the arm's median")
-        else:
-            flags.add(assignment, PASS)
+        is_faster = z is not None and distance < z
+        flags.judge(assignment, is_faster, f"{seconds:.0f} s, {-distance:.1f} spreads below the arm's median")
     return flags
 
 
@@ -86,7 +84,7 @@ def flag_submissions_after_release(rule_input: RuleInput) -> AssignmentFlags:
     rows = rows[rows["is_submitted"]]
     flags = AssignmentFlags()
     for assignment, is_late, reason in zip(rows["assignment"], rows["is_late"], rows["released_reason"], strict=True):
-        flags.add(assignment, FAIL if is_late else PASS, f"released before: {reason}" if is_late else "")
+        flags.judge(assignment, is_late, f"released before: {reason}")
     return flags
 
 
@@ -118,8 +116,7 @@ def flag_repeated_submissions(rule_input: RuleInput, policy: str = "drop_all") -
     for _, own_rows in rows.groupby("annotator", sort=False):
         for rank, assignment in enumerate(own_rows["assignment"]):
             is_over = len(own_rows) > rule_input.allowed and (policy == "drop_all" or rank >= rule_input.allowed)
-            evidence = f"submitted {len(own_rows)} times, {rule_input.allowed} allowed"
-            flags.add(assignment, FAIL if is_over else PASS, evidence if is_over else "")
+            flags.judge(assignment, is_over, f"submitted {len(own_rows)} times, {rule_input.allowed} allowed")
     return flags
 
 
@@ -142,7 +139,7 @@ def flag_failed_reviews(rule_input: RuleInput) -> AssignmentFlags:
     flags = AssignmentFlags()
     for assignment in rule_input.submitted:
         reasons = reviews.get(assignment)
-        flags.add(assignment, UNKNOWN if reasons is None else FAIL if reasons else PASS, reasons or "")
+        flags.judge(assignment, None if reasons is None else bool(reasons), reasons or "")
     return flags
 
 
@@ -155,7 +152,7 @@ def flag_excluded_assignments(rule_input: RuleInput) -> AssignmentFlags:
     flags = AssignmentFlags()
     for assignment in rule_input.submitted:
         reason = rule_input.decisions.get(assignment)
-        flags.add(assignment, PASS if reason is None else FAIL, reason or "")
+        flags.judge(assignment, reason is not None, reason or "")
     return flags
 
 
@@ -169,5 +166,5 @@ def flag_unverified_identity(rule_input: RuleInput) -> AssignmentFlags:
     rows = rule_input.assignments[rule_input.assignments["is_submitted"]]
     for assignment, trust, is_identified in zip(rows["assignment"], rows["trust"], rows["is_identified"], strict=True):
         is_loose = trust in ("none", "claimed") or not is_identified
-        flags.add(assignment, FAIL if is_loose else PASS, f"identity {trust}" if is_loose else "")
+        flags.judge(assignment, is_loose, f"identity {trust}")
     return flags
