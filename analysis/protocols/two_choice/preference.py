@@ -25,7 +25,7 @@ VERDICTS = {
 }
 
 
-def preference_blocks(comparisons: Sequence[ComparisonLabels], recommended: Sequence["Estimate"]) -> list[Block]:
+def preference_blocks(comparisons: Sequence[ComparisonLabels], recommended: tuple["Estimate", ...]) -> list[Block]:
     """Return the recommended and the paper's blocks of all sections."""
     paper = tuple(labels.comparison.tag_estimate(paper_decision_estimate(labels), PREFERENCE) for labels in comparisons)
     return [
