@@ -15,11 +15,7 @@ from studies.protocols.best_worst import BEST, STRENGTH, WORST
 
 from . import register
 from .blocks import Block, ConclusionPhrases, build_planned_conclusions
-from .blocks.cells import (
-    claims_note,
-    comparison_label,
-    reported_pvalue,
-)
+from .blocks.cells import claims_note, comparison_label, reported_pvalue
 from .blocks.comparisons import Comparison, planned_comparisons, read_contrasts
 from .blocks.layouts import Figure, Table, build_figure, build_table, figure_row
 from .blocks.subjects import in_parentheses, words_of_section

@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
-from analysis.protocols.blocks.cells import (
-    comparison_label,
-    comparisons_note,
-)
+from analysis.protocols.blocks.cells import comparison_label, comparisons_note
 from analysis.protocols.blocks.comparisons import (
     Comparison,
     PlantedReferences,

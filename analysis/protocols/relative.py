@@ -21,10 +21,7 @@ from studies.protocols.relative import SCORE, relative_scale_fault
 
 from . import register
 from .blocks import Block, ConclusionPhrases, build_planned_conclusions
-from .blocks.cells import (
-    comparison_label,
-    comparisons_note,
-)
+from .blocks.cells import comparison_label, comparisons_note
 from .blocks.comparisons import (
     Comparison,
     adjust_pvalues_and_add_verdicts_as_in_paper,

@@ -6,11 +6,7 @@ This module only arranges values.
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from analysis.protocols.blocks.cells import (
-    contrast_of,
-    reported_pvalue,
-    verdict_text,
-)
+from analysis.protocols.blocks.cells import contrast_of, reported_pvalue, verdict_text
 from analysis.protocols.blocks.layouts import (
     Figure,
     Table,

@@ -3,11 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from analysis.protocols.blocks.cells import (
-    comparison_label,
-    comparisons_note,
-    pvalue_cell,
-)
+from analysis.protocols.blocks.cells import comparison_label, comparisons_note, pvalue_cell
 from analysis.protocols.blocks.layouts import (
     RATINGS,
     Figure,

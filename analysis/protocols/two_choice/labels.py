@@ -7,12 +7,7 @@ from typing import TYPE_CHECKING, Any
 from analysis.data.context import AnalysisContext
 from analysis.data.planned_labels import PlannedLabels
 from analysis.protocols import StoppingStatus
-from analysis.protocols.blocks.comparisons import (
-    Comparison,
-    other_comparisons,
-    planned_comparisons,
-    read_contrasts,
-)
+from analysis.protocols.blocks.comparisons import Comparison, other_comparisons, planned_comparisons, read_contrasts
 from analysis.protocols.blocks.populations import SECOND_SAMPLE
 from analysis.protocols.blocks.subjects import join_words
 from analysis.protocols.kinds.answers import column_arrays, settings_of
