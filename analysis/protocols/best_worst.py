@@ -1,4 +1,8 @@
-"""Tables and figures of best-worst answers."""
+"""Analyse best-worst answers: how often each system was the best and the worst, and its strength on one scale.
+
+A row is one choice. The two choices of an annotator about one item form an answer. The planned labels give the
+outputs of each item. The unit is always the annotator; prompts are second clusters.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -122,12 +126,6 @@ def counts_figure(scores: Sequence["Estimate"], title: str) -> Figure:
         reference=0.0,
         limits=[-1, 1],
     )
-
-
-# Analyse best-worst answers: how often each system was the best and the worst, and its strength on one scale.
-#
-# A row is one choice. The two choices of an annotator about one item form an answer. The planned labels give the
-# outputs of each item. The unit is always the annotator; prompts are second clusters.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,11 @@
-"""Prepare marks for the statistics: one row per judged output, and one row per sentence of it."""
+"""Analyse error marks: penalty and score of each system, its error categories, and agreement on marks.
+
+The penalty of a judged output is the sum of the weights of its marks. Systems are compared within an annotator and
+prompt, so that strict annotators and hard prompts cancel out. Annotators are clusters. Prompts are too, if several
+people judged them.
+
+Source: Freitag et al. 2021 (weighted marks); Kocmi et al. 2024 (marks, then a score).
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -389,15 +396,6 @@ def campaign_style_table(estimates: Sequence["Estimate"], judged_outputs: Any) -
         "sure",
         "After all primary rules. Words count once for each judgement of their output.",
     )
-
-
-# Analyse error marks: penalty and score of each system, its error categories, and agreement on marks.
-#
-# The penalty of a judged output is the sum of the weights of its marks. Systems are compared within an annotator and
-# prompt, so that strict annotators and hard prompts cancel out. Annotators are clusters. Prompts are too, if several
-# people judged them.
-#
-# Source: Freitag et al. 2021 (weighted marks); Kocmi et al. 2024 (marks, then a score).
 
 
 ESTIMAND_TEXTS = {SCORE: "mean difference of scores x - y", PENALTY: "mean difference of penalties y - x"}

@@ -1,4 +1,8 @@
-"""The strengths of ranked systems by Davidson's model."""
+"""Analyse rankings: how often each system is above another, its mean rank and strength, and agreement.
+
+A row is the mid-rank of one output among those of its prompt. A ranking is an annotator's ranks of one item. Pairs
+of one ranking are dependent, and so are the rankings of one annotator. The unit is therefore always the annotator.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -182,12 +186,6 @@ def share_below_planted_references_table(estimates: Sequence["Estimate"], title:
         "sure",
         "Planted references are not systems under evaluation. Ranks, strengths and agreement use only the other systems.",
     )
-
-
-# Analyse rankings: how often each system is above another, its mean rank and strength, and agreement.
-#
-# A row is the mid-rank of one output among those of its prompt. A ranking is an annotator's ranks of one item. Pairs
-# of one ranking are dependent, and so are the rankings of one annotator. The unit is therefore always the annotator.
 
 
 @dataclass(frozen=True, slots=True)
