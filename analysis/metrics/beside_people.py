@@ -16,6 +16,7 @@ from .scoring import read_answers_of_questions, scored_protocols, scorer_of
 from .store import metrics_in_use
 
 if TYPE_CHECKING:
+    from django.db.models import QuerySet
     from pandas import DataFrame
 
 PEOPLE_COLUMNS = ["value", "system", "other", "is_first", "prompt", "domain", SECOND_SAMPLE, "annotator", "day"]
@@ -73,17 +74,19 @@ def read_beside_people(study: Study, questions: Sequence[Question]) -> Iterator[
 
 
 def all_outputs(study: Study) -> "DataFrame":
-    """Return all outputs of the judged systems, judged by people or not: ``system``, ``prompt``, ``domain``, ``length``, ``second_sample``."""
+    """Return all outputs of the judged systems, judged by people or not, in the columns of ``facts_of_outputs``."""
+    outputs = Output.objects.filter(system__in=study.systems.judged())
+    return facts_of_outputs(outputs.order_by("system__name", "prompt__key", "sample"))
+
+
+def facts_of_outputs(outputs: "QuerySet[Output]") -> "DataFrame":
+    """Return a row for each output: ``output``, ``system``, ``prompt``, ``domain``, ``length`` and ``second_sample``."""
     import pandas as pd
 
-    rows = Output.objects.filter(system__in=study.systems.judged()).order_by("system__name", "prompt__key", "sample")
-    values = rows.values_list("system__name", "prompt__key", "prompt__domain", "text", "prompt__group")
+    values = outputs.values_list("pk", "system__name", "prompt__key", "prompt__domain", "text", "prompt__group")
     frame = pd.DataFrame(
-        [
-            (system, prompt, domain, len(text), group)
-            for system, prompt, domain, text, group in values.iterator(chunk_size=2000)
-        ],
-        columns=["system", "prompt", "domain", "length", "group"],
+        [(*names, len(text), group) for *names, text, group in values.iterator(chunk_size=2000)],
+        columns=["output", "system", "prompt", "domain", "length", "group"],
     )
     frame[SECOND_SAMPLE] = second_sample_labels(frame["prompt"], frame.pop("group"))
     return frame

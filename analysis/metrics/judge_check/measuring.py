@@ -11,6 +11,7 @@ from django.db.models import Q
 
 from analysis.data.blinding import check_outcomes_visible
 from analysis.data.frames import SECOND_SAMPLE, second_sample_labels
+from analysis.metrics.beside_people import facts_of_outputs
 from analysis.metrics.calibrated.options import families_by_name
 from analysis.metrics.lengths import by_length
 from analysis.metrics.scoring import read_answers_of_questions, scored_protocols, scorer_of
@@ -123,27 +124,13 @@ def verdict_of(judge: Metric, score: float, threshold: float) -> str:
 def read_sampled_rows(check: JudgeCheck, judge: Metric) -> SampledRows:
     import pandas as pd
 
-    sampled = JudgeCheckOutput.objects.filter(judge_check=check).values_list(
-        "output_id",
-        "part",
-        "probability",
-        "output__system__name",
-        "output__prompt__key",
-        "output__prompt__domain",
-        "output__prompt__group",
-        "output__text",
+    sampled = JudgeCheckOutput.objects.filter(judge_check=check)
+    parts = pd.DataFrame(
+        [(output, part, 1 / p) for output, part, p in sampled.values_list("output_id", "part", "probability")],
+        columns=["output", "part", "weight"],
     )
-    facts = pd.DataFrame(
-        [
-            (output, part, 1 / p, system, prompt, domain, group, len(text))
-            for output, part, p, system, prompt, domain, group, text in sampled
-        ],
-        columns=["output", "part", "weight", "system", "prompt", "domain", "group", "length"],
-    )
-    facts[SECOND_SAMPLE] = second_sample_labels(facts["prompt"], facts.pop("group"))
-    scores = MetricScore.objects.filter(
-        metric=judge, output__in=JudgeCheckOutput.objects.filter(judge_check=check).values("output")
-    )
+    facts = facts_of_outputs(Output.objects.filter(pk__in=sampled.values("output"))).merge(parts, on="output")
+    scores = MetricScore.objects.filter(metric=judge, output__in=sampled.values("output"))
     rows = [(output, run, value) for output, run, value in scores.values_list("output_id", "run", "value")]
     runs = pd.DataFrame(rows, columns=["output", "run", "value"]).sort_values(["output", "run"])
     means = runs.groupby("output")["value"].mean()
