@@ -15,7 +15,6 @@ from analysis.stats.arrays import (
     IntArray,
     binary_vector,
     label_codes,
-    validate_level,
     validate_within_bounds,
     vector,
 )
@@ -65,12 +64,11 @@ def length_probe(
     >>> round(slope.estimate, 2), slope.pvalue < 0.001
     (0.5, True)
     """
-    validate_level(level)
     apart, is_used, columns = paired_scores(judge, people, lengths=lengths)
     refused = np.flatnonzero(columns["lengths"] <= 0)
     if len(refused):
         raise ValueError(f"lengths: row {int(refused[0])} is {columns['lengths'][refused[0]]:g}, not above 0")
-    rows = ClusteredRows.from_arrays(is_used, annotators=annotators, prompts=prompts, weights=weights)
+    rows = ClusteredRows.from_arrays(is_used, annotators=annotators, prompts=prompts, weights=weights, level=level)
     x, w = np.log2(columns["lengths"][is_used]), rows.weights
     x -= float(np.average(x, weights=w)) if len(x) else 0.0
 
@@ -86,7 +84,6 @@ def length_probe(
     jackknife = SumsJackknife.from_rows(rows, contributions(apart[is_used]), _slope)
     return jackknife.estimate(
         undefined="all outputs are equally long",
-        level=level,
         null=0.0,
         analysis="judges.length",
         estimand="change of (judge - person) per doubling of the length",
@@ -119,15 +116,13 @@ def family_probe(
     >>> round(probe.difference.estimate, 2), probe.difference.pvalue < 0.001
     (0.49, True)
     """
-    validate_level(level)
     own_family = binary_vector(is_own_family, "is_own_family")
     apart, is_used, _ = paired_scores(judge, people, is_own_family=own_family)
-    rows = ClusteredRows.from_arrays(is_used, annotators=annotators, prompts=prompts, weights=weights)
+    rows = ClusteredRows.from_arrays(is_used, annotators=annotators, prompts=prompts, weights=weights, level=level)
     error, is_own = apart[is_used], own_family[is_used] == 1
     own, others = (
         rows.where(kind).mean(
             error[kind],
-            level=level,
             bounds=None,
             analysis=f"judges.family.{name}",
             estimand=f"mean of judge - person, {name}",
@@ -148,7 +143,6 @@ def family_probe(
         others,
         jackknife.estimate(
             undefined="people scored outputs of the judge's own family only, or none of them",
-            level=level,
             null=0.0,
             analysis="judges.family.difference",
             estimand="mean of judge - person, own family - other systems",
@@ -222,25 +216,24 @@ def order_probe(
     >>> round(probe.flips.estimate, 3), round(probe.first_place.estimate, 3), probe.n_to_first, probe.n_to_second
     (0.5, 0.583, 10, 5)
     """
-    validate_level(level)
     first, second = vector(original, "original"), vector(exchanged, "exchanged")
     if len(second) != len(first):
         raise ValueError(f"exchanged: {len(second)} values where original has {len(first)}")
     for name, values in (("original", first), ("exchanged", second)):
         validate_within_bounds(values, (0.0, 1.0), name)
     is_used = ~np.isnan(first + second)
-    rows = ClusteredRows.from_arrays(is_used, annotators=None, prompts=prompts, weights=None, has_people=False)
+    rows = ClusteredRows.from_arrays(
+        is_used, annotators=None, prompts=prompts, weights=None, level=level, has_people=False
+    )
     first, second = first[is_used], second[is_used]
     flips = rows.mean(
         np.asarray(first != second, dtype=np.float64),
-        level=level,
         analysis="judges.order.flips",
         estimand="share of pairs with another verdict in the other order",
     )
     place = rows.mean(
         (first + 1 - second) / 2,
         null=0.5,
-        level=level,
         analysis="judges.order.first_place",
         estimand="mean preference for the output in the first place",
     )
@@ -267,7 +260,6 @@ def repeat_probe(
     >>> round(probe.identical.estimate, 3), probe.always_identical.estimate, round(probe.sd.estimate, 3)
     (0.667, 0.5, 0.408)
     """
-    validate_level(level)
     table = np.asarray(verdicts, dtype=object)
     if table.ndim != 2:
         raise ValueError(f"verdicts: expected two dimensions, got {table.ndim}")
@@ -280,6 +272,7 @@ def repeat_probe(
         annotators=None,
         prompts=np.arange(n_items) if prompts is None else prompts,
         weights=weights,
+        level=level,
         has_people=False,
     )
     codes = codes[is_used]
@@ -292,20 +285,18 @@ def repeat_probe(
         is_same |= count == n
     identical = rows.mean(
         pairs / (n * (n - 1)),
-        level=level,
         analysis="judges.repeat.identical",
         estimand="share of pairs of runs with the same verdict",
     )
     always = rows.mean(
         is_same.astype(np.float64),
-        level=level,
         analysis="judges.repeat.always_identical",
         estimand="share of items with the same verdict in all runs",
     )
-    return RepeatProbe(identical, always, _sd(rows, codes, names, level=level))
+    return RepeatProbe(identical, always, _sd(rows, codes, names))
 
 
-def _sd(rows: ClusteredRows, codes: npt.NDArray[np.int64], names: tuple[Any, ...], *, level: float) -> Estimate:
+def _sd(rows: ClusteredRows, codes: npt.NDArray[np.int64], names: tuple[Any, ...]) -> Estimate:
     labels: dict[str, Any] = {
         "analysis": "judges.repeat.sd",
         "estimand": "standard deviation of a verdict between runs, within items",
@@ -319,7 +310,7 @@ def _sd(rows: ClusteredRows, codes: npt.NDArray[np.int64], names: tuple[Any, ...
     jackknife = SumsJackknife.from_rows(
         rows, contributions, lambda sums: np.sqrt(np.maximum(0.0, ratio(sums[..., 1], sums[..., 0])))[..., None]
     )
-    return jackknife.estimate(undefined="no item has two runs", level=level, **labels)
+    return jackknife.estimate(undefined="no item has two runs", **labels)
 
 
 # Agreement of a judge with people by system or subgroup.
@@ -371,10 +362,7 @@ def agreement_by_group(
     >>> [round(one.agreement.estimate, 3) for one in found.groups], found.joint.pvalue < 0.001
     ([1.0, 0.5], True)
     """
-    validate_level(level)
-    judged = JudgedRows.from_arrays(
-        judge, people, annotators=annotators, prompts=prompts, weights=weights, categories=None
-    )
+    judged = JudgedRows.from_arrays(judge, people, annotators=annotators, prompts=prompts, weights=weights, level=level)
     codes, names = _groups(groups, judged)
     n_groups = len(names)
     members = np.eye(n_groups)[codes]
@@ -393,18 +381,17 @@ def agreement_by_group(
     within = {
         name: judged.rows.where(codes == number).mean(
             agrees[codes == number],
-            level=level,
             analysis="judges.agreement_by_group",
             estimand=f"share of people's labels that the judge gave too, {name}",
         )
         for number, name in enumerate(names)
     }
     keys = [str(name) for name in names]
-    tested = {key: _difference(apart, number, key, n_groups=n_groups, level=level) for number, key in enumerate(keys)}
+    tested = {key: _difference(apart, number, key, n_groups=n_groups) for number, key in enumerate(keys)}
     if len(set(keys)) == n_groups:
         family = Family("judges.agreement_by_group", tuple(keys))
         tested = adjust_pvalues_and_intervals_of_family(tested, family, star_scheme=None)
-    joint = _joint(SumsJackknife.from_rows(judged.rows, contributions, means), n_groups, level=level)
+    joint = _joint(SumsJackknife.from_rows(judged.rows, contributions, means), n_groups)
     return AgreementByGroup(
         tuple(GroupAgreement(name, within[name], tested[str(name)]) for name in names), joint, judged.n_missing
     )
@@ -418,7 +405,7 @@ def _groups(groups: npt.ArrayLike | Sequence[object], judged: JudgedRows) -> tup
     return np.asarray(codes, dtype=np.int64), distinct.tolist()
 
 
-def _difference(apart: SumsJackknife, number: int, name: str, *, n_groups: int, level: float) -> Estimate:
+def _difference(apart: SumsJackknife, number: int, name: str, *, n_groups: int) -> Estimate:
     labels: dict[str, Any] = {
         "analysis": "judges.agreement_by_group.difference",
         "estimand": f"agreement of the judge, {name} - all other groups",
@@ -428,20 +415,19 @@ def _difference(apart: SumsJackknife, number: int, name: str, *, n_groups: int, 
     return apart.estimate(
         number,
         undefined="a group has no labels",
-        level=level,
         null=0.0,
         bounds=(-1.0, 1.0),
         **labels,
     )
 
 
-def _joint(means: SumsJackknife, n_groups: int, *, level: float) -> Estimate:
+def _joint(means: SumsJackknife, n_groups: int) -> Estimate:
     n_contrasts = n_groups - 1
     common: dict[str, Any] = {
         **means.labels(),
         "analysis": "judges.agreement_by_group.joint",
         "estimand": "whether the agreement of the judge with people differs between groups",
-        "settings": {"level": level, "population": means.population},
+        "settings": {"level": means.level, "population": means.population},
     }
     if means.n_rows == 0:
         return Estimate(status="no_data", reason="no label of a person beside one of the judge", **common)

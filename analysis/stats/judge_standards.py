@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from analysis.stats.arrays import BoolArray, FloatArray, IntArray, matrix, validate_level, validate_share, vector
+from analysis.stats.arrays import BoolArray, FloatArray, IntArray, matrix, validate_share, vector
 from analysis.stats.judges import ClusteredRows, SumsJackknife, label_positions, ratio
 from analysis.stats.results import Estimate, Record
 
@@ -231,10 +231,10 @@ def _advantage(
         annotators=column,
         prompts=np.asarray(prompts)[row],
         weights=weights,
+        level=level,
     )
     found = rows.mean(
         judge_wins[row, column].astype(np.float64),
-        level=level,
         analysis="judges.alternative_annotator_test.advantage",
         estimand="mean over people of the share of items on which the judge agrees with the others at least as well",
     )
@@ -323,7 +323,6 @@ def possible_agreement(
     >>> round(found.judge_agreement.estimate, 3), round(found.judge_share_of_best.estimate, 3)
     (0.583, 0.7)
     """
-    validate_level(level)
     given = np.asarray(labels, dtype=object)
     if given.ndim != 2:
         raise ValueError(f"labels: expected two dimensions, got {given.ndim}")
@@ -345,6 +344,7 @@ def possible_agreement(
         annotators=None,
         prompts=np.arange(n_items) if prompts is None else prompts,
         weights=weights,
+        level=level,
     )
     codes = codes[is_used]
     counts = np.stack([np.sum(codes == number, axis=1) for number in range(len(names))], axis=1, dtype=np.float64)
@@ -355,6 +355,7 @@ def possible_agreement(
         annotators=column if are_people_known else None,
         prompts=item_rows.prompts[item],
         weights=None if weights is None else item_rows.weights[item],
+        level=level,
     )
     others = counts[item]
     others[np.arange(len(item)), label] -= 1
@@ -362,7 +363,7 @@ def possible_agreement(
     of_others, of_best = _share_of_mode(others, label), _share_of_mode(counts[item], label)
 
     def mean(values: FloatArray, name: str, estimand: str) -> Estimate:
-        return rows.mean(values, level=level, analysis=f"judges.possible_agreement.{name}", estimand=estimand)
+        return rows.mean(values, analysis=f"judges.possible_agreement.{name}", estimand=estimand)
 
     agreement = minus_pair = share_of_best = share_of_others = None
     own_codes: IntArray | None = None
@@ -373,13 +374,12 @@ def possible_agreement(
         minus_pair = rows.mean(
             agrees - same,
             null=0.0,
-            level=level,
             bounds=(-1.0, 1.0),
             analysis="judges.possible_agreement.judge_minus_pair",
             estimand="agreement of the judge with a person - agreement of another person with a person",
         )
         share_of_best, share_of_others = (
-            _ratio(rows, agrees, part, name, estimand, level=level)
+            _ratio(rows, agrees, part, name, estimand)
             for part, name, estimand in (
                 (of_best, "share_of_best", "agreement of the judge / best possible agreement"),
                 (of_others, "share_of_others", "agreement of the judge / agreement with the majority of others"),
@@ -389,7 +389,7 @@ def possible_agreement(
         mean(same, "pair", "agreement of a person with another person"),
         mean(of_others, "majority_of_others", "agreement of a person with the majority of the item's other people"),
         mean(of_best, "best", "agreement with a person of a judge that knew each item's most frequent label"),
-        tuple(_panel(size, counts, own_codes, item_rows, level=level) for size in panel_sizes),
+        tuple(_panel(size, counts, own_codes, item_rows) for size in panel_sizes),
         agreement,
         minus_pair,
         share_of_best,
@@ -405,27 +405,23 @@ def _share_of_mode(counts: FloatArray, label: IntArray) -> FloatArray:
     return np.asarray(is_mode[np.arange(len(label)), label] / np.maximum(1, is_mode.sum(axis=1)))
 
 
-def _ratio(
-    rows: ClusteredRows, numerator: FloatArray, denominator: FloatArray, name: str, estimand: str, *, level: float
-) -> Estimate:
+def _ratio(rows: ClusteredRows, numerator: FloatArray, denominator: FloatArray, name: str, estimand: str) -> Estimate:
     contributions = rows.weights[:, None] * np.column_stack([numerator, denominator])
     jackknife = SumsJackknife.from_rows(rows, contributions, lambda sums: ratio(sums[..., 0], sums[..., 1])[..., None])
     return jackknife.estimate(
         undefined="no person agrees with others",
-        level=level,
         analysis=f"judges.possible_agreement.{name}",
         estimand=estimand,
     )
 
 
-def _panel(size: int, counts: FloatArray, own: IntArray | None, rows: ClusteredRows, *, level: float) -> PanelAgreement:
+def _panel(size: int, counts: FloatArray, own: IntArray | None, rows: ClusteredRows) -> PanelAgreement:
     if size < 1:
         raise ValueError(f"panel_sizes: {size!r} is not a number of people")
     patterns, pattern = np.unique(counts, axis=0, return_inverse=True)
     chances = _majority_chances(patterns, size)[pattern.ravel()] if len(counts) else counts
     best = rows.mean(
         np.minimum(1.0, chances.max(axis=1, initial=0.0)),
-        level=level,
         analysis=f"judges.possible_agreement.panel.{size}.best",
         estimand=f"agreement with the majority of {size} people of a judge that knew its most probable label",
     )
@@ -433,7 +429,6 @@ def _panel(size: int, counts: FloatArray, own: IntArray | None, rows: ClusteredR
     if own is not None:
         judge = rows.mean(
             np.minimum(1.0, chances[np.arange(len(own)), own]),
-            level=level,
             analysis=f"judges.possible_agreement.panel.{size}.judge",
             estimand=f"agreement of the judge with the majority of {size} people",
         )

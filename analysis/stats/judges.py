@@ -45,6 +45,7 @@ class ClusteredRows:
     prompts: IntArray
     weights: FloatArray
     is_weighted: bool
+    level: float
     has_people: bool = True
 
     @classmethod
@@ -55,13 +56,16 @@ class ClusteredRows:
         annotators: npt.ArrayLike | None,
         prompts: npt.ArrayLike,
         weights: npt.ArrayLike | None,
+        level: float,
         has_people: bool = True,
     ) -> "ClusteredRows":
+        validate_level(level)
         return cls(
             None if annotators is None else label_codes_where(annotators, "annotators", is_used)[0],
             label_codes_where(prompts, "prompts", is_used)[0],
             clusters.weights_of_rows(weights, is_used),
             weights is not None,
+            level,
             has_people,
         )
 
@@ -81,12 +85,17 @@ class ClusteredRows:
         values: FloatArray,
         *,
         null: float | None = None,
-        level: float,
         bounds: tuple[float, float] | None = (0.0, 1.0),
         **labels: Any,
     ) -> Estimate:
         """Return the weighted mean over rows, for people and prompts, or for prompts if the people are not known."""
-        options: dict[str, Any] = {"weights": self.weights, "null": null, "level": level, "bounds": bounds, **labels}
+        options: dict[str, Any] = {
+            "weights": self.weights,
+            "level": self.level,
+            "null": null,
+            "bounds": bounds,
+            **labels,
+        }
         if self.annotators is None:
             found = clusters.clustered_mean(values, self.prompts, unit="prompt", **options)
             found = replace(
@@ -138,11 +147,12 @@ class JudgedRows:
         annotators: npt.ArrayLike | None,
         prompts: npt.ArrayLike,
         weights: npt.ArrayLike | None,
-        categories: Sequence[Any] | None,
+        level: float,
+        categories: Sequence[Any] | None = None,
     ) -> "JudgedRows":
         sides, names = label_positions({"judge": judge, "people": people}, categories)
         is_used = (sides["judge"] >= 0) & (sides["people"] >= 0)
-        rows = ClusteredRows.from_arrays(is_used, annotators=annotators, prompts=prompts, weights=weights)
+        rows = ClusteredRows.from_arrays(is_used, annotators=annotators, prompts=prompts, weights=weights, level=level)
         return cls(sides["judge"][is_used], sides["people"][is_used], names, rows, is_used)
 
 
@@ -224,6 +234,7 @@ class SumsJackknife:
     population: str
     warnings: tuple[ResultWarning, ...]
     n_rows: int
+    level: float
     weight_detail: dict[str, float]
 
     @classmethod
@@ -263,6 +274,7 @@ class SumsJackknife:
             population,
             warnings,
             len(rows.prompts),
+            rows.level,
             rows.weight_detail(),
         )
 
@@ -287,7 +299,6 @@ class SumsJackknife:
         position: int = 0,
         *,
         undefined: str,
-        level: float,
         null: float | None = None,
         bounds: tuple[float, float] | None = None,
         detail: dict[str, Any] | None = None,
@@ -298,7 +309,7 @@ class SumsJackknife:
             **self.labels(),
             **labels,
             "detail": {**(detail or {}), "n_prompts": self.n_clusters[-1], **self.weight_detail},
-            "settings": {"null": null, "level": level, "bounds": bounds, "population": self.population},
+            "settings": {"null": null, "level": self.level, "bounds": bounds, "population": self.population},
         }
         value = float(self.values[position])
         if self.n_rows == 0:
@@ -327,7 +338,7 @@ class SumsJackknife:
             math.sqrt(variance),
             df,
             fewest_clusters=None,
-            level=level,
+            level=self.level,
             method=method,
             null=null if self.has_enough_clusters else None,
             test_name="clustered_t" if self.of_pairs is None else "two_way_t",
@@ -460,9 +471,8 @@ def judge_agreement(
     >>> round(found.kappa.estimate, 3), found.advantage.estimate < 0
     (0.0, True)
     """
-    validate_level(level)
     judged = JudgedRows.from_arrays(
-        judge, people, annotators=annotators, prompts=prompts, weights=weights, categories=categories
+        judge, people, annotators=annotators, prompts=prompts, weights=weights, level=level, categories=categories
     )
     n_labels, w = len(judged.names), judged.rows.weights
     by_people, by_judge = (group_sums(codes, w, n_labels) for codes in (judged.people, judged.judge))
@@ -470,20 +480,17 @@ def judge_agreement(
     of_constant = np.asarray(judged.people == best, dtype=np.float64)
     agreement = judged.rows.mean(
         judged.agrees,
-        level=level,
         analysis="judges.agreement",
         estimand="share of people's labels that the judge gave too",
     )
     constant = judged.rows.mean(
         of_constant,
-        level=level,
         analysis="judges.agreement.constant",
         estimand="share of people's labels that are the most frequent one",
     )
     advantage = judged.rows.mean(
         judged.agrees - of_constant,
         null=0.0,
-        level=level,
         bounds=(-1.0, 1.0),
         analysis="judges.agreement.advantage",
         estimand="agreement of the judge - agreement of the most frequent label",
@@ -499,13 +506,13 @@ def judge_agreement(
         judged.names[best] if len(w) else None,
         constant,
         advantage,
-        _kappa(judged, level=level),
+        _kappa(judged),
         shares,
         judged.n_missing,
     )
 
 
-def _kappa(judged: JudgedRows, *, level: float) -> Estimate:
+def _kappa(judged: JudgedRows) -> Estimate:
     n_labels = len(judged.names)
     columns = np.eye(n_labels)
     contributions = judged.rows.weights[:, None] * np.column_stack(
@@ -521,7 +528,6 @@ def _kappa(judged: JudgedRows, *, level: float) -> Estimate:
     jackknife = SumsJackknife.from_rows(judged.rows, contributions, kappa)
     return jackknife.estimate(
         undefined="the judge and all people gave one and the same label",
-        level=level,
         null=0.0,
         bounds=(-1.0, 1.0),
         analysis="judges.agreement.kappa",
@@ -592,17 +598,15 @@ def true_positive_and_negative_rates(
     >>> round(rates.true_positive_rate.estimate, 3), round(rates.true_negative_rate.estimate, 3)
     (0.2, 0.8)
     """
-    validate_level(level)
     sides, names = label_positions({"judge": judge, "people": people}, None)
     is_used = (sides["judge"] >= 0) & (sides["people"] >= 0)
     code = names.index(positive) if positive in names else -1
     says, said = (np.asarray(sides[name] == code)[is_used] for name in ("judge", "people"))
-    rows = ClusteredRows.from_arrays(is_used, annotators=annotators, prompts=prompts, weights=weights)
+    rows = ClusteredRows.from_arrays(is_used, annotators=annotators, prompts=prompts, weights=weights, level=level)
 
     def share(values: BoolArray, among: BoolArray, name: str, estimand: str) -> Estimate:
         return rows.where(among).mean(
             np.asarray(values[among], dtype=np.float64),
-            level=level,
             analysis=f"judges.rates.{name}",
             estimand=estimand,
         )
