@@ -15,7 +15,6 @@ from analysis.stats.arrays import (
     MIN_SPREAD,
     FloatArray,
     label_codes,
-    validate_level,
     validate_non_negative,
     validate_within_bounds,
     vector,
@@ -87,20 +86,19 @@ def judge_bias_by_group(
     >>> [(one.group, round(one.favour.estimate, 1), [warning.code for warning in one.warnings]) for one in found]
     [('a', 0.8, ['judge_of_own_family']), ('b', -0.8, [])]
     """
-    validate_level(level)
     scores = np.asarray(judges, dtype=np.float64)
     codes, n_groups = label_codes(groups, "groups", len(scores))
     called = np.unique(np.asarray(groups)).tolist()
-    sample = labelled_sample(values, annotators, items, judges, prompts=prompts, names=names, groups=codes)
-    if bounds is not None:
-        validate_within_bounds(sample.values, bounds, "values")
+    sample = labelled_sample(
+        values, annotators, items, judges, prompts=prompts, names=names, groups=codes, level=level, bounds=bounds
+    )
     found = []
     for column, judge in enumerate(sample.names):
         for group in range(n_groups):
             is_group = sample.groups == group
             own = sample.of_items(is_group)
-            bias = bias_of_judge(own, column, bounds, level=level, analysis="prediction_powered.bias")
-            favour = _favour(sample, column, group, bounds, level=level)
+            bias = bias_of_judge(own, column, analysis="prediction_powered.bias")
+            favour = _favour(sample, column, group)
             name = str(called[group])
             families = families or {}
             is_own = judge in families and families[judge] == families.get(name)
@@ -131,23 +129,16 @@ def adjusted_together(estimates: Sequence[Estimate], name: str) -> list[Estimate
     return [adjusted[key] for key in keys]
 
 
-def bias_of_judge(
-    sample: LabelledSample,
-    column: int,
-    bounds: Bounds,
-    *,
-    level: float,
-    analysis: str,
-) -> Estimate:
+def bias_of_judge(sample: LabelledSample, column: int, *, analysis: str) -> Estimate:
     """Return the mean of judge minus human over all labels, with the test that it is 0."""
     kind = "annotator" if sample.annotators is not None else sample.samples.removesuffix("s")
     labels: dict[str, Any] = {"analysis": analysis, "estimand": "mean of judge minus human", "unit": kind}
-    scores = sample.judges[:, column]
+    scores, bounds = sample.judges[:, column], sample.bounds
     if _is_outside(scores, bounds):
         return Estimate(status="not_applicable", reason=OUTSIDE, n=0, **labels)
     ends = None if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
     gaps = scores[sample.items] - sample.values
-    options: dict[str, Any] = {"weights": sample.weights, "null": 0.0, "level": level, "bounds": ends, **labels}
+    options: dict[str, Any] = {"weights": sample.weights, "null": 0.0, "level": sample.level, "bounds": ends, **labels}
     if sample.annotators is None:
         found = clusters.clustered_mean(gaps, sample.row_prompts, **options)
     else:
@@ -155,20 +146,13 @@ def bias_of_judge(
     return replace(found, sensitivity=())
 
 
-def _favour(
-    sample: LabelledSample,
-    column: int,
-    group: int,
-    bounds: Bounds,
-    *,
-    level: float,
-) -> Estimate:
+def _favour(sample: LabelledSample, column: int, group: int) -> Estimate:
     """Return the bias in a group minus the mean bias in the other groups."""
     labels: dict[str, Any] = {
         "analysis": "prediction_powered.bias.favour",
         "estimand": "bias here minus bias in the other groups",
     }
-    scores = sample.judges[:, column]
+    scores, bounds = sample.judges[:, column], sample.bounds
     others = [other for other in np.unique(sample.row_groups).tolist() if other != group]
     is_outside = _is_outside(scores, bounds)
     if is_outside or not others:
@@ -182,7 +166,7 @@ def _favour(
         reason = "a group has labels of one annotator or one prompt only"
         return Estimate(status="n_lt_2", reason=reason, n=0, unit="annotator", **labels)
     ends = None if bounds is None else (2 * (bounds[0] - bounds[1]), 2 * (bounds[1] - bounds[0]))
-    return contrast_estimate(sample, found, null=0.0, level=level, bounds=ends, **labels)
+    return contrast_estimate(sample, found, null=0.0, level=sample.level, bounds=ends, **labels)
 
 
 def _is_outside(scores: FloatArray, bounds: Bounds) -> bool:
@@ -276,10 +260,9 @@ def prediction_powered_mean(
     >>> result.combined.n, result.saved.se_ratio < 0.7, result.judges[0].bias.interval.low > 0
     (40, True, True)
     """
-    validate_level(level)
-    sample = labelled_sample(values, annotators, items, judges, prompts=prompts, names=names, strata=strata)
-    if bounds is not None:
-        validate_within_bounds(sample.values, bounds, "values")
+    sample = labelled_sample(
+        values, annotators, items, judges, prompts=prompts, names=names, strata=strata, level=level, bounds=bounds
+    )
     options: dict[str, Any] = {"null": null, "level": level, "bounds": bounds}
     human = human_mean(sample, analysis=f"{analysis}.human_only", estimand=estimand, **options)
     found = combine(sample, np.ones(1), weights=declared_weights(weights, sample)) if human.interval else None
@@ -287,7 +270,7 @@ def prediction_powered_mean(
         sample,
         human,
         found,
-        judges=uses_of_judges(sample, bounds, level=level, analysis=analysis),
+        judges=uses_of_judges(sample, analysis=analysis),
         price=price,
         analysis=analysis,
         estimand=estimand,
@@ -324,14 +307,14 @@ def declared_weights(weights: npt.ArrayLike | None, sample: LabelledSample) -> F
     return declared
 
 
-def uses_of_judges(sample: LabelledSample, bounds: Bounds, *, level: float, analysis: str) -> tuple[JudgeUse, ...]:
+def uses_of_judges(sample: LabelledSample, *, analysis: str) -> tuple[JudgeUse, ...]:
     """Return each judge with its correlation and bias, and the weight 0."""
     return tuple(
         JudgeUse(
             judge=name,
             weight=0.0,
             correlation=correlation_with_people(sample, column),
-            bias=bias_of_judge(sample, column, bounds, level=level, analysis=f"{analysis}.bias"),
+            bias=bias_of_judge(sample, column, analysis=f"{analysis}.bias"),
         )
         for column, name in enumerate(sample.names)
     )
@@ -388,7 +371,6 @@ def prediction_powered_differences(
     >>> pair.first, pair.second, pair.result.saved.se_ratio < 0.7, pair.result.combined.interval.low > 0
     ('a', 'b', True, True)
     """
-    validate_level(level)
     scores = np.asarray(judges, dtype=np.float64)
     codes, n_systems = label_codes(systems, "systems", len(scores))
     if n_systems < 2:
@@ -403,9 +385,9 @@ def prediction_powered_differences(
         names=names,
         groups=codes,
         strata=strata,
+        level=level,
+        bounds=bounds,
     )
-    if bounds is not None:
-        validate_within_bounds(sample.values, bounds, "values")
     declared = declared_weights(weights, sample)
     ends = None if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
     analysis = "prediction_powered.difference"
@@ -417,7 +399,7 @@ def prediction_powered_differences(
         human = _human_difference(own, analysis=f"{analysis}.human_only", **options)
         contrast = np.array([1.0, -1.0])
         found = combine(own, contrast, weights=declared) if human.interval else None
-        uses = uses_of_judges(own, bounds, level=level, analysis=analysis)
+        uses = uses_of_judges(own, analysis=analysis)
         result = build_record(own, human, found, judges=uses, price=price, analysis=analysis, **options)
         results.append(_pair(called[first], called[second], result, families or {}))
     return _adjusted(results)
@@ -455,7 +437,6 @@ def prediction_powered_preferences(
     >>> pair.result.saved.se_ratio < 0.9, pair.result.combined.interval.low < 0.7 < pair.result.combined.interval.high
     (True, True)
     """
-    validate_level(level)
     scores = np.asarray(judges, dtype=np.float64)
     both = np.concatenate([np.asarray(firsts), np.asarray(seconds)])
     codes, n_systems = label_codes(both, "firsts and seconds", 2 * len(scores))
@@ -464,8 +445,9 @@ def prediction_powered_preferences(
     if len(same):
         raise ValueError(f"firsts: row {int(same[0])} compares a system with itself")
     called = [str(name) for name in np.unique(both).tolist()]
-    sample = labelled_sample(values, annotators, items, judges, prompts=prompts, names=names, strata=strata)
-    validate_within_bounds(sample.values, (0, 1), "values")
+    sample = labelled_sample(
+        values, annotators, items, judges, prompts=prompts, names=names, strata=strata, level=level, bounds=(0, 1)
+    )
     validate_within_bounds(sample.judges, (0, 1), "judges")
     is_turned = first > second
     turned = replace(
@@ -640,13 +622,12 @@ def plan_labels_with_judge(
     >>> plan.verdict, plan.needs[0].with_judge < plan.needs[0].people_alone / 2
     ('useful', True)
     """
-    validate_level(level)
     if price is not None:
         validate_non_negative(price=price)
     strange = [width for width in widths if not (math.isfinite(width) and width > 0)]
     if strange or not len(widths):
         raise ValueError(f"widths: expected positive numbers, got {list(widths)!r}")
-    sample = labelled_sample(values, annotators, items, judges, prompts=prompts, names=None)
+    sample = labelled_sample(values, annotators, items, judges, prompts=prompts, names=None, level=level)
     n_labelled = len(np.unique(sample.items))
     planned = sample.n_items if n_items is None else n_items
     if planned < n_labelled:

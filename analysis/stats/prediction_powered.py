@@ -27,7 +27,9 @@ from analysis.stats.arrays import (
     label_codes,
     label_codes_where,
     matrix,
+    validate_level,
     validate_non_negative,
+    validate_within_bounds,
     vector,
 )
 from analysis.stats.cluster_variances import (
@@ -116,7 +118,7 @@ class LabelledSample:
 
     `weights` of the rows are 1 / number of labels of the item. `groups` of the items are the systems whose means are
     combined. `annotators` is None if the file does not say who gave a label. `strata` of the items have shares that are
-    known from all items.
+    known from all items. `bounds` are the ends of the human scale, and intervals have the `level`.
     """
 
     values: FloatArray
@@ -129,6 +131,8 @@ class LabelledSample:
     names: tuple[str, ...]
     samples: str
     n_missing: int
+    level: float
+    bounds: tuple[float, float] | None = None
     strata: IntArray | None = None
 
     @property
@@ -180,8 +184,11 @@ def labelled_sample(
     names: Sequence[str] | None,
     groups: IntArray | None = None,
     strata: npt.ArrayLike | None = None,
+    level: float = 0.95,
+    bounds: tuple[float, float] | None = None,
 ) -> LabelledSample:
     """Return the checked sample. Raise ValueError with the argument and the row for input that cannot be used."""
+    validate_level(level)
     labels = vector(values, "values")
     scores = np.asarray(judges, dtype=np.float64)
     scores = matrix(scores[:, None] if scores.ndim == 1 else scores, "judges")
@@ -200,6 +207,8 @@ def labelled_sample(
     if len(outside):
         raise ValueError(f"items: row {int(outside[0])} is item {positions[outside[0]]}, but judges has {n_items} rows")
     is_observed = ~np.isnan(labels)
+    if bounds is not None:
+        validate_within_bounds(labels[is_observed], bounds, "values")
     used = positions[is_observed].astype(np.int64)
     who = None if annotators is None else label_codes_where(annotators, "annotators", is_observed)[0]
     of_prompts = np.arange(n_items) if prompts is None else label_codes(prompts, "prompts", n_items)[0]
@@ -215,6 +224,8 @@ def labelled_sample(
         names=called,
         samples=PEOPLE_AND_PROMPTS if annotators is not None else ITEMS if prompts is None else PROMPTS,
         n_missing=int((~is_observed).sum()),
+        level=level,
+        bounds=bounds,
         strata=None if strata is None else label_codes(strata, "strata", n_items)[0],
     )
 
