@@ -183,11 +183,42 @@ class BestWorstAnalysis(PairAnalysis):
         return super().compare([answers for answers in records if len(answers.rows)], context)
 
     def estimate(self, answers, compared, context):
-        return _strength_difference(answers, _fit_logit(answers, compared.population, context.level), compared)
+        """Return the difference of the strengths of x and y."""
+        from analysis.stats.results import Estimate
+
+        estimand = f"log-odds that {compared.x} is chosen over {compared.y}"
+        if not {compared.x, compared.y} <= set(answers.systems):
+            estimate = Estimate(
+                analysis="best_worst.strength",
+                estimand=estimand,
+                unit="annotator",
+                n=0,
+                status="no_data",
+                reason="one of the two was never shown",
+            )
+        else:
+            fit = _fit_logit(answers, compared.population, context.level)
+            estimate = fit.difference(answers.systems.index(compared.x), answers.systems.index(compared.y))
+            estimate = about_groups(estimate, answers.kept("is_kept"), compared.population)
+        named = compared.tag_estimate(replace(estimate, estimand=estimand), STRENGTH, null=0.0)
+        return compared.with_equivalence_tests(named, null=0.0)
 
     def pair_scores(self, answers, compared):
-        """Return what each answer says about a pair. The headline is a difference of strengths, so it is not their mean."""
-        return _pair_scores(answers, compared)
+        """Return what each answer says about a pair: 1 for x above y, 0 for y, .5 if neither is the best or the worst.
+
+        Left out, pairs without either would make annotators look surer than they are; simulations in the documentation of plans
+        compare both. The headline is a difference of strengths, so it is not the mean of these scores.
+        """
+        import numpy as np
+
+        rows = answers.kept("is_kept")
+        if not {compared.x, compared.y} <= set(answers.systems):
+            return rows.iloc[:0].assign(score=0.5)
+        x, y = answers.systems.index(compared.x), answers.systems.index(compared.y)
+        shown = rows[[{x, y} <= set(systems) for systems in rows["sets"]]]
+        is_above = (shown[BEST] == x) | (shown[WORST] == y)
+        is_below = (shown[BEST] == y) | (shown[WORST] == x)
+        return shown.assign(score=np.select([is_above, is_below], [1.0, 0.0], 0.5))
 
     def blocks(self, records, adjusted, context):
         estimates = adjusted["best_worst.strength"]
@@ -202,23 +233,6 @@ class BestWorstAnalysis(PairAnalysis):
         )
         answered = [answers for answers in records if len(answers.rows)]
         return [pairs, *(block for answers in answered for block in _section_blocks(answers, context))]
-
-
-def _pair_scores(answers: BestWorstAnswers, comparison: Comparison) -> "DataFrame":
-    """Return the answers about outputs of x and y, with the score of x: 1 above y, 0 below, .5 if neither is the best or the worst.
-
-    Left out, such pairs would make annotators look surer than they are; simulations in the documentation of plans compare both.
-    """
-    import numpy as np
-
-    rows = answers.kept("is_kept")
-    if not {comparison.x, comparison.y} <= set(answers.systems):
-        return rows.iloc[:0].assign(score=0.5)
-    x, y = answers.systems.index(comparison.x), answers.systems.index(comparison.y)
-    shown = rows[[{x, y} <= set(systems) for systems in rows["sets"]]]
-    is_above = (shown[BEST] == x) | (shown[WORST] == y)
-    is_below = (shown[BEST] == y) | (shown[WORST] == x)
-    return shown.assign(score=np.select([is_above, is_below], [1.0, 0.0], 0.5))
 
 
 def _read_answers(frame: "DataFrame", section: Any, systems_by_item: Mapping[str, Sequence[str]]) -> BestWorstAnswers:
@@ -262,26 +276,6 @@ def _fit_logit(answers: BestWorstAnswers, population: str, level: float) -> "Bes
         n_systems=len(answers.systems),
         level=level,
     )
-
-
-def _strength_difference(answers: BestWorstAnswers, fit: "BestWorstLogit", comparison: Comparison) -> "Estimate":
-    from analysis.stats.results import Estimate
-
-    estimand = f"log-odds that {comparison.x} is chosen over {comparison.y}"
-    if not {comparison.x, comparison.y} <= set(answers.systems):
-        estimate = Estimate(
-            analysis="best_worst.strength",
-            estimand=estimand,
-            unit="annotator",
-            n=0,
-            status="no_data",
-            reason="one of the two was never shown",
-        )
-    else:
-        estimate = fit.difference(answers.systems.index(comparison.x), answers.systems.index(comparison.y))
-        estimate = about_groups(estimate, answers.kept("is_kept"), comparison.population)
-    named = comparison.tag_estimate(replace(estimate, estimand=estimand), STRENGTH, null=0.0)
-    return comparison.with_equivalence_tests(named, null=0.0)
 
 
 PHRASES = ConclusionPhrases(

@@ -16,7 +16,6 @@ from analysis.protocols.blocks.cells import contrast_of
 from analysis.protocols.blocks.common_tables import reliability_table
 from analysis.protocols.blocks.comparisons import (
     AdjustedByBlock,
-    ComparedByBlock,
     Comparison,
     adjust_pvalues_and_add_verdicts_as_in_paper,
     planted_references_of,
@@ -105,7 +104,22 @@ class RatingAnalysis(PairAnalysis):
         return [ratings for section in context.sections for ratings in read_question_ratings(context.rows, section)]
 
     def compare(self, records, context):
-        return _compared_estimates(records, context)
+        """Return the comparisons of superiority, of means and of utilities."""
+        above: list[tuple[Comparison, Estimate]] = []
+        differences: list[tuple[Comparison, Estimate]] = []
+        for ratings in records:
+            for compared in ratings.comparisons:
+                chance, points = superiority_and_difference(ratings, compared, context)
+                above.append((compared, compared.tag_estimate(chance, SUPERIORITY)))
+                points, compared = add_planned_points_equivalence_test(ratings, compared, points)
+                differences.append((compared, compared.tag_estimate(points, DIFFERENCE, scored=ratings.score_unit)))
+        utilities = [
+            (compared, utility_difference(ratings.utilities, compared, context.level))
+            for ratings in records
+            if ratings.utilities is not None
+            for compared in ratings.named
+        ]
+        return {SUPERIORITY_BLOCK: above, DIFFERENCE_BLOCK: differences, UTILITY_BLOCK: utilities}
 
     def blocks(self, records, adjusted, context):
         blocks = _comparison_blocks(records, adjusted, context)
@@ -122,25 +136,6 @@ class RatingAnalysis(PairAnalysis):
     def points(self, answers):
         scale = answers.scale
         return round(scale.maximum - scale.minimum) + 1 if scale.kind == "likert" else super().points(answers)
-
-
-def _compared_estimates(question_ratings: Sequence[QuestionRatings], context: AnalysisContext) -> ComparedByBlock:
-    """Return the comparisons of superiority, of means and of utilities."""
-    above: list[tuple[Comparison, Estimate]] = []
-    differences: list[tuple[Comparison, Estimate]] = []
-    for ratings in question_ratings:
-        for compared in ratings.comparisons:
-            chance, points = superiority_and_difference(ratings, compared, context)
-            above.append((compared, compared.tag_estimate(chance, SUPERIORITY)))
-            points, compared = add_planned_points_equivalence_test(ratings, compared, points)
-            differences.append((compared, compared.tag_estimate(points, DIFFERENCE, scored=ratings.score_unit)))
-    utilities = [
-        (compared, utility_difference(ratings.utilities, compared, context.level))
-        for ratings in question_ratings
-        if ratings.utilities is not None
-        for compared in ratings.named
-    ]
-    return {SUPERIORITY_BLOCK: above, DIFFERENCE_BLOCK: differences, UTILITY_BLOCK: utilities}
 
 
 def _comparison_blocks(
