@@ -29,9 +29,9 @@ django.setup()
 from django.core.management import call_command
 from studies.services import jobs
 jobs.autodiscover_tasks()
-jobs.running.LEASE_SECONDS, jobs.running.RENEW_SECONDS = 3, 0.5
-for periodic in list(jobs.periodic._periodic.values()):
-    jobs.periodic._periodic[periodic.name] = jobs.Periodic(periodic.name, 1, periodic.function)
+jobs.LEASE_SECONDS, jobs.RENEW_SECONDS = 3, 0.5
+for periodic in list(jobs._periodic.values()):
+    jobs._periodic[periodic.name] = jobs.PeriodicFunction(periodic.name, 1, periodic.function)
 from heval_site.management.commands import worker
 worker.TICK_SECONDS = 0.3
 
