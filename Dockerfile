@@ -1,4 +1,4 @@
-# One image for web, worker, beat and migrate; compose.yaml says which is which.
+# One image for web, worker, batches, beat and migrate; compose.yaml says which is which.
 FROM python:3.13-slim-bookworm AS build
 WORKDIR /srv/heval
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1

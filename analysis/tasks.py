@@ -69,7 +69,11 @@ def run_analysis_job(job: Job, progress: jobs.ProgressReporter) -> dict:
 
 
 @jobs.register(
-    planning.KIND, is_one_per_study=True, user_facing_errors=(ActionRefused, InvalidPlanInputs), part=compute_piece
+    planning.KIND,
+    is_one_per_study=True,
+    is_batch=True,
+    user_facing_errors=(ActionRefused, InvalidPlanInputs),
+    part=compute_piece,
 )
 def plan_size_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     """Simulate the plan of a study's size and store it. After a crash, return the plan that the first run stored."""
@@ -94,7 +98,7 @@ def estimate_pilot_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     return pilots.estimate_for_job(job)
 
 
-@jobs.register(strategies.KIND, is_one_per_study=True, user_facing_errors=(ActionRefused,))
+@jobs.register(strategies.KIND, is_one_per_study=True, is_batch=True, user_facing_errors=(ActionRefused,))
 def plan_strategies_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     """Simulate labelling strategies with a stopping rule."""
     # The job's own number is the seed, so a repetition gives the same numbers.
@@ -108,21 +112,23 @@ def run_export_job_and_delete_old_files(job: Job, progress: jobs.ProgressReporte
     return exports.write_export_file_and_delete_old_files(job, progress)
 
 
-@jobs.register(computed.KIND, user_facing_errors=(ActionRefused,))
+@jobs.register(computed.KIND, is_batch=True, user_facing_errors=(ActionRefused,))
 def compute_metrics_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     """Compute metrics of the outputs of a study and store them."""
     stored = computed.compute_metrics(job.study, job.by, job.arguments["names"], progress)
     return {"metrics": [metric.pk for metric in stored]}
 
 
-@jobs.register(comparison.KIND, is_one_per_study=True, user_facing_errors=(ActionRefused, PermissionDenied))
+@jobs.register(
+    comparison.KIND, is_one_per_study=True, is_batch=True, user_facing_errors=(ActionRefused, PermissionDenied)
+)
 def compare_metrics_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     """Compare the metrics of a study with its people and store the results."""
     stored = comparison.compare_with_people(job.study, job.by, progress)
     return {"comparisons": [row.pk for row in stored]}
 
 
-@jobs.register(measuring.KIND, is_one_per_study=True, user_facing_errors=(ActionRefused,))
+@jobs.register(measuring.KIND, is_one_per_study=True, is_batch=True, user_facing_errors=(ActionRefused,))
 def check_judge_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     """Compare people with the newest version of the judge and store what was found."""
     progress(0, 1, "Comparing people and the judge")
@@ -130,7 +136,7 @@ def check_judge_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     return {"result": stored.pk, "verdict": stored.verdict}
 
 
-@jobs.register(calibrated.KIND, is_one_per_study=True, user_facing_errors=(ActionRefused,))
+@jobs.register(calibrated.KIND, is_one_per_study=True, is_batch=True, user_facing_errors=(ActionRefused,))
 def calibrate_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     """Combine the numbers of people with the scores of judges, and store the result of each question."""
     options = CalibrationOptions.from_json(job.arguments["options"])

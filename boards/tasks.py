@@ -32,7 +32,7 @@ def take_snapshot_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     return {"snapshot": stored.number, "sha256": stored.result_sha256}
 
 
-@jobs.register(metric_tables.KIND, user_facing_errors=(ActionRefused,))
+@jobs.register(metric_tables.KIND, is_batch=True, user_facing_errors=(ActionRefused,))
 def compute_metrics_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     """Compute metrics of a board's systems, and store them beside their scores by people."""
     board = Board.objects.select_related("template").get(pk=job.arguments["board"])

@@ -1,7 +1,7 @@
 """Celery, if a broker is set: `celery -A heval_site.celery worker` and the same with `beat`.
 
-Its two tasks carry no content. `look` runs one waiting job, `tick` the periodic work. A lost or doubled message
-changes nothing, and pickled or unknown messages are refused.
+Its three tasks carry no content. `look` runs one waiting job, `heval.run_batch` one waiting batch, `tick` the periodic work. A
+lost or doubled message changes nothing, and pickled or unknown messages are refused.
 """
 
 import logging
@@ -29,8 +29,8 @@ app.conf.update(
     # Analyses leak memory; a new process frees it.
     worker_max_tasks_per_child=200,
     task_default_queue="jobs",
-    # Releasing places must not wait for an analysis of an hour.
-    task_routes={"heval.run_periodic": {"queue": "periodic"}},
+    # Releasing places must not wait for an analysis of an hour, and a launch not for a batch.
+    task_routes={"heval.run_periodic": {"queue": "periodic"}, "heval.run_batch": {"queue": "batches"}},
     broker_connection_retry_on_startup=True,
     broker_transport_options={"socket_connect_timeout": 3, "socket_timeout": 10, "max_retries": 1},
     timezone="UTC",
@@ -64,21 +64,45 @@ def _print_no_banner(instance: Any = None, **kwargs: object) -> None:
     site.prepare_before_fork()
 
 
-@app.task(name="heval.run_job")
-def run_one_job_and_trigger_next() -> None:
+def _run_one(runner: str, task: Any) -> None:
     """Run one waiting job, then send another message if more jobs wait. If none waits, compute a part of a job that runs."""
     from studies.services import jobs
 
-    jobs.record_runner_heartbeat(jobs.JOBS)
-    if not jobs.run_waiting_jobs(limit=1):
-        jobs.compute_open_part()
-    elif jobs.has_waiting_jobs():
-        run_one_job_and_trigger_next.apply_async(expires=60)
+    jobs.record_runner_heartbeat(runner)
+    if not jobs.run_waiting_jobs(limit=1, runner=runner):
+        jobs.compute_open_part(runner=runner)
+    elif jobs.has_waiting_jobs(runner):
+        task.apply_async(expires=60)
+
+
+@app.task(name="heval.run_job")
+def run_one_job_and_trigger_next() -> None:
+    """Run a job. A batch runs last, and only if no worker runs the queue of batches."""
+    from studies.services import jobs
+
+    _run_one(jobs.JOBS, run_one_job_and_trigger_next)
+
+
+@app.task(name="heval.run_batch")
+def run_one_batch_and_trigger_next() -> None:
+    """Run a batch."""
+    from studies.services import jobs
+
+    _run_one(jobs.BATCHES, run_one_batch_and_trigger_next)
 
 
 @app.task(name="heval.run_periodic")
 def run_periodic_work() -> None:
-    """Run the periodic work that is due."""
+    """Run the periodic work that is due, and let a worker of batches look for one and record its heartbeat."""
     from studies.services import jobs
 
     jobs.run_due_functions_and_record_heartbeat()
+    wake_worker_of_batches()
+
+
+def wake_worker_of_batches() -> None:
+    """Send a message to the queue of batches if it is empty: a site without such a worker would collect messages for ever."""
+    with app.connection_or_acquire() as connection:
+        waiting = app.amqp.queues["batches"](connection.default_channel).queue_declare().message_count
+    if not waiting:
+        run_one_batch_and_trigger_next.apply_async(retry=False, ignore_result=True)

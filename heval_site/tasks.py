@@ -12,7 +12,7 @@ def clear_expired_sessions() -> None:
     call_command("clearsessions")
 
 
-@jobs.register(KIND, is_one_per_study=True)
+@jobs.register(KIND, is_one_per_study=True, is_batch=True)
 def run_rehearsal_job(job, progress) -> dict:
     """Run a rehearsal and return the report. Everything else that it created is deleted."""
     from annotators.models import Recruitment
@@ -23,7 +23,7 @@ def run_rehearsal_job(job, progress) -> dict:
     return run_rehearsal(recruitment, job.arguments["people"], job.arguments.get("seed", 0), progress)
 
 
-@jobs.register("demo_board")
+@jobs.register("demo_board", is_batch=True)
 def play_demo_board_job(job, progress) -> dict:
     """Play the rounds of the demo board with robots."""
     from .management.demo_board import play_rounds_job

@@ -3,6 +3,7 @@
 import os
 import socket
 import sys
+from contextlib import suppress
 from typing import NoReturn, TextIO
 
 from django.conf import settings
@@ -104,10 +105,15 @@ def close_connections_before_fork() -> None:
 
 
 def serve(home_lock, announcement: str = "") -> NoReturn:
-    """Supervise the web server and the job runner until a signal arrives. Ends the process."""
+    """Supervise the web server and the runners of jobs and batches until a signal arrives. Ends the process."""
+    from studies.services import jobs
+
     from . import supervisor
 
     os.environ["HEVAL_ANNOUNCE"] = announcement or f"heval serves {settings.SITE_URL}"
+    with suppress(Exception):  # a cache that is not there is a problem that /readyz names
+        # Otherwise the job runner could begin a batch before the runner of batches has started.
+        jobs.record_runner_heartbeat(jobs.BATCHES)
     close_connections_before_fork()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -123,6 +129,9 @@ def serve(home_lock, announcement: str = "") -> NoReturn:
     children = [
         supervisor.ChildProcess("The web server", child(_run_gunicorn)),
         supervisor.ChildProcess("The job runner", child(lambda: call_command("worker")), is_essential=False),
+        supervisor.ChildProcess(
+            "The runner of batches", child(lambda: call_command("worker", batches=True)), is_essential=False
+        ),
     ]
     sys.exit(supervisor.supervise(children))
 

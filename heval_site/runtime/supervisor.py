@@ -1,9 +1,9 @@
-"""Supervisor of `heval up`: runs the web server and the job runner as child processes.
+"""Supervisor of `heval up`: runs the web server, the job runner and the runner of batches as child processes.
 
 Children are forked, so code is loaded once and shared. A child that dies is restarted, after longer pauses if it dies
 again and again. If the web server dies five times in a minute, everything ends with a line that names it. The web server
-goes on without the job runner, and /readyz says so. SIGTERM and SIGINT end both: running requests are answered, and a
-running job returns to the queue. Children also end if the supervisor is killed.
+goes on without the job runner, and /readyz says so. Without the runner of batches, the job runner runs batches, too. SIGTERM
+and SIGINT end all of them: running requests are answered, and a running job returns to the queue. Children also end if the supervisor is killed.
 """
 
 import ctypes

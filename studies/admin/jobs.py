@@ -13,6 +13,9 @@ from ..models import Job
 from . import workflow
 from .permissions import ReadOnlyAdmin, StudyFilter, is_request_allowed
 
+# Where the page says what a job does, until it has begun.
+STARTS_SOON = "It will start in a moment."
+STARTS_AFTER_OTHERS = "It will start after shorter jobs and the long jobs before it."
 UNFINISHED_STATES = (Job.State.WAITING, Job.State.RUNNING)
 TITLES = {
     "launch": "Launching the study",
@@ -131,6 +134,7 @@ class JobAdmin(ReadOnlyAdmin):
             "subtitle": job.study.title if job.study else None,
             "outcome": job_status_text(job),
             "is_running": is_running,
+            "doing": job.doing or (STARTS_AFTER_OTHERS if job.kind in jobs.batch_kinds() else STARTS_SOON),
             "is_stuck": job.state == Job.State.WAITING and not jobs.is_runner_alive(),
             "may_cancel": self._may_cancel(request, job),
             "json_url": reverse("admin:studies_job_json", args=[job.code]),

@@ -9,7 +9,8 @@ to remember anything. All times come from the database.
         progress(0, 10, "Drawing batches")
         return {"batches": 10}
 
-A job that takes long may ask for its parts (``compute_parts``). Other processes that run jobs then compute some of them.
+A job that takes long and that nobody waits for is a batch (``is_batch=True``). Batches run after all other jobs, or in a process of
+their own. A batch may have parts: it goes on after those that are done, and other processes may compute some of them.
 
 Each app registers its kinds in its ``tasks`` module. This package imports it when the first job is submitted or run, so a
 ``tasks`` module must import numpy and similar packages inside its functions.
@@ -30,7 +31,7 @@ from zlib import crc32
 
 from django.core.cache import cache
 from django.db import Error, close_old_connections, connection, connections, transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import Case, Exists, F, OuterRef, Q, QuerySet, When
 from django.db.models.functions import Coalesce, Now
 from django.utils.module_loading import autodiscover_modules
 
@@ -58,6 +59,7 @@ class JobKind:
     exclusive: bool
     user_facing: tuple[type[Exception], ...]
     part: Callable[[dict[str, Any]], Any] | None = None
+    is_batch: bool = False
 
 
 _kinds: dict[str, JobKind] = {}
@@ -68,13 +70,15 @@ def register(
     kind: str,
     *,
     is_one_per_study: bool = False,
+    is_batch: bool = False,
     user_facing_errors: tuple[type[Exception], ...] = (),
     part: Callable[[dict[str, Any]], Any] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function ``work(job, progress)`` for a kind of job. Its result must be serializable as JSON.
 
-    ``is_one_per_study``: only one job of this kind runs at a time for a study. ``user_facing_errors``: exceptions whose message
-    the researcher sees; other errors appear only in the log. ``part``: computes a part of the job from its arguments
+    ``is_one_per_study``: only one job of this kind runs at a time for a study. ``is_batch``: the job takes long, and people do
+    something else meanwhile, so other jobs run first. ``user_facing_errors``: exceptions whose message the researcher sees; other
+    errors appear only in the log. ``part``: computes a part of the job from its arguments, in any process that runs such jobs
     (``jobs.compute_parts``). A job runs again after a crash, so the work must be idempotent.
     """
 
@@ -83,7 +87,7 @@ def register(
             raise ValueError(
                 f"Two functions want to be the job {kind!r}: in {_kinds[kind].work.__module__} and {work.__module__}."
             )
-        _kinds[kind] = JobKind(kind, work, is_one_per_study, (UserFacingError, *user_facing_errors), part)
+        _kinds[kind] = JobKind(kind, work, is_one_per_study, (UserFacingError, *user_facing_errors), part, is_batch)
         return work
 
     return registered
@@ -108,6 +112,11 @@ def get_job_kind(name: str) -> JobKind:
         return _kinds[name]
     except KeyError:
         raise UnknownKind(f"There is no job {name!r}. There are: {', '.join(sorted(_kinds))}.") from None
+
+
+def batch_kinds() -> list[str]:
+    """Return the kinds of jobs that run after the others."""
+    return [kind.name for kind in kinds().values() if kind.is_batch]
 
 
 def validate_json_value(value: Any) -> Any:
@@ -169,6 +178,38 @@ def request_cancel(job: Job, by) -> bool:
     return bool(is_new) or row.filter(state=State.RUNNING).exists()
 
 
+# Record that processes run jobs, batches and periodic work. With Celery these are three processes, and each can die alone.
+
+
+HEARTBEAT_SECONDS = 90  # after this long without a heartbeat, no process does the work
+# What a process runs. One that runs JOBS also runs batches while no process records BATCHES.
+JOBS, BATCHES, PERIODIC_WORK = "jobs", "batches", "periodic work"
+
+
+def heartbeat_key(work: str) -> str:
+    return f"heval:runs {work}".replace(" ", "-")
+
+
+def record_runner_heartbeat(work: str) -> None:
+    cache.set(heartbeat_key(work), 1, HEARTBEAT_SECONDS)
+
+
+def is_recorded(work: str) -> bool:
+    """Return whether a process recorded within ``HEARTBEAT_SECONDS`` that it does the work."""
+    return cache.get(heartbeat_key(work)) is not None
+
+
+def work_without_runner() -> list[str]:
+    """Return what no process does now. Batches are not named, because a process that runs jobs runs them, too."""
+    found = cache.get_many([heartbeat_key(work) for work in (JOBS, PERIODIC_WORK)])
+    return [work for work in (JOBS, PERIODIC_WORK) if heartbeat_key(work) not in found]
+
+
+def is_runner_alive() -> bool:
+    """Return whether a process runs jobs, and one periodic work."""
+    return not work_without_runner()
+
+
 # Run a job under a lease, and renew the lease until the job ends.
 
 
@@ -182,7 +223,7 @@ class Cancelled(Exception):
 
 
 class Interrupted(Exception):
-    """Raised by ``progress`` if the process has to stop. The job waits again."""
+    """Raised by ``progress`` if the process has to stop, or to run another job first. The job waits again."""
 
 
 class LeaseLost(Exception):
@@ -202,10 +243,14 @@ def new_holder_id() -> str:
 
 
 class ProgressReporter:
-    """Report a job's progress: ``progress(done, total, doing)`` renews the lease and notices a cancellation."""
+    """Report a job's progress: ``progress(done, total, doing)`` renews the lease and notices a cancellation.
 
-    def __init__(self, pk: int, holder: str):
+    ``gives_way``: the job is a batch, and its process also runs the jobs that come before batches.
+    """
+
+    def __init__(self, pk: int, holder: str, gives_way: bool = False):
         self._own_row = Job.objects.filter(pk=pk, state=State.RUNNING, holder=holder)
+        self._gives_way = gives_way
 
     def __call__(self, done: int, total: int, doing: str = "") -> None:
         if stop_requested.is_set():
@@ -217,6 +262,11 @@ class ProgressReporter:
             return
         raise Cancelled if self._own_row.exists() else LeaseLost
 
+    def give_way(self) -> None:
+        """After a part of a batch is stored, raise Interrupted if a job waits that comes before batches."""
+        if self._gives_way and _jobs_before_batches().exists():
+            raise Interrupted
+
     def renew_lease(self) -> bool:
         return bool(self._own_row.update(leased_until=lease_end()))
 
@@ -226,8 +276,11 @@ class RenewsLease(Protocol):
 
 
 @contextmanager
-def lease_renewal(held: RenewsLease):
-    """Renew the lease of work that reports no progress for a long time, such as the fit of a model."""
+def lease_renewal(held: RenewsLease, runner: str = ""):
+    """Renew the lease of work that reports no progress for a long time, such as the fit of a model.
+
+    ``runner``: what the process runs. Its heartbeat is renewed, too, because the process does not look for jobs meanwhile.
+    """
     ended = threading.Event()
 
     def renew():
@@ -235,8 +288,12 @@ def lease_renewal(held: RenewsLease):
             try:
                 if not held.renew_lease():
                     return
+                if runner:
+                    record_runner_heartbeat(runner)
             except Error:
                 logger.warning("A lease could not be renewed; the database is not there.")
+            except Exception as error:  # of the cache; the next lease must be renewed all the same
+                logger.warning("A heartbeat could not be recorded (%s).", type(error).__name__)
             finally:
                 connections.close_all()  # the connections of this thread
 
@@ -248,19 +305,22 @@ def lease_renewal(held: RenewsLease):
         ended.set()
 
 
-def claim_and_run_job(job_pk: int, holder: str | None = None) -> bool:
-    """Run a waiting job to its end. Return False if another process has it or a job of its kind runs for the study."""
+def claim_and_run_job(job_pk: int, holder: str | None = None, runner: str = "") -> bool:
+    """Run a waiting job to its end. Return False if another process has it or a job of its kind runs for the study.
+
+    ``runner``: what the process runs. If it runs all jobs, a batch gives way to others between two of its parts.
+    """
     autodiscover_tasks()
     holder = holder or new_holder_id()
     job = Job.objects.filter(pk=job_pk).select_related("study", "by").first()
     if job is None or not _claim(job, holder):
         return False
     job.refresh_from_db()
-    progress = ProgressReporter(job.pk, holder)
+    progress = ProgressReporter(job.pk, holder, gives_way=runner == JOBS and job.kind in batch_kinds())
     logger.info("Job %s %s begins (attempt %d)", job.kind, job.code, job.attempts)
     try:
         kind = get_job_kind(job.kind)
-        with lease_renewal(progress):
+        with lease_renewal(progress, runner):
             result = validate_json_value(kind.work(job, progress))
         _end(job, holder, State.DONE, result=result)
     except Cancelled:
@@ -345,27 +405,55 @@ def _fail(job: Job, holder: str, error: Exception) -> None:
     _end(job, holder, State.FAILED, error=sentence)
 
 
-def run_waiting_jobs(limit: int = 100, holder: str | None = None) -> int:
-    """Run waiting jobs, oldest first, until no job can run or ``limit`` jobs have run. Return their number."""
+def run_waiting_jobs(limit: int = 100, holder: str | None = None, runner: str = JOBS) -> int:
+    """Run waiting jobs until no job can run or ``limit`` jobs have run. Return their number.
+
+    ``runner``: ``JOBS`` runs the oldest job first, and batches after all other jobs. It leaves batches to the processes that run only
+    them, if there is one. ``BATCHES`` runs only batches.
+    """
     holder = holder or new_holder_id()
-    passed_over: list[int] = []
+    blocked: list[int] = []
     n = 0
-    while n < limit and not stop_requested.is_set():
-        waiting = Job.objects.filter(state=State.WAITING).exclude(pk__in=passed_over)
-        pk = waiting.order_by("pk").values_list("pk", flat=True).first()
-        if pk is None:
-            break
-        if claim_and_run_job(pk, holder):
+    while n < limit and not stop_requested.is_set() and (pk := _next_job(runner, blocked)) is not None:
+        if claim_and_run_job(pk, holder, runner):
             n += 1
-        passed_over.append(pk)
+        else:
+            blocked.append(pk)
     return n
 
 
-def has_waiting_jobs() -> bool:
-    return Job.objects.filter(state=State.WAITING).exists()
+def has_waiting_jobs(runner: str = JOBS) -> bool:
+    """Return whether a job waits that this runner may run."""
+    return _next_job(runner) is not None
 
 
-# Share the parts of a running job among all processes that run jobs.
+def _next_job(runner: str, blocked: Sequence[int] = ()) -> int | None:
+    batches = batch_kinds()
+    waiting = Job.objects.filter(state=State.WAITING).exclude(pk__in=blocked)
+    if runner == BATCHES:
+        waiting = waiting.filter(kind__in=batches)
+    batches_last = Case(When(kind__in=batches, then=1), default=0)
+    found = waiting.order_by(batches_last, "pk").values_list("pk", "kind").first()
+    if found is None or (runner != BATCHES and found[1] in batches and not _may_begin_batch()):
+        return None
+    return int(found[0])
+
+
+def _may_begin_batch() -> bool:
+    """Return whether a process that runs all jobs may begin a batch: one at a time, and none if another process runs only batches."""
+    running = Job.objects.filter(state=State.RUNNING, kind__in=batch_kinds(), leased_until__gt=Now())
+    return not is_recorded(BATCHES) and not running.exists()
+
+
+def _jobs_before_batches() -> QuerySet[Job]:
+    """Return the waiting jobs that can start now and come before batches."""
+    exclusive = [kind.name for kind in kinds().values() if kind.exclusive]
+    like = Job.objects.filter(kind=OuterRef("kind"), study=OuterRef("study"), state=State.RUNNING)
+    waiting = Job.objects.filter(state=State.WAITING).exclude(kind__in=batch_kinds())
+    return waiting.exclude(Exists(like), kind__in=exclusive)
+
+
+# Store the parts of a running job, so that a repetition goes on after them, and share them with other processes.
 #
 # The process that runs the job computes parts, too, and waits only for parts that others hold. So a job ends with one
 # process as with many, and no process waits for work that needs its own place. A part must give the same result
@@ -386,11 +474,11 @@ class HeldPart:
     def renew_lease(self) -> bool:
         return bool(self._own_row.update(leased_until=lease_end()))
 
-    def compute(self) -> None:
+    def compute(self, runner: str = "") -> None:
         """Compute and store the result. After an error the part is free again."""
         try:
             compute = _function_of(self.part.job)
-            with lease_renewal(self):
+            with lease_renewal(self, runner):
                 result = validate_json_value(compute(self.part.arguments))
         except BaseException:
             self._end()
@@ -410,34 +498,91 @@ def compute_parts(
     computed stays, so a repetition must ask for the same parts.
     """
     _function_of(job)
-    JobPart.objects.bulk_create(
-        [JobPart(job=job, number=number, arguments=validate_json_value(one)) for number, one in enumerate(arguments)],
-        ignore_conflicts=True,
-    )
+    numbers = _numbers_of_parts(job, arguments)
     wake_runners()
-    parts = job.parts.order_by("number")
+    parts, n_parts = job.parts.filter(number__in=numbers), len(set(numbers))
     holder = new_holder_id()
     while True:
         n_done = parts.filter(is_done=True).count()
-        progress(n_done, len(arguments), doing)
-        if n_done == len(arguments):
-            return list(parts.values_list("result", flat=True))
+        progress(n_done, n_parts, doing)
+        if n_done == n_parts:
+            results = dict(parts.values_list("number", "result"))
+            return [results[number] for number in numbers]
         # Parts whose process died, or could not compute them, are left to the job itself: it shows the error.
         if held := _hold_first(parts.filter(Q(leased_until=None) | Q(leased_until__lt=Now())), holder):
             held.compute()
+            progress.give_way()
         else:
             stop_requested.wait(WAIT_SECONDS)
 
 
-def compute_open_part(holder: str | None = None) -> bool:
-    """Compute a part of a job that another process runs. Return False if no part is open. Errors are left to the job."""
-    held = _hold_first(_open_parts(), holder or new_holder_id())
+class UnstoredParts:
+    """Results of parts by their position, for a computation without a job."""
+
+    def __init__(self, arguments: Sequence[Mapping[str, Any]]):
+        self.results: dict[int, Any] = {}
+
+    def store(self, position: int, result: Any) -> None:
+        self.results[position] = result
+
+
+class StoredParts(UnstoredParts):
+    """The parts of a job that its own process computes, in any order, for example because it has processes of its own for them.
+
+    ``results``: by the position of the part in ``arguments``. If the job is run again, those that an earlier run stored are there.
+    """
+
+    def __init__(self, job: Job, progress: ProgressReporter, arguments: Sequence[Mapping[str, Any]]):
+        self._rows, self._give_way = job.parts, progress.give_way
+        self._numbers = _numbers_of_parts(job, arguments)
+        done = dict(job.parts.filter(is_done=True).values_list("number", "result"))
+        self.results = {position: done[number] for position, number in enumerate(self._numbers) if number in done}
+
+    def store(self, position: int, result: Any) -> None:
+        """Store a result. Then raise Interrupted if the process has to run another job first."""
+        self.results[position] = stored = validate_json_value(result)
+        self._rows.filter(number=self._numbers[position]).update(is_done=True, result=stored)
+        self._give_way()
+
+
+# Returns where the results of parts with these arguments are kept.
+PartsOf = Callable[[Sequence[Mapping[str, Any]]], UnstoredParts]
+
+
+def _numbers_of_parts(job: Job, arguments: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Return the number of the part with each of these arguments. A part is created if the job has none with them."""
+    wanted = {_hashable(one): one for one in map(validate_json_value, arguments)}
+    while True:
+        known = {_hashable(one): number for one, number in job.parts.values_list("arguments", "number")}
+        new = [one for key, one in wanted.items() if key not in known]
+        if not new:
+            return [known[_hashable(validate_json_value(one))] for one in arguments]
+        # A process that lost the lease may create parts at the same time. Numbers that it took are tried again.
+        free = enumerate(new, max(known.values(), default=-1) + 1)
+        parts = [JobPart(job=job, number=number, arguments=one) for number, one in free]
+        JobPart.objects.bulk_create(parts, ignore_conflicts=True)
+
+
+def _hashable(value: Any) -> Any:
+    """Return a key that is equal for equal JSON values. PostgreSQL may return 1e20 as a whole number, so texts would differ."""
+    if isinstance(value, dict):
+        return frozenset((name, _hashable(one)) for name, one in value.items())
+    return tuple(map(_hashable, value)) if isinstance(value, list) else value
+
+
+def compute_open_part(holder: str | None = None, runner: str = JOBS) -> bool:
+    """Compute a part of a job that another process runs. Return False if no part is open. Errors are left to the job.
+
+    A process that runs all jobs computes no part of a batch if another process runs only batches.
+    """
+    parts = _open_parts(runner)
+    held = _hold_first(parts, holder or new_holder_id())
     if held is None:
         return False
-    if _open_parts().exists():
+    if parts.all().exists():
         wake_runners()
     try:
-        held.compute()
+        held.compute(runner)
     except Exception as error:
         if is_database_unavailable_error(error):
             raise
@@ -456,9 +601,14 @@ def _function_of(job: Job) -> Callable[[dict[str, Any]], Any]:
     return function
 
 
-def _open_parts() -> QuerySet[JobPart]:
-    """Return the parts that no process has tried yet, of jobs that run and are not to be cancelled."""
-    running = JobPart.objects.filter(job__state=Job.State.RUNNING, job__is_cancel_wanted=False)
+def _open_parts(runner: str) -> QuerySet[JobPart]:
+    """Return the parts that no process has tried yet and this runner may compute, of jobs that run and are not to be cancelled."""
+    takes_batches = runner == BATCHES or not is_recorded(BATCHES)
+    takes_others = runner != BATCHES
+    shared = [
+        kind.name for kind in kinds().values() if kind.part and (takes_batches if kind.is_batch else takes_others)
+    ]
+    running = JobPart.objects.filter(job__state=Job.State.RUNNING, job__kind__in=shared, job__is_cancel_wanted=False)
     return running.filter(is_done=False, attempts=0, leased_until=None)
 
 
@@ -469,35 +619,6 @@ def _hold_first(parts: QuerySet[JobPart], holder: str) -> HeldPart | None:
         if row.update(holder=holder, leased_until=lease_end(), attempts=F("attempts") + 1):
             return HeldPart(part, holder)
     return None
-
-
-# Record that processes run jobs and periodic work. With Celery these are two processes, and each can die alone.
-
-
-HEARTBEAT_SECONDS = 90  # after this long without a heartbeat, no process does the work
-JOBS, PERIODIC_WORK = "jobs", "periodic work"
-
-
-def heartbeat_key(work: str) -> str:
-    return f"heval:runs {work}".replace(" ", "-")
-
-
-def record_runner_heartbeat(work: str) -> None:
-    cache.set(heartbeat_key(work), 1, HEARTBEAT_SECONDS)
-
-
-def work_without_runner() -> list[str]:
-    """Return what no process does now. A process whose job takes long renews its lease instead of looking for jobs."""
-    found = cache.get_many([heartbeat_key(work) for work in (JOBS, PERIODIC_WORK)])
-    missing = [work for work in (JOBS, PERIODIC_WORK) if heartbeat_key(work) not in found]
-    if JOBS in missing and Job.objects.filter(state=Job.State.RUNNING, leased_until__gt=Now()).exists():
-        missing.remove(JOBS)
-    return missing
-
-
-def is_runner_alive() -> bool:
-    """Return whether a process runs jobs, and one periodic work."""
-    return not work_without_runner()
 
 
 # Run periodic functions in one process only, and record that a job runner is alive.

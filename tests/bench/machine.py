@@ -187,7 +187,7 @@ class Postgres:
 
 
 class Site:
-    """A web server as `heval up` starts it, on SQLite in ``home``, or on ``database_url``; the runner of jobs too if ``with_jobs``."""
+    """A web server as `heval up` starts it, on SQLite in ``home``, or on ``database_url``; the runners of jobs too if ``with_jobs``."""
 
     with_jobs = False
 
@@ -260,10 +260,10 @@ class Site:
         return next((pid for pid in tree(self.pid)[1:] if tree(pid)[1:]), 0) if self.with_jobs else self.pid
 
     @property
-    def runner(self) -> int:
-        """The runner of jobs, 0 while there is none: the supervisor's child that has no children."""
+    def runners(self) -> list[int]:
+        """The runners of jobs and of batches: the supervisor's children beside the web server."""
         children = [pid for pid in tree(self.pid)[1:] if int(_stat(pid)[1]) == self.pid]
-        return next((pid for pid in children if pid != self.web), 0) if len(children) > 1 else 0
+        return [pid for pid in children if pid != self.web]
 
     def stop(self) -> None:
         if self.process is not None:

@@ -151,13 +151,12 @@ def the_server(postgres: Postgres, away: float) -> Callable[[], None]:
 
 
 def the_runner_of(site: Site) -> Callable[[], None]:
-    """Kills the runner of jobs, and waits until there is another one."""
+    """Kills the runner of jobs or that of batches, and waits until there is another one."""
 
     def kill():
-        before = site.runner
-        if before:
-            os.kill(before, signal.SIGKILL)
-        while site.runner in (0, before):
+        killed = random.choice(site.runners)
+        os.kill(killed, signal.SIGKILL)
+        while killed in site.runners or len(site.runners) < 2:
             time.sleep(0.05)
 
     return kill

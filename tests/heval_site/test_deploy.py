@@ -33,7 +33,7 @@ HOW_TO = ROOT / "templates/docs/how-to"
 NAME = "eval.example.org"
 CANARY = "cAnArY-Zx7_q"
 CURRENT = "/srv/heval/current/bin/"
-UNITS = ("heval-web.socket", "heval-web.service", "heval-worker.service", "heval-beat.service")
+UNITS = ("heval-web.socket", "heval-web.service", "heval-worker.service", "heval-batches.service", "heval-beat.service")
 PASSWORD = "a password of this test"
 STUDY = """
 import django
@@ -64,7 +64,10 @@ def command_of(unit: str) -> list[str]:
 def test_the_services_are_those_of_the_containers():
     services = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
     web = re.search(r"^CMD (\[.*\])$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
-    expected = {"web": json.loads(web[1]), **{name: services[name]["command"] for name in ("worker", "beat")}}
+    expected = {
+        "web": json.loads(web[1]),
+        **{name: services[name]["command"] for name in ("worker", "batches", "beat")},
+    }
     for name, command in expected.items():
         program, *arguments = command_of(f"heval-{name}.service")
         assert [Path(program).name, *arguments] == command, name
@@ -169,7 +172,7 @@ def server():
             made.heval("prepare")
             made.heval("collectstatic", "--noinput", "--verbosity", "0")
             made.heval("createsuperuser", "--noinput", "--username", "ada", "--email", "ada@example.org")
-            for name in ("web", "worker", "beat"):
+            for name in ("web", "worker", "batches", "beat"):
                 made.start(name)
             certificate = [
                 "openssl",

@@ -39,7 +39,7 @@ def test_every_service_tells_its_health_or_ends(compose):
 
 def test_our_services_run_without_powers_and_write_to_their_volume_alone(compose):
     ours = [service for service in compose["services"].values() if service["image"].startswith("heval:")]
-    assert len(ours) == 4
+    assert len(ours) == 5
     for service in ours:
         assert service["read_only"] and service["cap_drop"] == ["ALL"] and service["volumes"] == ["state:/srv/state"]
     assert re.search(r"^USER [1-9]\d*$", (ROOT / "Dockerfile").read_text(), re.M)

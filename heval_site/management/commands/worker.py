@@ -14,42 +14,48 @@ TICK_SECONDS = 5
 
 
 class Command(BaseCommand):
-    help = "Run waiting jobs and periodic work, without a broker. Not needed if Celery runs the jobs."
+    help = (
+        "Run waiting jobs and periodic work, without a broker. Not needed if Celery runs the jobs. "
+        "It runs batches, such as metrics and simulations, after all other jobs, or leaves them to heval worker --batches."
+    )
 
     def add_arguments(self, parser):
+        parser.add_argument("--batches", action="store_true", help="run only batches, and no periodic work")
         parser.add_argument("--once", action="store_true", help="run all waiting and due work, then end")
 
     def handle(self, *args, **options):
         refuse_wrong_key_at_start()
+        runner = jobs.BATCHES if options["batches"] else jobs.JOBS
         if options["once"]:
-            _tick()
-            n = jobs.run_waiting_jobs()
+            _tick(runner)
+            n = jobs.run_waiting_jobs(runner=runner)
             self.stdout.write(f"{n} jobs run")
             return
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: jobs.stop_requested.set())
         # In a separate thread, because places must be released even during an analysis of an hour.
         ticking = threading.Thread(
-            target=lambda: _repeat(_tick, TICK_SECONDS),
+            target=lambda: _repeat(lambda: _tick(runner), TICK_SECONDS),
             name="heval-tick",
             daemon=True,
         )
         ticking.start()
-        _repeat(_run_all_work, POLL_SECONDS)
+        _repeat(lambda: _run_all_work(runner), POLL_SECONDS)
         ticking.join(5)
 
 
-def _tick() -> None:
-    """This process runs both kinds of work, jobs in its main thread."""
-    jobs.record_runner_heartbeat(jobs.JOBS)
-    jobs.run_due_functions_and_record_heartbeat()
+def _tick(runner: str) -> None:
+    """Jobs run in the main thread of this process. Only a process that runs all jobs does periodic work, too."""
+    jobs.record_runner_heartbeat(runner)
+    if runner == jobs.JOBS:
+        jobs.run_due_functions_and_record_heartbeat()
 
 
-def _run_all_work() -> None:
+def _run_all_work(runner: str) -> None:
     """Run what waits, then help with the parts of jobs that other processes run."""
-    jobs.run_waiting_jobs()
-    while not jobs.stop_requested.is_set() and jobs.compute_open_part():
-        jobs.run_waiting_jobs()
+    jobs.run_waiting_jobs(runner=runner)
+    while not jobs.stop_requested.is_set() and jobs.compute_open_part(runner=runner):
+        jobs.run_waiting_jobs(runner=runner)
 
 
 def _repeat(work, seconds: float) -> None:

@@ -6,11 +6,12 @@ import subprocess
 
 import pytest
 from django.conf import settings
+from django.core.cache import cache
 from django.core.management import CommandError, call_command
 
 from heval_site.management import cli
 from heval_site.management.commands import demo
-from heval_site.runtime import startup
+from heval_site.runtime import startup, supervisor
 from studies.models import Job
 from studies.services import jobs
 from tests import ROOT
@@ -43,6 +44,65 @@ def test_the_worker_runs_what_waits_once(monkeypatch):
     assert out.getvalue() == "1 jobs run\n"
     assert Job.objects.get(pk=job.pk).state == Job.State.DONE
     assert jobs.is_runner_alive()
+
+
+def test_a_worker_of_batches_runs_only_batches_and_no_periodic_work(monkeypatch):
+    jobs.autodiscover_tasks()
+    monkeypatch.setattr(jobs, "_kinds", dict(jobs._kinds))
+    jobs.register("short")(lambda job, progress: 1)
+    jobs.register("long", is_batch=True)(lambda job, progress: 2)
+    for work in (jobs.JOBS, jobs.BATCHES, jobs.PERIODIC_WORK):
+        cache.delete(jobs.heartbeat_key(work))
+    short, long, later = (jobs.submit(kind, by=None) for kind in ("short", "long", "long"))
+    out = io.StringIO()
+    call_command("worker", "--batches", "--once", stdout=out)
+    assert out.getvalue() == "2 jobs run\n"
+    states = dict(Job.objects.values_list("pk", "state"))
+    assert states == {short.pk: "waiting", long.pk: "done", later.pk: "done"}
+    assert jobs.is_recorded(jobs.BATCHES) and jobs.work_without_runner() == [jobs.JOBS, jobs.PERIODIC_WORK]
+    jobs.submit("long", by=None)
+    out = io.StringIO()
+    call_command("worker", "--once", stdout=out)
+    assert out.getvalue() == "1 jobs run\n", "it leaves the batch to the other worker"
+
+
+@pytest.mark.parametrize("options", [[], ["--batches"]])
+def test_a_worker_looks_for_the_jobs_of_its_class_until_it_is_asked_to_end(monkeypatch, options):
+    from heval_site.management.commands import worker
+
+    asked = []
+    monkeypatch.setattr(worker.signal, "signal", lambda *given: None)
+    monkeypatch.setattr(worker, "_tick", lambda runner: asked.append(("tick", runner)))
+    monkeypatch.setattr(jobs, "run_waiting_jobs", lambda runner: asked.append(("jobs", runner)))
+
+    def compute_open_part(runner):
+        asked.append(("parts", runner))
+        jobs.stop_requested.set()
+
+    monkeypatch.setattr(jobs, "compute_open_part", compute_open_part)
+    try:
+        call_command("worker", *options)
+    finally:
+        jobs.stop_requested.clear()
+    runner = jobs.BATCHES if options else jobs.JOBS
+    assert set(asked) == {("tick", runner), ("jobs", runner), ("parts", runner)}
+
+
+def test_the_site_has_a_web_server_and_a_process_for_each_class_of_jobs(monkeypatch):
+    called, children = [], []
+    monkeypatch.setattr(supervisor, "supervise", lambda given: children.extend(given) or 0)
+    monkeypatch.setattr(startup, "call_command", lambda *name, **options: called.append((*name, options)))
+    monkeypatch.setattr(startup, "_run_gunicorn", lambda: called.append("web"))
+    monkeypatch.setattr(startup, "close_connections_before_fork", lambda: None)
+    monkeypatch.setenv("HEVAL_ANNOUNCE", "")
+    cache.delete(jobs.heartbeat_key(jobs.BATCHES))
+    with pytest.raises(SystemExit, match="0"):
+        startup.serve(None)
+    for child in children:
+        child.run()
+    assert called == ["web", ("worker", {}), ("worker", {"batches": True})]
+    assert [child.is_essential for child in children] == [True, False, False]
+    assert jobs.is_recorded(jobs.BATCHES), "the job runner leaves batches to the other from the start"
 
 
 def test_up_refuses_where_migrations_wait_and_may_not_be_applied(monkeypatch):

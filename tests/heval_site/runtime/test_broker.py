@@ -6,6 +6,7 @@ import time
 from contextlib import contextmanager
 
 import pytest
+from django.core.cache import cache
 from django.dispatch import Signal
 
 from heval_site.runtime import broker
@@ -89,6 +90,14 @@ def test_without_a_broker_nobody_is_woken(settings, monkeypatch):
     assert woken == [1], "a second connection is the first one"
 
 
+def test_batches_have_a_queue_of_their_own():
+    from heval_site.celery import app, run_one_batch_and_trigger_next, run_one_job_and_trigger_next, run_periodic_work
+
+    tasks = (run_one_job_and_trigger_next, run_one_batch_and_trigger_next, run_periodic_work)
+    routed = {task.name: app.amqp.router.route({}, task.name)["queue"].name for task in tasks}
+    assert routed == {"heval.run_job": "jobs", "heval.run_batch": "batches", "heval.run_periodic": "periodic"}
+
+
 def test_only_json_is_taken_from_the_broker():
     from heval_site.celery import app
 
@@ -162,3 +171,81 @@ def test_celery_workers_share_the_parts_of_a_job_and_one_alone_ends_it(redis_url
     job.refresh_from_db()
     numbers, threads = zip(*job.result, strict=True)
     assert numbers == tuple(range(12)) and len(set(threads)) == workers
+
+
+@pytest.fixture
+def two_classes(monkeypatch):
+    """Kinds of both classes, which record in which thread they ran, and wake workers."""
+    from studies.services import jobs
+
+    jobs.autodiscover_tasks()
+    monkeypatch.setattr(jobs, "_kinds", dict(jobs._kinds))
+    monkeypatch.setattr(signals, "jobs_waiting", Signal())
+    signals.jobs_waiting.connect(lambda **kwargs: broker.send_wakeup(), weak=False)
+    keys = [jobs.heartbeat_key(work) for work in (jobs.JOBS, jobs.BATCHES)]
+    cache.delete_many(keys)
+
+    def work(job, progress):
+        return threading.current_thread().name
+
+    jobs.register("short")(work)
+    jobs.register("long", is_batch=True)(work)
+    yield jobs
+    cache.delete_many(keys)  # a heartbeat would keep batches from later tests
+
+
+def run_with_worker(celery, wanted: list[str], queues: list[str], expected: dict[str, str]) -> dict[str, str]:
+    """The states of jobs of these kinds after a worker of the queues had time for what is expected."""
+    from celery.contrib.testing.worker import start_worker
+
+    from studies.models import Job
+    from studies.services import jobs
+
+    celery.app.control.purge()
+    submitted = [jobs.submit(kind, by=None).pk for kind in wanted]
+    with start_worker(celery.app, perform_ping_check=False, pool="solo", queues=queues, shutdown_timeout=30):
+        celery.run_periodic_work.apply_async()
+        deadline = time.monotonic() + 20
+        done = [kind for kind in expected if expected[kind] == "done"]
+        while time.monotonic() < deadline and Job.objects.filter(kind__in=done, state="waiting").exists():
+            time.sleep(0.1)
+        time.sleep(1)  # for what is not expected
+    return dict(Job.objects.filter(pk__in=submitted).values_list("kind", "state").distinct())
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("queues", "expected"),
+    [
+        (["jobs", "periodic"], {"long": "done", "short": "done"}),
+        (["batches", "periodic"], {"long": "done", "short": "waiting"}),
+        (["jobs", "batches", "periodic"], {"long": "done", "short": "done"}),
+    ],
+)
+def test_workers_of_batches_take_only_batches_and_others_take_them_without_one(
+    redis_url, celery_app, two_classes, queues, expected
+):
+    found = run_with_worker(celery_app(redis_url), ["long", "short", "long", "short"], queues, expected)
+    assert found == expected
+    assert two_classes.is_recorded(two_classes.BATCHES) is ("batches" in queues)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_worker_leaves_batches_to_one_of_their_own(redis_url, celery_app, two_classes):
+    two_classes.record_runner_heartbeat(two_classes.BATCHES)
+    expected = {"long": "waiting", "short": "done"}
+    assert run_with_worker(celery_app(redis_url), ["long", "short"], ["jobs", "periodic"], expected) == expected
+
+
+def test_a_site_without_a_worker_of_batches_collects_no_messages(redis_url, celery_app):
+    celery = celery_app(redis_url)
+    celery.app.control.purge()
+    for _ in range(5):
+        celery.wake_worker_of_batches()
+    with celery.app.connection_or_acquire() as connection:
+        queue = celery.app.amqp.queues["batches"](connection.default_channel)
+        assert queue.queue_declare().message_count == 1
+        queue.purge()
+    celery.wake_worker_of_batches()
+    with celery.app.connection_or_acquire() as connection:
+        assert celery.app.amqp.queues["batches"](connection.default_channel).queue_declare().message_count == 1

@@ -1,4 +1,4 @@
-"""`heval up`: two children that are kept alive, ended in good order, and not served twice from one home."""
+"""`heval up`: three children that are kept alive, ended in good order, and not served twice from one home."""
 
 import os
 import select
@@ -26,7 +26,7 @@ from heval_site.runtime import supervisor
 supervisor.GRACE_SECONDS = 2
 runs = zip(sys.argv[1::2], sys.argv[2::2])
 children = [
-    supervisor.ChildProcess(name, functools.partial(exec, code, {}), is_essential=name != "The job runner") for name, code in runs
+    supervisor.ChildProcess(name, functools.partial(exec, code, {}), is_essential=name == "The web server") for name, code in runs
 ]
 sys.exit(supervisor.supervise(children))
 """
@@ -96,6 +96,26 @@ def test_a_child_that_dies_is_started_again(supervised):
     process.send_signal(signal.SIGTERM)
     assert process.wait(10) == 0
     assert "one ended with exit code -9; restarting it." in process.stderr.read()
+
+
+def test_each_of_three_children_is_started_again_and_the_others_live_on(supervised):
+    says = (
+        "import os, signal, sys, time; signal.signal(15, lambda *_: sys.exit(0));"
+        "os.write(1, b'{}:%d\\n' % os.getpid()); time.sleep(60)"
+    )
+    names = ("The web server", "The job runner", "The runner of batches")
+    process = supervised(*(argument for name in names for argument in (name, says.format(name))))
+    children = dict(process.stdout.readline().split(":") for _ in names)
+    for name in names:
+        os.kill(int(children[name]), signal.SIGKILL)
+        started, pid = process.stdout.readline().split(":")
+        assert started == name and pid != children[name]
+        assert process.stderr.readline() == f"heval: {name} ended with exit code -9; restarting it.\n"
+        children[name] = pid
+        assert all(is_running(int(pid)) for pid in children.values()), name
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10) == 0
+    assert not any(is_running(int(pid)) for pid in children.values()) and process.stderr.read() == ""
 
 
 @pytest.mark.slow

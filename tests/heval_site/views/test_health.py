@@ -2,6 +2,7 @@
 
 import io
 import json
+import threading
 from datetime import timedelta
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -109,15 +110,33 @@ def test_a_check_is_cheap(client, django_assert_max_num_queries):
         assert client.get("/readyz").status_code == 200
 
 
-def test_a_worker_with_a_long_job_lives():
+def test_a_worker_with_a_long_job_lives(monkeypatch):
+    """It does not look for jobs meanwhile, so its heartbeat is renewed with its lease."""
     record_heartbeats()
     cache.delete(jobs.heartbeat_key(jobs.JOBS))
-    job = jobs.submit("analyse", by=None)
     assert jobs.work_without_runner() == [jobs.JOBS]
+    monkeypatch.setattr(jobs, "RENEW_SECONDS", 0.02)
+    held, renewed, works = SimpleNamespace(renew_lease=lambda: True), threading.Event(), []
+    record = jobs.record_runner_heartbeat
+    monkeypatch.setattr(jobs, "record_runner_heartbeat", lambda work: works.append(work) or renewed.set())
+    with jobs.lease_renewal(held, jobs.JOBS):
+        assert renewed.wait(5)
+    record(works[0])
+    assert jobs.work_without_runner() == []
+
+
+def test_a_long_batch_of_another_process_hides_no_missing_worker():
+    jobs.record_runner_heartbeat(jobs.BATCHES)
+    jobs.record_runner_heartbeat(jobs.PERIODIC_WORK)
+    cache.delete(jobs.heartbeat_key(jobs.JOBS))
+    job = jobs.submit("calibrate", by=None)
     Job.objects.filter(pk=job.pk).update(
         state=Job.State.RUNNING, holder="one", leased_until=timezone.now() + timedelta(seconds=30)
     )
-    assert jobs.work_without_runner() == []
+    assert jobs.work_without_runner() == [jobs.JOBS]
+    jobs.record_runner_heartbeat(jobs.JOBS)
+    cache.delete(jobs.heartbeat_key(jobs.BATCHES))
+    assert jobs.is_runner_alive(), "who runs jobs also runs batches"
 
 
 @pytest.mark.django_db(transaction=True)

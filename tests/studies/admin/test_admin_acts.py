@@ -101,6 +101,18 @@ def test_the_page_says_when_nobody_runs_jobs(client, draft, monkeypatch):
     assert "No worker is running" in client.get(url).content.decode()
 
 
+def test_the_page_of_a_waiting_job_says_what_it_waits_for(client, draft):
+    launch, batch = (jobs.submit(kind, study=draft, by=draft.owner) for kind in ("launch", "rehearsal"))
+
+    def text(job):
+        return client.get(reverse("admin:studies_job_page", args=[job.code])).content.decode()
+
+    assert "It will start in a moment." in text(launch)
+    assert "It will start after shorter jobs and the long jobs before it." in text(batch)
+    Job.objects.filter(pk=batch.pk).update(doing="Playing person 3")
+    assert "Playing person 3" in text(batch) and "It will start" not in text(batch)
+
+
 def test_pause_resume_and_close_are_on_record_with_their_names(client, study):
     for name in ("pause", "resume"):
         assert client.get(study_url(study, f"{name}/do/")).status_code == 200
