@@ -1,6 +1,7 @@
 """Jobs that plan studies, build reports and export files, screen annotators, and compute, compare and combine metrics; periodic tasks."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
@@ -115,7 +116,8 @@ def run_export_job_and_delete_old_files(job: Job, progress: jobs.ProgressReporte
 @jobs.register(computed.KIND, is_batch=True, user_facing_errors=(ActionRefused,))
 def compute_metrics_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     """Compute metrics of the outputs of a study and store them."""
-    stored = computed.compute_metrics(job.study, job.by, job.arguments["names"], progress)
+    parts_of = partial(jobs.StoredParts, job, progress)
+    stored = computed.compute_metrics(job.study, job.by, job.arguments["names"], progress, parts_of)
     return {"metrics": [metric.pk for metric in stored]}
 
 

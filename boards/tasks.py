@@ -1,5 +1,7 @@
 """Jobs that open rounds and take snapshots of boards, and their schedule."""
 
+from functools import partial
+
 from studies.models import Job
 from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
@@ -36,7 +38,8 @@ def take_snapshot_job(job: Job, progress: jobs.ProgressReporter) -> dict:
 def compute_metrics_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     """Compute metrics of a board's systems, and store them beside their scores by people."""
     board = Board.objects.select_related("template").get(pk=job.arguments["board"])
-    stored = metric_tables.compute_metric_table(board, job.by, job.arguments["names"], progress)
+    parts_of = partial(jobs.StoredParts, job, progress)
+    stored = metric_tables.compute_metric_table(board, job.by, job.arguments["names"], progress, parts_of=parts_of)
     return {"snapshot": stored.snapshot.number, "sha256": stored.result_sha256}
 
 

@@ -1,7 +1,7 @@
 """Metrics that heval computes from the texts of a study, with maintained libraries, and plug-ins of the operator."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -13,14 +13,16 @@ from django.db.models.functions import Length
 
 from analysis.models import Metric
 from studies.access import Action, check_permission_or_404
+from studies.design.serialization import canonical_json, sha256_of
 from studies.models import Job, Output, Study, System
 from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
 
-from .store import MetricDescription, store_computed_scores
+from .store import MetricDescription, fingerprint, store_computed_scores
 from .texts.built_in import BUILT_IN, TextMetric, is_unspaced
 from .texts.processes import (
     CHARACTERS_PER_WORD,
+    HIGH,
     ProcessEnded,
     ScoreFailed,
     TextsOfPrompt,
@@ -28,6 +30,7 @@ from .texts.processes import (
     forecast,
     n_processors,
     score_chunks,
+    seconds_per_output,
     time_left,
 )
 
@@ -37,8 +40,8 @@ NOT_INSTALLED = (
     "Automatic metrics need optional packages. Install them in heval's environment: "
     "pip install 'sacrebleu>=2.6,<3' 'rouge-score>=0.1.2,<0.2'"
 )
-# So many outputs are scored between two reports of progress. A slow metric may need a second for one output.
-REPORT_EVERY, REPORT_SLOW_EVERY = 200, 5
+# So many outputs are a part of the job: at most, with a slow metric until they take so many seconds, and with a plug-in, which may be slow.
+OUTPUTS_OF_A_PART, SECONDS_OF_A_PART, PLUG_IN_OUTPUTS_OF_A_PART = 200, 2.0, 20
 
 # Returns the score of a text beside its references.
 ScoreText = Callable[[str, Sequence[str]], float]
@@ -159,29 +162,31 @@ def slow_forecast(study: Study) -> str:
 
 
 Report = Callable[..., None]
+AnyMetric = TextMetric | PlugIn
 
 
 def compute_metrics(
-    study: Study, by, names: Sequence[str], progress: Report = lambda done, total, doing="": None
+    study: Study,
+    by,
+    names: Sequence[str],
+    progress: Report = lambda done, total, doing="": None,
+    parts_of: jobs.PartsOf = jobs.UnstoredParts,
 ) -> list[Metric]:
     """Compute and store the named metrics, slow ones after the others. A metric is stored for all outputs or not at all.
 
-    If a metric fails on one output, the error names both. It and the metrics after it are not stored.
+    If a metric fails on one output, the error names both. It and the metrics after it are not stored. ``parts_of`` may keep the scores
+    of some outputs at a time, so that a repetition goes on after them.
     """
     outputs = list(outputs_with_references(study))
     known = available_metrics()
     stored: dict[str, Metric] = {}
     for together in _in_order(names, known):
-        first = known[together[0]]
-        if isinstance(first, TextMetric):
-            found = _score_with_built_in(together, outputs, progress)
-        else:
-            found = {first.name: _score_with_plug_in(first, outputs, progress)}
+        found = _score([known[name] for name in together], outputs, progress, parts_of)
         stored |= {name: _store(study, by, known[name], found[name]) for name in together}
     return [stored[name] for name in names]
 
 
-def _in_order(names: Sequence[str], known: Mapping[str, TextMetric | PlugIn]) -> list[list[str]]:
+def _in_order(names: Sequence[str], known: Mapping[str, AnyMetric]) -> list[list[str]]:
     """Return what is computed together: the fast built-in metrics, then each slow one, then each plug-in."""
     built_in = [name for name in names if isinstance(known[name], TextMetric)]
     slow = [name for name in built_in if BUILT_IN[name].is_slow]
@@ -189,39 +194,86 @@ def _in_order(names: Sequence[str], known: Mapping[str, TextMetric | PlugIn]) ->
     return [*([fast] if fast else []), *([name] for name in slow), *([name] for name in names if name not in built_in)]
 
 
-def _store(study: Study, by, metric: TextMetric | PlugIn, by_output: Mapping[int, float]) -> Metric:
-    described = MetricDescription(
+def _store(study: Study, by, metric: AnyMetric, by_output: Mapping[int, float]) -> Metric:
+    source = Metric.Source.PLUG_IN if isinstance(metric, PlugIn) else Metric.Source.BUILT_IN
+    return store_computed_scores(study, by, metric.name, _describe(metric), by_output, source)
+
+
+def _describe(metric: AnyMetric) -> MetricDescription:
+    return MetricDescription(
         Metric.Kind.METRIC, metric.version(), metric.parameters, is_lower_better=metric.is_lower_better
     )
-    source = Metric.Source.PLUG_IN if isinstance(metric, PlugIn) else Metric.Source.BUILT_IN
-    return store_computed_scores(study, by, metric.name, described, by_output, source)
 
 
-def _score_with_built_in(
-    names: Sequence[str], outputs: Sequence[OutputToScore], progress: Report
+def _score(
+    metrics: Sequence[AnyMetric], outputs: Sequence[OutputToScore], progress: Report, parts_of: jobs.PartsOf
 ) -> dict[str, dict[int, float]]:
-    """Return the scores by metric and output."""
-    found: dict[str, dict[int, float]] = {name: {} for name in names}
-    size = REPORT_SLOW_EVERY if BUILT_IN[names[0]].is_slow else REPORT_EVERY
-    chunks = [outputs[start : start + size] for start in range(0, len(outputs), size)]
-    doing, started = f"Computing {', '.join(BUILT_IN[name].label for name in names)}", monotonic()
-    n_done = 0
-    progress(n_done, len(outputs), doing)
-    try:
-        with closing(score_chunks(names, [_by_prompt(chunk) for chunk in chunks])) as scored:
+    """Return the scores by metric and output. What is computed together is either built-in or one plug-in."""
+    chunks = list(_chunks(metrics, outputs))
+    identity = [fingerprint(Metric.Kind.METRIC, one.name, one.version(), one.parameters) for one in metrics]
+    parts = parts_of([{"metrics": identity, "texts": _texts_sha256(chunk)} for chunk in chunks])
+    missing = [position for position in range(len(chunks)) if position not in parts.results]
+    n_missing = sum(len(chunks[position]) for position in missing)
+    doing, started, n_new = f"Computing {', '.join(metric.label for metric in metrics)}", monotonic(), 0
+    progress(len(outputs) - n_missing, len(outputs), doing)
+    if missing:
+        first, chunks_to_score = metrics[0], [chunks[position] for position in missing]
+        scored = (
+            _score_with_plug_in(first, chunks_to_score)
+            if isinstance(first, PlugIn)
+            else _score_with_built_in([metric.name for metric in metrics], chunks_to_score)
+        )
+        with closing(scored):
             for number, scores in scored:
-                for name in names:
-                    found[name].update(zip((output.pk for output in chunks[number]), scores[name], strict=True))
-                n_done += len(chunks[number])
-                left = time_left(monotonic() - started, n_done, len(outputs))
-                progress(n_done, len(outputs), doing + (f" ({left})" if left else ""))
+                parts.store(missing[number], scores)
+                n_new += len(chunks[missing[number]])
+                left = time_left(monotonic() - started, n_new, n_missing)
+                text = doing + (f" ({left})" if left else "")
+                progress(len(outputs) - n_missing + n_new, len(outputs), text)
+    found: dict[str, dict[int, float]] = {metric.name: {} for metric in metrics}
+    for position, chunk in enumerate(chunks):
+        for name, by_output in found.items():
+            by_output.update(zip((output.pk for output in chunk), parts.results[position][name], strict=True))
+    return found
+
+
+def _chunks(metrics: Sequence[AnyMetric], outputs: Iterable[OutputToScore]) -> Iterator[list[OutputToScore]]:
+    """Yield the outputs in groups that take some seconds at most. They depend on the texts only, not on the machine."""
+    is_slow, is_plug_in = metrics[0].is_slow, isinstance(metrics[0], PlugIn)
+    most = PLUG_IN_OUTPUTS_OF_A_PART if is_plug_in else OUTPUTS_OF_A_PART
+    chunk: list[OutputToScore] = []
+    seconds = 0.0
+    for output in outputs:
+        chunk.append(output)
+        if is_slow:
+            n_words = len(output.text) / (1 if is_unspaced(output.text) else CHARACTERS_PER_WORD)
+            seconds += seconds_per_output(n_words, HIGH)
+        if len(chunk) == most or seconds >= SECONDS_OF_A_PART:
+            yield chunk
+            chunk, seconds = [], 0.0
+    if chunk:
+        yield chunk
+
+
+def _texts_sha256(chunk: Sequence[OutputToScore]) -> str:
+    """Return the hash of what the scores of these outputs depend on. Texts of a draft may change before a job runs again."""
+    texts = [[one.prompt, one.text, one.references, one.language] for one in chunk]
+    return sha256_of(canonical_json({"outputs": texts}))
+
+
+Scores = Generator[tuple[int, dict[str, list[float]]], None, None]
+
+
+def _score_with_built_in(names: Sequence[str], chunks: Sequence[Sequence[OutputToScore]]) -> Scores:
+    """Yield the number of each chunk with its scores by metric, in the order in which they are ready."""
+    try:
+        yield from score_chunks(names, [_by_prompt(chunk) for chunk in chunks])
     except ScoreFailed as failed:
         raise _refusal(failed.metric, chunks[failed.chunk][failed.place], failed.message) from failed
     except ProcessEnded as error:
         raise jobs.UserFacingError(
             "A process that computes metrics ended early. Ask the operator whether the machine has enough memory, then compute again."
         ) from error
-    return found
 
 
 def _by_prompt(chunk: Sequence[OutputToScore]) -> list[TextsOfPrompt]:
@@ -232,20 +284,21 @@ def _by_prompt(chunk: Sequence[OutputToScore]) -> list[TextsOfPrompt]:
     return list(found.values())
 
 
-def _score_with_plug_in(metric: PlugIn, outputs: Sequence[OutputToScore], progress: Report) -> dict[int, float]:
-    """Return the scores by output. A plug-in runs in this process: it may hold a large model or a connection."""
-    score, found = metric.load(), {}
-    for position, output in enumerate(outputs):
-        if position % REPORT_EVERY == 0:
-            progress(position, len(outputs), f"Computing {metric.label}")
-        try:
-            value = float(score(output.text, output.references))
-        except Exception as error:  # a plug-in may raise anything, and the researcher must learn where
-            raise _refusal(metric.name, output, describe_error(error)) from error
-        if not math.isfinite(value):
-            raise _refusal(metric.name, output)
-        found[output.pk] = value
-    return found
+def _score_with_plug_in(metric: PlugIn, chunks: Sequence[Sequence[OutputToScore]]) -> Scores:
+    """Yield the number of each chunk with its scores. A plug-in runs in this process: it may hold a large model or a connection."""
+    score = metric.load()
+    for number, chunk in enumerate(chunks):
+        yield number, {metric.name: [_score_of_plug_in(metric.name, score, output) for output in chunk]}
+
+
+def _score_of_plug_in(name: str, score: ScoreText, output: OutputToScore) -> float:
+    try:
+        value = float(score(output.text, output.references))
+    except Exception as error:  # a plug-in may raise anything, and the researcher must learn where
+        raise _refusal(name, output, describe_error(error)) from error
+    if not math.isfinite(value):
+        raise _refusal(name, output)
+    return value
 
 
 def _refusal(metric: str, output: OutputToScore, error: str = "") -> jobs.UserFacingError:

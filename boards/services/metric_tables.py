@@ -191,10 +191,11 @@ def compute_metric_table(
     names: Sequence[str],
     progress: Progress = lambda done, total, doing="": None,
     resamples: int = RESAMPLES,
+    parts_of: jobs.PartsOf = jobs.UnstoredParts,
 ) -> BoardMetricTable:
     """Compute metrics of the newest snapshot's systems and store them beside the scores by people.
 
-    If nothing has changed since the last time, return the stored table.
+    If nothing has changed since the last time, return the stored table. ``parts_of``: as in ``computed.compute_metrics``.
     """
     from analysis.stats.seeds import canonical_json
 
@@ -202,7 +203,7 @@ def compute_metric_table(
     snapshot = _newest_snapshot(board)
     rounds = rounds_of_snapshot(snapshot)
     for one in rounds:
-        _compute_missing(one, by, names, progress)
+        _compute_missing(one, by, names, progress, parts_of)
     progress(0, 1, "Comparing metrics with people")
     result = _Tables(snapshot, rounds, names, resamples).result()
     sha256 = sha256_of(canonical_json(result))
@@ -219,7 +220,7 @@ def compute_metric_table(
     return stored
 
 
-def _compute_missing(one: BoardRound, by, names: Sequence[str], progress: Progress) -> None:
+def _compute_missing(one: BoardRound, by, names: Sequence[str], progress: Progress, parts_of: jobs.PartsOf) -> None:
     """Compute the chosen metrics of a round's outputs that its study does not have in the version of today."""
     known = computed.available_metrics()
     stored = set(metrics_in_use(one.study).filter(question=None).values_list("name", "version"))
@@ -227,7 +228,7 @@ def _compute_missing(one: BoardRound, by, names: Sequence[str], progress: Progre
     if missing:
         about = f"round {one.number}"
         computed.compute_metrics(
-            one.study, by, missing, lambda done, total, doing="": progress(done, total, f"{doing}, {about}")
+            one.study, by, missing, lambda done, total, doing="": progress(done, total, f"{doing}, {about}"), parts_of
         )
 
 

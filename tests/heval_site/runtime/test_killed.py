@@ -34,6 +34,8 @@ for periodic in list(jobs._periodic.values()):
     jobs._periodic[periodic.name] = jobs.PeriodicFunction(periodic.name, 1, periodic.function)
 from heval_site.management.commands import worker
 worker.TICK_SECONDS = 0.3
+from analysis.metrics import computed
+computed.SECONDS_OF_A_PART = 0.05
 
 @jobs.register("long")
 def long(job, progress):
@@ -43,6 +45,17 @@ def long(job, progress):
     return {"attempts": job.attempts}
 
 exec(sys.argv[1])
+"""
+# A study with long texts, and a request for two metrics, the second of them slow.
+STUDY = """
+import random
+from studies.models import Output
+from tests.boards.builders import rating_template
+from tests.builders import user
+study, draw = rating_template(user("ada"), prompts=10, systems=("human", "good", "poor")), random.Random(1)
+for output in Output.objects.filter(system__study=study).order_by("prompt__key", "system"):
+    Output.objects.filter(pk=output.pk).update(text=" ".join(draw.choices("the old house was green and blue".split(), k=40)))
+computed.request_metrics(study, study.owner, ["chrf", "ter"])
 """
 # A site with one view that takes its time, under the configuration that is shipped.
 SLOW_SITE = """
@@ -86,17 +99,22 @@ def submit(environment, n: int) -> None:
     subprocess.run([sys.executable, "-c", RUNNER, code], cwd=ROOT, env=environment, check=True, capture_output=True)
 
 
-def runner(environment) -> subprocess.Popen:
-    return subprocess.Popen([sys.executable, "-c", RUNNER, "call_command('worker')"], cwd=ROOT, env=environment)
+def runner(environment, *options: str) -> subprocess.Popen:
+    call = f"call_command{('worker', *options)}"
+    return subprocess.Popen([sys.executable, "-c", RUNNER, call], cwd=ROOT, env=environment)
+
+
+def rows(environment, sql: str) -> list[tuple]:
+    """Read beside Django: what another process committed."""
+    with closing(sqlite3.connect(Path(environment["HEVAL_HOME"]) / "heval.sqlite3")) as connection:
+        return connection.execute(sql).fetchall()
 
 
 def found_jobs(environment) -> list[dict]:
-    """Read beside Django: what another process committed."""
-    with closing(sqlite3.connect(Path(environment["HEVAL_HOME"]) / "heval.sqlite3")) as connection:
-        rows = connection.execute("SELECT state, result, attempts FROM studies_job ORDER BY id").fetchall()
+    found = rows(environment, "SELECT state, result, attempts FROM studies_job ORDER BY id")
     return [
         {"state": state, "result": json.loads(result or "null"), "attempts": attempts}
-        for state, result, attempts in rows
+        for state, result, attempts in found
     ]
 
 
@@ -123,6 +141,40 @@ def test_jobs_of_a_killed_runner_are_run_again_by_the_next(environment):
         second.terminate()
         assert second.wait(30) == 0
     assert sorted(job["result"]["attempts"] for job in found) == [1, 2]
+
+
+@pytest.mark.parametrize("options", [(), ("--batches",)])
+def test_metrics_of_a_killed_runner_go_on_and_equal_those_of_one_that_lives(environment, tmp_path, options):
+    alive = environment | {"HEVAL_HOME": str(tmp_path / "alive")}
+    shutil.copytree(environment["HEVAL_HOME"], alive["HEVAL_HOME"])
+    for home in (environment, alive):
+        subprocess.run([sys.executable, "-c", RUNNER, STUDY], cwd=ROOT, env=home, check=True, capture_output=True)
+    stored = "SELECT number, result FROM studies_jobpart WHERE is_done ORDER BY number"
+    scores = """SELECT metric.name, system.name, prompt.key, score.value FROM analysis_metricscore score
+        JOIN analysis_metric metric ON metric.id = metric_id JOIN studies_output output ON output.id = output_id
+        JOIN studies_system system ON system.id = system_id JOIN studies_prompt prompt ON prompt.id = prompt_id ORDER BY 1, 2, 3"""
+    first = runner(environment, *options)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and len(rows(environment, stored)) < 3:
+        time.sleep(0.02)
+    first.kill()
+    first.wait()
+    before, (killed,) = rows(environment, stored), found_jobs(environment)
+    assert len(before) >= 3 and killed["state"] == "running", "it was killed between two of its parts"
+    # Another process lets the job wait again.
+    second, sweeper = runner(environment, *options), runner(environment) if options else None
+    try:
+        (job,) = read_until(environment, lambda found: found[0]["state"] not in ("running", "waiting"))
+    finally:
+        for process in filter(None, (second, sweeper)):
+            process.terminate()
+            assert process.wait(30) == 0
+    assert (job["state"], job["attempts"]) == ("done", 2)
+    once = [sys.executable, "-c", RUNNER, "call_command('worker', '--once')"]
+    subprocess.run(once, cwd=ROOT, env=alive, check=True, capture_output=True)
+    assert found_jobs(alive)[0]["attempts"] == 1
+    found = rows(environment, scores)
+    assert len(found) == 2 * 2 * 10 and found == rows(alive, scores)
 
 
 def test_a_runner_that_is_asked_to_end_puts_its_job_back_at_once(environment):
