@@ -94,7 +94,6 @@ class AnalysisRun(AppendOnlyModel):
     result_sha256 = models.CharField(max_length=64)
     by = optional_protected_foreign_key(settings.AUTH_USER_MODEL)
     at = models.DateTimeField(db_default=Now())
-    figure_names: list[str]  # set where the API shows a row
 
     class Meta:
         ordering = ["-number"]

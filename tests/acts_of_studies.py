@@ -225,7 +225,7 @@ ACTS = {
         Action.EDIT,
         "add systems",
         draft,
-        lambda w, by: stimuli.create_missing_rows(w.study, stimuli.SYSTEMS, [{"name": "delta"}], by),
+        lambda w, by: stimuli.create_missing_rows(w.study, stimuli.SystemSerializer, [{"name": "delta"}], by),
         may_repeat=True,
     ),
 }

@@ -61,7 +61,6 @@ def texts_of(response) -> tuple[list[str], int]:
 def collecting(db, monkeypatch):
     """A site with a launched study, a draft, a check of a judge and a round of a public board; the same people have roles in all."""
     monkeypatch.setattr("analysis.api.permissions.requests_per_minute", lambda scope: 100_000)
-    monkeypatch.setattr("boards.api.base.requests_per_minute", lambda scope: 100_000)
     for module in ("tests.builders", "tests.boards.builders", "tests.analysis.metrics.judge_check.builders"):
         monkeypatch.setattr(f"{module}.draft_study", lambda **options: draft_study(**{"seed": new_seed()} | options))
     w = everything()

@@ -1,17 +1,17 @@
-"""API views of assignments, answers, codings and exclusions."""
+"""API views of assignments, answers, codings, exclusions and imports."""
 
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any
 
-from django.db import models
-from django.db.models import F
+from django.db.models import Q
 from django.http import Http404, QueryDict
 from rest_framework import serializers
+from rest_framework.generics import ListAPIView, RetrieveAPIView
 from rest_framework.response import Response
 
 from analysis.data import exports
 from analysis.data.codings import CODING_COLUMNS, codings_of, keyed_coding_rows
 from analysis.data.exports import build_permitted_selection
-from analysis.data.flat_rows import assignment_pseudonym, find_damaged_cells
+from analysis.data.flat_rows import Selection, assignment_pseudonym, find_damaged_cells
 from annotators import models as answers
 from annotators.counting import Use, select
 from annotators.places.exclusions import create_exclusion_reversal, exclude_assignments
@@ -24,17 +24,9 @@ from studies.models import Job, Study
 from studies.services.lifecycle import ActionRefused
 
 from . import serializers as shapes
-from .base import (
-    StrictMultiPartParser,
-    StudyView,
-    document_operation,
-    page_serializer,
-    read_settings,
-    require_json_object,
-    row_errors,
-)
-from .query import ORIGINS, WITHDRAWN, Parameter, integer_parser, page_parameters, page_response, parse_single_line
-from .renderers import RowErrors, StrictJSONParser, row_error
+from .base import CreatedOrUnchangedMixin, PostMixin, StudyView
+from .query import ORIGINS, WITHDRAWN, PairPagination, Parameter, integer_filter, text_filter
+from .renderers import FieldError, RowErrors, StrictJSONParser, row_error, row_errors
 from .serializers import (
     CleanTextField,
     ListedField,
@@ -44,175 +36,130 @@ from .serializers import (
     StrictIntegerField,
     StrictMixin,
 )
-
-if TYPE_CHECKING:
-    from django_stubs_ext import WithAnnotations
-
-    class _WithReversal(TypedDict):
-        reversal: int | None
-
-    ExclusionInList = WithAnnotations[answers.Exclusion, _WithReversal]
+from .uploads import StrictMultiPartParser, read_settings
 
 
-class AssignmentsView(StudyView):
+class AssignmentsView(StudyView, ListAPIView):
     """The assignments, with their state and times. Names are pseudonyms within this study."""
 
+    tag = "answers"
+    summaries = {"GET": "Assignments"}
     parameters = (
-        *page_parameters(),
         Parameter(
             "origins",
             ORIGINS.read,
             "Origins, separated by commas. Default: all.",
             tuple(answers.Assignment.Origin.values),
         ),
-        Parameter("arm", parse_single_line, "Only assignments in this arm."),
-        Parameter("batch", integer_parser(), "Only assignments with the batch with this number.", None, int),
+        text_filter("arm", "batch__arm__name", "Only assignments in this arm."),
+        integer_filter("batch", "batch__number", "Only assignments with the batch with this number."),
     )
+    queryset = answers.Assignment.objects.all()
+    serializer_class = shapes.AssignmentSerializer
 
-    @document_operation(
-        "Assignments", page_serializer("Assignment", shapes.AssignmentSerializer), parameters=parameters, tag="answers"
-    )
-    def get(self, request, code):
-        rows = select(Use.RECORD, answers.Assignment.objects.filter(study=self.study), self.values["origins"])
-        if self.values["arm"] is not None:
-            rows = rows.filter(batch__arm__name=self.values["arm"])
-        if self.values["batch"] is not None:
-            rows = rows.filter(batch__number=self.values["batch"])
-        page_rows = exports.page_of_assignments(rows, self.study, self.cursor_key()[0], self.values["page_size"] + 1)
-        return page_response(request, self.values, page_rows)
+    def list(self, request, code):
+        rows = select(Use.RECORD, self.filter_queryset(self.get_queryset()), self.values["origins"])
+        return self.page_of(exports.page_of_assignments(rows, self.study, self.values["cursor"][0], self.rows_needed))
 
 
-class ResponsesView(StudyView):
+class AnswerRowsView(StudyView, ListAPIView):
+    """Flat rows of an export, of answers with the chosen origins."""
+
+    tag = "answers"
+    read_action = Action.EXPORT
+    table: str
+
+    def get_selection(self) -> Selection:
+        chosen = self.values["origins"], self.values["withdrawn"]
+        return build_permitted_selection(self.table, self.study, *chosen, by=self.request.user)
+
+
+class ResponsesView(AnswerRowsView):
     """The flat rows of the exports, in pages. Use an export to get all answers from one snapshot."""
 
-    read_action = Action.EXPORT
+    summaries = {"GET": "Answers, one flat row per judgement"}
+    pagination_class = PairPagination
     parameters = (
-        *page_parameters(2),
         ORIGINS,
         WITHDRAWN,
-        Parameter("section", integer_parser(0, 32767), "Only answers in the section at this position.", None, int),
-        Parameter("question", parse_single_line, "Only answers to the question with this key."),
-        Parameter("system", parse_single_line, "Only answers about an output of this system."),
-        Parameter("prompt", parse_single_line, "Only answers about items with this prompt."),
-        Parameter("arm", parse_single_line, "Only answers in this arm."),
-        Parameter("batch", integer_parser(), "Only answers in the batch with this number.", None, int),
-    )
-    filter_paths = {
-        "section": "question__section__position",
-        "question": "question__key",
-        "system": "exposure__output__system__name",
-        "prompt": "item__prompt__key",
-        "arm": "assignment__batch__arm__name",
-        "batch": "assignment__batch__number",
-    }
-
-    @document_operation(
-        "Answers, one flat row per judgement",
-        page_serializer(
-            "Response",
-            shapes.ResponseSerializer,
-            n_problems=serializers.IntegerField(),
-            problems=serializers.JSONField(),
+        integer_filter(
+            "section", "question__section__position", "Only answers in the section at this position.", maximum=32767
         ),
-        parameters=parameters,
-        tag="answers",
+        text_filter("question", "question__key", "Only answers to the question with this key."),
+        text_filter("system", "exposure__output__system__name", "Only answers about an output of this system."),
+        text_filter("prompt", "item__prompt__key", "Only answers about items with this prompt."),
+        text_filter("arm", "assignment__batch__arm__name", "Only answers in this arm."),
+        integer_filter("batch", "assignment__batch__number", "Only answers in the batch with this number."),
     )
-    def get(self, request, code):
-        chosen = self.values["origins"], self.values["withdrawn"]
-        selection = build_permitted_selection("responses", self.study, *chosen, by=request.user)
-        filters = {path: self.values[name] for name, path in self.filter_paths.items() if self.values[name] is not None}
-        rows = selection.responses.filter(**filters)
-        page_rows = exports.page_of_responses(rows, self.study, self.cursor_key(), self.values["page_size"] + 1)
-        n, problems = find_damaged_cells(selection) if self.cursor_key() == (0, 0) else (0, [])
-        return page_response(request, self.values, page_rows, n_problems=n, problems=problems)
+    serializer_class = shapes.ResponseSerializer
+    page_fields = {"n_problems": serializers.IntegerField(), "problems": serializers.JSONField()}
+    table = "responses"
+
+    def list(self, request, code):
+        cursor, selection = self.values["cursor"], self.get_selection()
+        rows = self.filter_queryset(selection.responses)
+        response = self.page_of(exports.page_of_responses(rows, self.study, cursor, self.rows_needed))
+        n, problems = find_damaged_cells(selection) if cursor == (0, 0) else (0, [])
+        response.data |= {"n_problems": n, "problems": problems}
+        return response
 
 
-class CodingsView(StudyView):
+class CodingsView(AnswerRowsView):
     """Codings of explanations and of work, in pages, in stored order. Coders are identified by seat, not by name."""
 
-    read_action = Action.EXPORT
+    summaries = {"GET": "Codings, one flat row each"}
     parameters = (
-        *page_parameters(),
         ORIGINS,
         WITHDRAWN,
-        Parameter("sample", integer_parser(1), "Only codings of the sample with this number.", None, int),
+        integer_filter("sample", "item__sample__number", "Only codings of the sample with this number.", minimum=1),
     )
+    serializer_class = shapes.CodingSerializer
+    table = "codings"
 
-    @document_operation(
-        "Codings, one flat row each",
-        page_serializer("Coding", shapes.CodingSerializer),
-        parameters=parameters,
-        tag="answers",
-    )
-    def get(self, request, code):
-        chosen = self.values["origins"], self.values["withdrawn"]
-        rows = codings_of(build_permitted_selection("codings", self.study, *chosen, by=request.user))
-        if self.values["sample"] is not None:
-            rows = rows.filter(item__sample__number=self.values["sample"])
-        rows = rows.filter(pk__gt=self.cursor_key()[0]).order_by("pk")[: self.values["page_size"] + 1]
+    def list(self, request, code):
+        codings = self.filter_queryset(codings_of(self.get_selection()))
+        rows = codings.filter(pk__gt=self.values["cursor"][0]).order_by("pk")[: self.rows_needed]
         names = [column.name for column in CODING_COLUMNS]
-        keyed_rows = [(key, dict(zip(names, cells, strict=True))) for key, cells in keyed_coding_rows(self.study, rows)]
-        return page_response(request, self.values, keyed_rows)
+        return self.page_of(
+            (key, dict(zip(names, cells, strict=True))) for key, cells in keyed_coding_rows(self.study, rows)
+        )
 
 
-class ExclusionsView(StudyView):
+class ExclusionView(StudyView):
+    tag = "answers"
+    write_action = Action.MANAGE_ASSIGNMENTS
+    queryset = answers.Exclusion.objects.select_related("assignment", "by").annotate(
+        is_active=Q(reverses=None, reversed_by=None)
+    )
+    lookup_url_kwarg = "number"
+    serializer_class = shapes.ExclusionSerializer
+    result_serializer_class = shapes.ExclusionsCreatedSerializer
+    success_status = 201
+
+
+class ExclusionsView(CreatedOrUnchangedMixin, ExclusionView, ListAPIView):
     """Exclusions that researchers decided. Exclusion rules are part of the design; their results are in the analyses."""
 
-    write_action = Action.MANAGE_ASSIGNMENTS
-    parameters = page_parameters()
+    summaries = {"GET": "Exclusions", "POST": "Exclude assignments, all or none"}
+    body_serializer_class = shapes.ExclusionRequestSerializer
 
-    @document_operation(
-        "Exclusions", page_serializer("Exclusion", shapes.ExclusionSerializer), parameters=parameters, tag="answers"
-    )
-    def get(self, request, code):
-        return self.paginated_response(_exclusions_of(self.study), _exclusion_row)
-
-    @document_operation(
-        "Exclude assignments, all or none",
-        shapes.ExclusionsCreatedSerializer,
-        request=shapes.ExclusionRequestSerializer,
-        status=201,
-        tag="answers",
-    )
-    def post(self, request, code):
-        serializer = shapes.ExclusionRequestSerializer(data=require_json_object(request))
-        serializer.is_valid(raise_exception=True)
-        fields = serializer.validated_data
-        chosen = _assignments_by_name(self.study, fields["assignments"])
-        created = exclude_assignments(chosen, fields["reason"], request.user, fields["note"], fields["reopen"])
-        rows = [
-            _exclusion_row(row)
-            for row in _exclusions_of(self.study).filter(pk__in=[exclusion.pk for exclusion in created]).order_by("pk")
-        ]
-        return Response({"created": rows}, status=201 if rows else 200)
+    def perform(self, assignments: list[str], reason: str, note: str, reopen: bool) -> tuple[Any, bool]:
+        chosen = _assignments_by_name(self.study, assignments)
+        created = exclude_assignments(chosen, reason, self.request.user, note, reopen)
+        rows = self.get_queryset().filter(pk__in=[exclusion.pk for exclusion in created]).order_by("pk")
+        return {"created": rows}, bool(created)
 
 
-class ReverseExclusionView(StudyView):
+class ReverseExclusionView(PostMixin, ExclusionView):
     """Reverse an exclusion by adding another row. Both rows stay on record."""
 
-    write_action = Action.MANAGE_ASSIGNMENTS
+    summaries = {"POST": "Reverse an exclusion"}
+    queryset = ExclusionView.queryset.select_related("assignment__study")
+    body_serializer_class = shapes.ReverseExclusionSerializer
 
-    @document_operation(
-        "Reverse an exclusion",
-        shapes.ExclusionsCreatedSerializer,
-        request=shapes.ReverseExclusionSerializer,
-        status=201,
-        tag="answers",
-    )
-    def post(self, request, code, number):
-        serializer = shapes.ReverseExclusionSerializer(data=require_json_object(request))
-        serializer.is_valid(raise_exception=True)
-        rows = answers.Exclusion.objects.filter(assignment__study=self.study, pk=number)
-        exclusion = rows.select_related("assignment__study").first()
-        if exclusion is None:
-            raise Http404
-        reversal = create_exclusion_reversal(exclusion, request.user, serializer.validated_data["note"])
-        return Response({"created": [_exclusion_row(_exclusions_of(self.study).get(pk=reversal.pk))]}, status=201)
-
-
-def _exclusions_of(study: Study) -> "models.QuerySet[ExclusionInList]":
-    rows = answers.Exclusion.objects.filter(assignment__study=study).select_related("assignment", "by")
-    return rows.annotate(reversal=F("reversed_by__pk"))
+    def perform(self, note: str) -> dict[str, Any]:
+        reversal = create_exclusion_reversal(self.get_object(), self.request.user, note)
+        return {"created": self.get_queryset().filter(pk=reversal.pk)}
 
 
 def _assignments_by_name(study: Study, names: list[str]) -> list[answers.Assignment]:
@@ -231,24 +178,10 @@ def _assignments_by_name(study: Study, names: list[str]) -> list[answers.Assignm
     return list(answers.Assignment.objects.filter(code__in={by_name[name] for name in names}))
 
 
-def _exclusion_row(row: "ExclusionInList") -> dict[str, Any]:
-    return {
-        "number": row.pk,
-        "assignment": assignment_pseudonym(row.assignment.code),
-        "reason": row.reason,
-        "note": row.note,
-        "by": row.by.get_username(),
-        "at": row.at,
-        "reverses": row.reverses_id,
-        "is_active": row.reverses_id is None and row.reversal is None,
-    }
-
-
 # API views of imports: a file of systems, prompts and outputs, with images in a zip, as the admin's import page reads
 # it.
 
 
-TAG = "stimuli"
 LARGEST = 1_000_000
 
 
@@ -328,27 +261,22 @@ class ImportSerializer(serializers.Serializer):
 class ImportsView(StudyView):
     """Import a file into a draft, all or nothing. A zip may hold images. Importing the same file again changes nothing."""
 
+    tag = "stimuli"
+    summaries = {"POST": "Import a file of stimuli into a draft"}
     parser_classes = (StrictJSONParser, StrictMultiPartParser)
+    max_file_bytes = run.MAX_BYTES
     throttle_scope = "export"
-    # A form has a few short fields beside its file.
-    max_form_bytes = run.MAX_BYTES + 2**20
+    serializer_class = ImportSerializer
+    body_serializer_class = ImportSettingsSerializer
+    documented_body = {"multipart/form-data": ImportFormSerializer}
+    success_status = 201
+    other_results = {202: ImportSerializer}
 
-    @document_operation(
-        "Import a file of stimuli into a draft",
-        ImportSerializer,
-        request={"multipart/form-data": ImportFormSerializer},
-        status=201,
-        tag=TAG,
-        other_responses={202: ImportSerializer},
-    )
     def post(self, request, code):
         file = request.FILES.get("file") if isinstance(request.data, QueryDict) else None
         if file is None:
-            problem = "There is no file. Send multipart/form-data with the table or the zip as “file”."
-            raise RowErrors([row_error(None, "file", problem)])
-        serializer = ImportSettingsSerializer(data=read_settings(request))
-        serializer.is_valid(raise_exception=True)
-        options = dict(serializer.validated_data)
+            raise FieldError("file", "There is no file. Send multipart/form-data with the table or the zip as “file”.")
+        options = self.check_fields(read_settings(request))
         is_dry_run = options.pop("is_dry_run")
         if refusal := run.reason_not_importable(self.study):
             raise ActionRefused(refusal)
@@ -373,17 +301,19 @@ class ImportsView(StudyView):
         return Response(import_json(upload), status=201 if report.is_written else 200)
 
 
-class ImportDetailView(StudyView):
+class ImportDetailView(StudyView, RetrieveAPIView):
     """The report of an import, which heval keeps for one day. Poll it while the job of a large file runs."""
 
+    tag = "stimuli"
+    summaries = {"GET": "The report of an import"}
     read_action = Action.EDIT
+    serializer_class = ImportSerializer
 
-    @document_operation("The report of an import", ImportSerializer, tag=TAG)
-    def get(self, request, code, token):
-        found = run.get_upload(token, self.study.pk)
+    def get_object(self) -> dict[str, Any]:
+        found = run.get_upload(self.kwargs["token"], self.study.pk)
         if found is None or found.kind != "stimuli":
             raise Http404
-        return Response(import_json(found))
+        return import_json(found)
 
 
 def import_json(upload: Upload) -> dict[str, Any]:

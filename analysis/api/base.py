@@ -1,117 +1,30 @@
-"""Shared parts of the API views: finding the study, paging, file downloads and OpenAPI descriptions."""
+"""The bases of the API views. A view says what it is by its attributes, and ``schema.ApiSchema`` describes it from them.
 
-import json
-from collections.abc import Callable, Mapping
-from functools import cache
+A list or a detail combines ``StudyView`` with REST framework's ``ListAPIView`` or ``RetrieveAPIView``. ``PostMixin`` and
+``JobMixin`` add what a POST does.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from hashlib import sha256
 from typing import Any
 
-from django.conf import settings
-from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent
 from django.db import models
-from django.http import HttpResponse, QueryDict, StreamingHttpResponse
-from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString
-from drf_spectacular.generators import SchemaGenerator
-from drf_spectacular.utils import OpenApiResponse, extend_schema, inline_serializer
-from drf_spectacular.views import SpectacularJSONAPIView
+from django.http import StreamingHttpResponse
 from rest_framework import serializers
-from rest_framework.exceptions import ParseError
-from rest_framework.parsers import MultiPartParser
+from rest_framework.generics import GenericAPIView
+from rest_framework.mixins import ListModelMixin
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from analysis.api.permissions import get_api_token
-from studies.access import Action, get_study
-from studies.models import Study
-from studies.stimuli import texts
-from studies.stimuli.rows import TableProblems
+from studies.access import Action, get_study, study_lookup_path
+from studies.models import Job, Study
 
-from . import serializers as shapes
-from .query import Parameter, page_response, read_query
-from .renderers import (
-    MAX_ERRORS,
-    PROBLEM_MEDIA_TYPE,
-    BodyCompressed,
-    BodyTooLarge,
-    RowErrors,
-    problem_response,
-    row_error,
-)
-
-# Parse the form with which a program uploads a file.
-
-
-class StrictMultiPartParser(MultiPartParser):
-    """Parse multipart/form-data within a size limit."""
-
-    def max_bytes(self, view: Any) -> int:
-        """Return the size of the largest form that the view accepts."""
-        return int(view.max_form_bytes)
-
-    def parse(self, stream, media_type=None, parser_context=None):
-        meta = parser_context["request"].META
-        if meta.get("HTTP_CONTENT_ENCODING", "identity") != "identity":
-            raise BodyCompressed
-        if int(meta.get("CONTENT_LENGTH") or 0) > self.max_bytes(parser_context["view"]):
-            raise BodyTooLarge
-        try:
-            return super().parse(stream, media_type, parser_context)
-        except RequestDataTooBig:
-            megabytes = settings.DATA_UPLOAD_MAX_MEMORY_SIZE // 2**20
-            raise ParseError(f"The fields beside the file have more than {megabytes} MB. Shorten them.") from None
-        except TooManyFieldsSent:
-            raise ParseError("The form has too many fields. Send only the fields of this resource.") from None
-        except (ParseError, UnicodeError):
-            raise ParseError("The form is damaged or is not UTF-8. Send multipart/form-data as UTF-8.") from None
-
-
-# The OpenAPI description, its HTML page, and the response to unknown addresses.
-
-
-@cache
-def describe_api() -> dict[str, Any]:
-    """Return the OpenAPI description. It is the same for all callers, and a process makes it once, in a third of a second."""
-    return SchemaGenerator().get_schema(request=None, public=True)
-
-
-class SchemaView(SpectacularJSONAPIView):
-    """The OpenAPI description as JSON."""
-
-    class generator_class(SchemaGenerator):
-        def get_schema(self, request: Any = None, public: bool = False) -> dict[str, Any]:
-            return describe_api()
-
-    permission_classes = ()
-    authentication_classes = ()
-    throttle_classes = ()
-
-
-class DocsView(APIView):
-    """An HTML page that lists all resources."""
-
-    permission_classes = ()
-    authentication_classes = ()
-    throttle_classes = ()
-    schema = None
-
-    def get(self, request):
-        rows = [
-            (method.upper(), path, operation.get("summary", ""))
-            for path, operations in sorted(describe_api()["paths"].items())
-            for method, operation in operations.items()
-        ]
-        return HttpResponse(_docs_page(format_html_join("\n", "<tr><td>{}<td><code>{}</code><td>{}", rows)))
-
-
-def _docs_page(rows: SafeString) -> str:
-    return format_html(
-        '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-        "<title>REST interface of heval</title><main><h1>REST interface</h1>"
-        '<p>Send a token: <code>Authorization: Token …</code>. Full description: <a href="../schema/">OpenAPI</a>.</p>'
-        "<table><caption>Resources</caption><thead><tr><th>Method<th>Path<th>Description</thead><tbody>{}</tbody></table>"
-        "</main></html>",
-        rows,
-    )
+from .query import KeyPagination, Parameter, ParameterFilter, read_query
+from .renderers import StrictJSONParser, problem_response
+from .schema import ApiSchema
+from .serializers import JobSerializer
+from .uploads import StrictMultiPartParser, read_upload, require_json_object
 
 
 class NotFoundView(APIView):
@@ -131,94 +44,154 @@ class NotFoundView(APIView):
         return self.finalize_response(request, answer, *args, **kwargs)
 
 
-ERRORS = {
-    400: "A parameter, a field or the body is invalid.",
-    401: "The token is missing or invalid.",
-    403: "The role or the token does not allow this, or outcomes are hidden while the study is collecting.",
-    404: "The resource does not exist, or you do not have access to it.",
-    405: "The resource does not support this method.",
-    409: "The request conflicts with stored data or with the state of the study.",
-    413: "The body is too large.",
-    415: "The body is not application/json.",
-    429: "Too many requests, or other exports are running. Retry-After gives the seconds to wait.",
-    503: "The database is not available now.",
-}
-READ_ERROR_CODES = (400, 401, 403, 404, 405, 429, 503)
-WRITE_ERROR_CODES = tuple(ERRORS)
+class ApiView(GenericAPIView):
+    """A resource."""
+
+    schema = ApiSchema()
+    filter_backends = (ParameterFilter,)
+    pagination_class: type[KeyPagination] | None = KeyPagination
+    # The column by which a list is ordered and paged.
+    page_key = "pk"
+    # What a page has beside its rows, and its name in OpenAPI if it is not that of its rows.
+    page_fields: Mapping[str, serializers.Field] = {}
+    page_name = ""
+    # For OpenAPI: the tag, a line for each method, and what a download is.
+    tag = "studies"
+    summaries: Mapping[str, str] = {}
+    media_type = "application/json"
+    response_type: Any = None
+    # Query parameters of requests that read, beside those of pages, and of requests that change something.
+    parameters: tuple[Parameter, ...] = ()
+    body_parameters: tuple[Parameter, ...] = ()
+    # What a read answers.
+    serializer_class: Any = None
+    # What checks the body of a change. None: nothing is read of it. ``documented_body``: how OpenAPI describes a body that
+    # may come in several ways.
+    body_serializer_class: Any = None
+    documented_body: Any = None
+    # What a change answers, if it differs from what a read answers; and other answers for OpenAPI, by status.
+    result_serializer_class: Any = None
+    success_status = 200
+    other_results: Mapping[int, Any] = {}
+
+    @property
+    def read_parameters(self) -> tuple[Parameter, ...]:
+        pages = self.pagination_class.parameters if isinstance(self, ListModelMixin) and self.pagination_class else ()
+        return (*pages, *self.parameters)
+
+    @property
+    def is_read(self) -> bool:
+        return self.request.method in ("GET", "HEAD")
+
+    def read_query(self) -> None:
+        self.values = read_query(self.request, self.query_parameters())
+
+    def query_parameters(self) -> tuple[Parameter, ...]:
+        return self.read_parameters if self.is_read else self.body_parameters
+
+    def get_page(self) -> list[Any]:
+        """Return the rows of the page that the request asks for."""
+        return self.paginate_queryset(self.filter_queryset(self.get_queryset())) or []
+
+    @property
+    def rows_needed(self) -> int:
+        """Return the number of rows of a page, and one more, which says whether there is a next page."""
+        return self.values["page_size"] + 1
+
+    def page_of(self, keyed_rows: Iterable[tuple[Any, Any]]) -> Response:
+        """Return the page that (key, row) pairs make, of which there are ``rows_needed`` if there is a next page."""
+        paginator: Any = self.paginator
+        return self.get_paginated_response(paginator.paginate_keyed_rows(list(keyed_rows), self))
+
+    def read_body(self) -> dict[str, Any]:
+        """Return the checked fields of the body, which must be one JSON object."""
+        return self.check_fields(require_json_object(self.request)) if self.body_serializer_class else {}
+
+    def check_fields(self, fields: Any, instance: Any = None) -> dict[str, Any]:
+        """Return the checked fields. If they change an ``instance``, none of them is required."""
+        serializer = self.body_serializer_class(instance, data=fields, partial=instance is not None)
+        serializer.is_valid(raise_exception=True)
+        return dict(serializer.validated_data)
+
+    def answer(self, result: Any, status: int | None = None) -> Response:
+        """Return the result of a change."""
+        serializer_class = self.result_serializer_class or self.get_serializer_class()
+        serializer = serializer_class(result, context=self.get_serializer_context())
+        return Response(serializer.data, status=status or self.success_status)
 
 
-def document_operation(
-    summary: str,
-    response,
-    *,
-    request=None,
-    parameters=(),
-    status=200,
-    media_type="application/json",
-    tag="studies",
-    other_responses: Mapping[int, Any] | None = None,
-) -> Callable[[Any], Any]:
-    """Return a decorator that describes a method in OpenAPI, with all its responses.
+class PostMixin(ApiView):
+    """POST hands the checked fields of the body to ``perform``, and answers what that returns."""
 
-    ``other_responses``: by status, what a method answers beside ``response`` if it succeeds in another way.
-    """
-    codes = READ_ERROR_CODES if request is None and status == 200 else WRITE_ERROR_CODES
-    responses: dict[Any, Any] = {
-        (code, PROBLEM_MEDIA_TYPE): OpenApiResponse(shapes.ProblemSerializer, description=ERRORS[code])
-        for code in codes
-    }
-    responses[status, media_type] = response
-    if status == 201:
-        responses[200, media_type] = response  # a repeated request stores nothing new
-    for other, found in (other_responses or {}).items():
-        responses[other, media_type] = found
-    list_name = type(response).__name__.partition("Page")
-    return extend_schema(
-        operation_id=f"list_{list_name[0].lower()}" if list_name[1] else None,
-        summary=summary,
-        tags=[tag],
-        request=request,
-        responses=responses,
-        parameters=[p.openapi for p in parameters],
-    )
+    perform: Callable[..., Any]
+
+    def post(self, request, *args, **kwargs):
+        return self.answer(self.perform(**self.read_body()))
 
 
-def page_serializer(name: str, row_serializer, **extra_fields) -> serializers.Serializer:
-    """Return the serializer of a page of a list."""
-    fields = {"next": serializers.URLField(allow_null=True), "results": row_serializer(many=True)}
-    return inline_serializer(f"{name}Page", {**fields, **extra_fields})
+class CreatedOrUnchangedMixin(PostMixin):
+    """POST stores what is not stored yet. ``perform`` returns it, and whether anything was new."""
+
+    success_status = 201
+
+    def post(self, request, *args, **kwargs):
+        result, is_new = self.perform(**self.read_body())
+        return self.answer(result, 201 if is_new else 200)
 
 
-class StudyView(APIView):
+class UploadMixin(ApiView):
+    """The body is JSON with rows, or a form with a file of them. One reader checks both."""
+
+    parser_classes = (StrictJSONParser, StrictMultiPartParser)
+    max_file_bytes: int
+    # The name of the rows in a JSON body, and what one of them is about.
+    rows_field: str
+    row_unit: str
+
+    def read_body(self) -> dict[str, Any]:
+        body, filename, data = read_upload(self.request, self.rows_field, self.row_unit, self.max_file_bytes)
+        return {**self.check_fields(body), "filename": filename, "data": data}
+
+
+class JobMixin(PostMixin):
+    """POST starts a job. Requests with the same Idempotency-Key header get the same job."""
+
+    result_serializer_class = JobSerializer
+    success_status = 202
+    job_kind: str
+    job_scope: Callable[[str], tuple[object, ...]]
+    start_job: Callable[..., Job]
+
+    def perform(self, **sent: Any) -> Job:
+        token = hashed_idempotency_key(self.request, *self.job_scope(self.job_kind))
+        return Job.objects.get(pk=self.start_job(token, **sent).pk)
+
+
+def hashed_idempotency_key(request, *scope: object) -> str | None:
+    """Return a token from the Idempotency-Key header, or None. Requests with the same key in the same scope get the same result."""
+    key = request.headers.get("Idempotency-Key", "")
+    return sha256(" ".join([*map(str, scope), key]).encode("utf-8", "replace")).hexdigest() if key else None
+
+
+class StudyView(ApiView):
     """A resource of one study. The study is loaded and permissions are checked before any method runs."""
 
     read_action = Action.VIEW
     write_action = Action.EDIT
-    parameters: tuple[Parameter, ...] = ()
 
     def initial(self, request, *args, **kwargs):
         super().initial(request, *args, **kwargs)
-        action = self.read_action if request.method in ("GET", "HEAD") else self.write_action
+        action = self.read_action if self.is_read else self.write_action
         self.study: Study = get_study(request.user, action, token=get_api_token(request), code=kwargs["code"])
-        self.values = read_query(request, self.parameters if request.method in ("GET", "HEAD") else ())
+        self.read_query()
 
-    def cursor_key(self) -> tuple:
-        return self.values["cursor"]
+    def get_queryset(self) -> models.QuerySet[Any]:
+        rows = super().get_queryset()
+        return rows.filter(**{study_lookup_path(rows.model): self.study})
 
-    def paginated_response(self, queryset: models.QuerySet, serializer) -> Response:
-        """Return a page of rows, ordered by primary key."""
-        rows = queryset.filter(pk__gt=self.cursor_key()[0]).order_by("pk")[: self.values["page_size"] + 1]
-        return page_response(self.request, self.values, [(row.pk, _serialize(serializer, row)) for row in rows])
-
-
-def _serialize(shape, row) -> Any:
-    return shape(row).data if isinstance(shape, type) else shape(row)
-
-
-def require_json_object(request) -> dict:
-    if not isinstance(request.data, dict):
-        raise ParseError("The body is not one JSON object. Send one object with the fields of this resource.")
-    return request.data
+    def job_scope(self, kind: str) -> tuple[object, ...]:
+        """Return what a repeated request for a job must have in common with the first one."""
+        return self.study.pk, self.request.user.pk, kind
 
 
 MEDIA_TYPES = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson; charset=utf-8"}
@@ -231,47 +204,3 @@ def download_response(blocks, filename: str, media_type: str, **headers: Any) ->
     for name, value in headers.items():
         answer[name.replace("_", "-")] = str(value)
     return answer
-
-
-# Rows that a program sends as JSON or as a form with a file. One reader checks both.
-
-
-def read_upload(request, rows_field: str, row_unit: str, max_bytes: int) -> tuple[dict[str, Any], str, bytes]:
-    """Return the other fields of a request, and its file. Rows of a JSON body become the lines of a file."""
-    if not isinstance(request.data, QueryDict):
-        body = dict(require_json_object(request))
-        rows = body.pop(rows_field, None)
-        if not isinstance(rows, list):
-            problem = f"There are no {rows_field}. Send a list with one object per {row_unit}."
-            raise RowErrors([row_error(None, rows_field, problem)])
-        lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-        return body, f"{rows_field}.jsonl", lines.encode()
-    file = request.FILES.get("file")
-    if file is None:
-        problem = f"The form has no file. Send the {rows_field} as a file named “file”."
-        raise RowErrors([row_error(None, "file", problem)])
-    return read_settings(request), file.name, file.read(max_bytes + 1)
-
-
-def read_settings(request) -> dict[str, Any]:
-    """Return the other fields of a form with a file: one JSON object in its field ``settings``."""
-    try:
-        settings: Any = texts.loads(str(request.data.get("settings", "{}")))
-    except texts.BadJson:
-        settings = None
-    if not isinstance(settings, dict):
-        raise RowErrors(
-            [row_error(None, "settings", "This is not a JSON object. Send the other fields as one object.")]
-        )
-    return settings
-
-
-def row_errors(problems: TableProblems) -> list[dict[str, Any]]:
-    """Return the problems of a file, as many as a response lists. The first place says if there are more."""
-    listed = problems.first
-    if problems.count > MAX_ERRORS:
-        listed = listed[: MAX_ERRORS - 1]
-    errors = [row_error(problem.row, problem.column, problem.text) for problem in listed]
-    if more := problems.count - len(errors):
-        errors.insert(0, row_error(None, None, f"There are {more:,} more errors. Correct these first."))
-    return errors

@@ -6,14 +6,13 @@ from typing import Any
 from django.db.models import QuerySet
 from django.http import QueryDict
 from rest_framework import serializers
-from rest_framework.response import Response
+from rest_framework.generics import ListAPIView, RetrieveAPIView
 
 from studies.design.draw import has_test_question_settings
 from studies.design.known_answer_texts import DAMAGES
 from studies.imports.check_files import (
     CHECK_LIMITS,
     QUESTION_LIMITS,
-    ChecksFileRefused,
     attention_sections,
     read_test_question_file,
     store_attention_checks_and_delete_test_runs,
@@ -29,17 +28,8 @@ from studies.services.known_answers import (
 )
 from studies.stimuli.rows import TableProblems
 
-from .base import (
-    StrictMultiPartParser,
-    StudyView,
-    document_operation,
-    page_serializer,
-    read_upload,
-    require_json_object,
-    row_errors,
-)
-from .query import page_parameters, page_response
-from .renderers import RowErrors, StrictJSONParser, row_error
+from .base import CreatedOrUnchangedMixin, PostMixin, StudyView, UploadMixin
+from .renderers import FieldError, RowErrors, row_error, row_errors
 from .serializers import (
     CleanTextField,
     ListedField,
@@ -50,8 +40,8 @@ from .serializers import (
     StrictIntegerField,
     StrictMixin,
 )
+from .uploads import require_json_object
 
-TAG = "stimuli"
 MAX_OF_TYPE = 500
 
 
@@ -84,6 +74,27 @@ class KnownItemSerializer(serializers.Serializer):
     )
     texts = ShownTextSerializer(many=True)
     right = KnownAnswerSerializer(many=True)
+
+    def to_representation(self, item: Item) -> dict[str, Any]:
+        exposures = sorted(item.exposures.all(), key=lambda exposure: exposure.number)
+        places = {exposure.pk: place for place, exposure in enumerate(exposures, 1)}
+        return {
+            "id": item.pk,
+            "section": item.section.position,
+            "prompt": item.prompt.key if item.prompt else "",
+            "type": item.test_type,
+            "texts": [{"system": one.output.system.name, "text": one.output.text} for one in exposures],
+            "right": [
+                {
+                    "question": known.question.key,
+                    "low": known.low,
+                    "high": known.high,
+                    "text": places.get(known.exposure_id or known.about_id or exposures[0].pk),
+                    "explanation": known.explanation,
+                }
+                for known in item.expected.all()
+            ],
+        }
 
 
 class TestQuestionsRequestSerializer(StrictMixin, serializers.Serializer):
@@ -138,33 +149,6 @@ class PracticeRequestSerializer(StrictMixin, serializers.Serializer):
     explanation = CleanTextField(required=False, default="", allow_blank=True)
 
 
-def item_json(item: Item) -> dict[str, Any]:
-    exposures = sorted(item.exposures.all(), key=lambda exposure: exposure.number)
-    places = {exposure.pk: place for place, exposure in enumerate(exposures, 1)}
-    return {
-        "id": item.pk,
-        "section": item.section.position,
-        "prompt": item.prompt.key if item.prompt else "",
-        "type": item.test_type,
-        "texts": [{"system": one.output.system.name, "text": one.output.text} for one in exposures],
-        "right": [
-            {
-                "question": known.question.key,
-                "low": known.low,
-                "high": known.high,
-                "text": places.get(known.exposure_id or known.about_id or exposures[0].pk),
-                "explanation": known.explanation,
-            }
-            for known in item.expected.all()
-        ],
-    }
-
-
-def _items(study: Study, kind: str) -> QuerySet[Item]:
-    rows = Item.objects.filter(study=study, kind=kind, number__lt=FIRST_TEST_NUMBER)
-    return rows.select_related("section", "prompt").prefetch_related("exposures__output__system", "expected__question")
-
-
 def find_section(study: Study, position: int | None, fits: Callable[[Section], bool], kind: str) -> Section:
     """Return the section at this position, or the only one that fits. Raise RowErrors."""
     sections = [one for one in study.sections.select_related("study").order_by("position") if fits(one)]
@@ -177,7 +161,7 @@ def find_section(study: Study, position: int | None, fits: Callable[[Section], b
         if known
         else f"The study has no {kind} section that can have such items. Add one in the admin."
     )
-    raise RowErrors([row_error(None, "section", problem)])
+    raise FieldError("section", problem)
 
 
 def _find(rows: QuerySet, name: str, value: str | None, field: str) -> Any:
@@ -187,72 +171,65 @@ def _find(rows: QuerySet, name: str, value: str | None, field: str) -> Any:
         return next(iter(found.values()))
     if value not in found:
         known = ", ".join(list(found)[:20])
-        raise RowErrors(
-            [row_error(None, field, f"The {field} has another name, or none was sent. Send one of these: {known}.")]
-        )
+        raise FieldError(field, f"The {field} has another name, or none was sent. Send one of these: {known}.")
     return found[value]
 
 
-class KnownItemsView(StudyView):
+class KnownItemsView(StudyView, ListAPIView):
     """The items of one kind with their known answers."""
 
+    tag = "stimuli"
+    serializer_class = KnownItemSerializer
+    success_status = 201
     kind: str
 
-    def list_items(self, request) -> Response:
-        rows = _items(self.study, self.kind).filter(pk__gt=self.cursor_key()[0]).order_by("pk")
-        page = rows[: self.values["page_size"] + 1]
-        return page_response(request, self.values, [(item.pk, item_json(item)) for item in page])
+    def get_queryset(self) -> QuerySet[Item]:
+        rows = Item.objects.filter(study=self.study, kind=self.kind, number__lt=FIRST_TEST_NUMBER)
+        return rows.select_related("section", "prompt").prefetch_related(
+            "exposures__output__system", "expected__question"
+        )
 
 
-class KnownAnswersView(KnownItemsView):
+class KnownAnswersView(UploadMixin, CreatedOrUnchangedMixin, KnownItemsView):
     """The test questions of a study. POST makes some from the texts of a draft, or stores a file of them, all or none."""
 
+    summaries = {"GET": "Test questions", "POST": "Make test questions in a draft"}
+    page_name = "TestQuestion"
+    body_serializer_class = TestQuestionsRequestSerializer
+    documented_body = {
+        "application/json": TestQuestionsRequestSerializer,
+        "multipart/form-data": TestQuestionsFormSerializer,
+    }
+    result_serializer_class = MadeTestQuestionsSerializer
     kind = Item.Kind.TEST
-    parser_classes = (StrictJSONParser, StrictMultiPartParser)
-    # A form has a few short fields beside its file.
-    max_form_bytes = QUESTION_LIMITS.bytes + 2**20
-    parameters = page_parameters()
+    rows_field, row_unit, max_file_bytes = "questions", "test question", QUESTION_LIMITS.bytes
 
-    @document_operation(
-        "Test questions", page_serializer("TestQuestion", KnownItemSerializer), parameters=parameters, tag=TAG
-    )
-    def get(self, request, code):
-        return self.list_items(request)
+    def read_body(self) -> dict[str, Any]:
+        data = self.request.data
+        is_file = isinstance(data, QueryDict) or "questions" in require_json_object(self.request)
+        return super().read_body() if is_file else self.check_fields(data)
 
-    @document_operation(
-        "Make test questions in a draft",
-        MadeTestQuestionsSerializer,
-        request={
-            "application/json": TestQuestionsRequestSerializer,
-            "multipart/form-data": TestQuestionsFormSerializer,
-        },
-        status=201,
-        tag=TAG,
-    )
-    def post(self, request, code):
-        is_file = isinstance(request.data, QueryDict) or "questions" in require_json_object(request)
-        upload = read_upload(request, "questions", "test question", QUESTION_LIMITS.bytes) if is_file else None
-        serializer = TestQuestionsRequestSerializer(data=upload[0] if upload else request.data)
-        serializer.is_valid(raise_exception=True)
-        sent = serializer.validated_data
+    def perform(self, filename: str = "", data: bytes | None = None, **sent: Any) -> tuple[dict[str, Any], bool]:
         section = find_section(self.study, sent["section"], _can_have_test_questions, Section.Purpose.LIVE)
         question = _find(section.questions.order_by("position"), "key", sent["question"], "question")
-        if upload:
-            made = {Item.TestType.GIVEN.value: self._store_file(request, section, question, *upload[1:])}
+        if data is not None:
+            made = {Item.TestType.GIVEN.value: self._store_file(section, question, filename, data)}
         else:
             systems = self.study.systems.judged().order_by("name")
             reference = _find(systems, "name", sent["reference"], "reference") if sent["reference"] else None
             counts = {name: sent[name] for name in ("positive", "negative", "damaged")}
             wanted = KnownAnswerRequest(question, counts, reference, tuple(sent["damages"]) or DAMAGES)
-            made = dict(make_test_questions_and_delete_test_runs(section, wanted, by=request.user))
-        return Response({"section": section.position, "made": made}, status=201 if any(made.values()) else 200)
+            made = dict(make_test_questions_and_delete_test_runs(section, wanted, by=self.request.user))
+        return {"section": section.position, "made": made}, any(made.values())
 
-    def _store_file(self, request, section: Section, question: Any, filename: str, data: bytes) -> int:
+    def _store_file(self, section: Section, question: Any, filename: str, data: bytes) -> int:
         given = read_test_question_file(section, question, filename, data)
         if given.problems:
             raise RowErrors(row_errors(TableProblems(list(given.problems), given.n_problems)))
         try:
-            return store_given_test_questions_and_delete_test_runs(section, question, given.questions, by=request.user)
+            return store_given_test_questions_and_delete_test_runs(
+                section, question, given.questions, by=self.request.user
+            )
         except GivenQuestionsRefused as refused:
             raise RowErrors([row_error(row, None, text) for row, text in refused.problems]) from None
 
@@ -266,30 +243,22 @@ def _can_have_practice_items(section: Section) -> bool:
     return protocol is not None and bool(protocol.practice_answers) and section.purpose == Section.Purpose.TRAINING
 
 
-class PracticeItemsView(KnownItemsView):
+class PracticeItemsView(PostMixin, KnownItemsView):
     """The practice items of a study. With a pass mark they are the test before the work. POST adds one to a draft."""
 
+    summaries = {"GET": "Practice items", "POST": "Add a practice item to a draft"}
+    page_name = "PracticeItem"
+    body_serializer_class = PracticeRequestSerializer
     kind = Item.Kind.PRACTICE
-    parameters = page_parameters()
 
-    @document_operation(
-        "Practice items", page_serializer("PracticeItem", KnownItemSerializer), parameters=parameters, tag=TAG
-    )
-    def get(self, request, code):
-        return self.list_items(request)
-
-    @document_operation(
-        "Add a practice item to a draft", KnownItemSerializer, request=PracticeRequestSerializer, status=201, tag=TAG
-    )
-    def post(self, request, code):
-        serializer = PracticeRequestSerializer(data=require_json_object(request))
-        serializer.is_valid(raise_exception=True)
-        sent = serializer.validated_data
-        section = find_section(self.study, sent["section"], _can_have_practice_items, Section.Purpose.TRAINING)
-        outputs = self._outputs(sent["prompt"], sent["systems"])
-        right = {str(key): str(value) for key, value in sent["right"].items()}
-        item = create_practice_item_and_delete_test_runs(section, outputs, sent["explanation"], right, by=request.user)
-        return Response(item_json(_items(self.study, self.kind).get(pk=item.pk)), status=201)
+    def perform(
+        self, section: int | None, prompt: str, systems: list[str], right: dict[str, Any], explanation: str
+    ) -> Item:
+        found = find_section(self.study, section, _can_have_practice_items, Section.Purpose.TRAINING)
+        outputs = self._outputs(prompt, systems)
+        right = {str(key): str(value) for key, value in right.items()}
+        item = create_practice_item_and_delete_test_runs(found, outputs, explanation, right, by=self.request.user)
+        return self.get_queryset().get(pk=item.pk)
 
     def _outputs(self, prompt: str, systems: list[str]) -> list[Output]:
         """Return the outputs in the order of their systems. Raise RowErrors for a system without one."""
@@ -311,7 +280,7 @@ class PracticeItemsView(KnownItemsView):
 
 
 class AttentionCheckSerializer(serializers.Serializer):
-    section = serializers.IntegerField(help_text="Position of the section that holds it.")
+    section = serializers.IntegerField(source="section.position", help_text="Position of the section that holds it.")
     key = serializers.CharField()
     text = serializers.CharField()
     help = serializers.CharField(allow_blank=True)
@@ -359,44 +328,23 @@ class StoredChecksSerializer(serializers.Serializer):
     unchanged = serializers.ListField(child=serializers.CharField(), help_text="Keys that were stored already.")
 
 
-class AttentionChecksView(StudyView):
+class AttentionChecksView(UploadMixin, CreatedOrUnchangedMixin, StudyView, RetrieveAPIView):
     """The attention checks of a study. POST stores some in a draft, all or none."""
 
-    parser_classes = (StrictJSONParser, StrictMultiPartParser)
-    # A form has a few short fields beside its file.
-    max_form_bytes = CHECK_LIMITS.bytes + 2**20
+    tag = "stimuli"
+    summaries = {"GET": "Attention checks", "POST": "Store attention checks in a draft, all or none"}
+    serializer_class = AttentionChecksSerializer
+    body_serializer_class = ChecksFieldsSerializer
+    documented_body = {"application/json": ChecksRequestSerializer, "multipart/form-data": ChecksFormSerializer}
+    result_serializer_class = StoredChecksSerializer
+    rows_field, row_unit, max_file_bytes = "checks", "question", CHECK_LIMITS.bytes
 
-    @document_operation("Attention checks", AttentionChecksSerializer, tag=TAG)
-    def get(self, request, code):
-        checks: list[dict[str, Any]] = [
-            {
-                "section": section.position,
-                "key": question.key,
-                "text": question.text,
-                "help": question.help,
-                "scale": question.scale,
-            }
-            for section in attention_sections(self.study)
-            for question in section.questions.all()
-        ]
-        return Response({"checks": checks})
+    def get_object(self) -> dict[str, Any]:
+        sections = attention_sections(self.study)
+        return {"checks": [question for section in sections for question in section.questions.all()]}
 
-    @document_operation(
-        "Store attention checks in a draft, all or none",
-        StoredChecksSerializer,
-        request={"application/json": ChecksRequestSerializer, "multipart/form-data": ChecksFormSerializer},
-        status=201,
-        tag=TAG,
-    )
-    def post(self, request, code):
-        body, filename, data = read_upload(request, "checks", "question", CHECK_LIMITS.bytes)
-        serializer = ChecksFieldsSerializer(data=body)
-        serializer.is_valid(raise_exception=True)
-        sent = serializer.validated_data
-        try:
-            stored = store_attention_checks_and_delete_test_runs(
-                self.study, filename, data, by=request.user, position=sent["section"], replaces=sent["replaces"]
-            )
-        except ChecksFileRefused as refused:
-            raise RowErrors(row_errors(refused.problems)) from None
-        return Response(StoredChecksSerializer(stored).data, status=201 if stored.added or stored.replaced else 200)
+    def perform(self, filename: str, data: bytes, section: int | None, replaces: bool) -> tuple[Any, bool]:
+        stored = store_attention_checks_and_delete_test_runs(
+            self.study, filename, data, by=self.request.user, position=section, replaces=replaces
+        )
+        return stored, bool(stored.added or stored.replaced)

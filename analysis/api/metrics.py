@@ -4,16 +4,15 @@ from dataclasses import fields
 from typing import Any
 
 from django.conf import settings
-from django.http import Http404
 from django.urls import reverse
 from rest_framework import serializers
-from rest_framework.response import Response
+from rest_framework.generics import ListAPIView, RetrieveAPIView
 
 from analysis.data.blinding import check_outcomes_visible
 from analysis.metrics import comparison, computed
 from analysis.metrics.calibrated.options import CHOSEN, RANDOM, UNKNOWN, CalibrationForm
-from analysis.metrics.calibrated.run import LatestResult, latest_results, request_calibration
-from analysis.metrics.files import MAX_FILE_BYTES, ScoresFileSettings, ScoresRefused
+from analysis.metrics.calibrated.run import latest_results, request_calibration
+from analysis.metrics.files import MAX_FILE_BYTES, ScoresFileSettings
 from analysis.metrics.judge_check.measuring import CheckState, draw_check, find_state, newest_check, request_result
 from analysis.metrics.judge_check.views import DrawForm, criterion_sentences, headline
 from analysis.metrics.scoring import describe_scores
@@ -21,20 +20,10 @@ from analysis.metrics.store import MetricDescription, discard, upload_scores
 from analysis.models import Metric
 from annotators.counting import counted_origins
 from studies.access import Action
+from studies.models import Job
 
-from . import serializers as shapes
-from .base import (
-    StrictMultiPartParser,
-    StudyView,
-    document_operation,
-    page_serializer,
-    read_upload,
-    require_json_object,
-    row_errors,
-)
-from .exports import accepted_job_response, idempotency_token
-from .query import page_parameters
-from .renderers import RowErrors, StrictJSONParser, row_error
+from .base import JobMixin, PostMixin, StudyView, UploadMixin
+from .renderers import RowErrors, row_error
 from .serializers import (
     CleanTextField,
     FiniteField,
@@ -45,8 +34,7 @@ from .serializers import (
     StrictBooleanField,
     StrictMixin,
 )
-
-TAG = "metrics"
+from .uploads import require_json_object
 
 
 class MetricSerializer(serializers.ModelSerializer):
@@ -122,7 +110,7 @@ class ComputeRequestSerializer(StrictMixin, serializers.Serializer):
 
 
 class MetricsComparisonSerializer(serializers.Serializer):
-    question = serializers.CharField()
+    question = serializers.CharField(source="question.key")
     at = serializers.DateTimeField()
     n_answers = serializers.IntegerField()
     result = serializers.DictField()
@@ -133,131 +121,107 @@ class MetricsComparisonsSerializer(serializers.Serializer):
     results = MetricsComparisonSerializer(many=True)
 
 
-class MetricsView(StudyView):
+class MetricView(StudyView):
+    tag = "metrics"
+    write_action = Action.ANALYSE
+    queryset = Metric.objects.select_related("question")
+    lookup_url_kwarg = "metric"
+    serializer_class = MetricSerializer
+
+
+class MetricsView(UploadMixin, PostMixin, MetricView, ListAPIView):
     """The metrics and judges of a study, discarded ones too. POST stores a file of scores, all or nothing."""
 
-    write_action = Action.ANALYSE
-    parser_classes = (StrictJSONParser, StrictMultiPartParser)
-    # A form has a few short fields beside its file.
-    max_form_bytes = MAX_FILE_BYTES + 2**20
-    parameters = page_parameters()
+    summaries = {
+        "GET": "Metrics and judges",
+        "POST": "Store scores; a repeated request returns the stored metrics",
+    }
+    body_serializer_class = ScoresFieldsSerializer
+    documented_body = {"application/json": ScoresRequestSerializer, "multipart/form-data": ScoresFormSerializer}
+    result_serializer_class = StoredMetricsSerializer
+    success_status = 201
+    rows_field, row_unit, max_file_bytes = "scores", "output", MAX_FILE_BYTES
 
-    @document_operation(
-        "Metrics and judges", page_serializer("Metric", MetricSerializer), parameters=parameters, tag=TAG
-    )
-    def get(self, request, code):
-        return self.paginated_response(
-            Metric.objects.filter(study=self.study).select_related("question"), MetricSerializer
-        )
-
-    @document_operation(
-        "Store scores; a repeated request returns the stored metrics",
-        StoredMetricsSerializer,
-        request={"application/json": ScoresRequestSerializer, "multipart/form-data": ScoresFormSerializer},
-        status=201,
-        tag=TAG,
-    )
-    def post(self, request, code):
-        body, filename, data = read_upload(request, "scores", "output", MAX_FILE_BYTES)
-        serializer = ScoresFieldsSerializer(data=body)
-        serializer.is_valid(raise_exception=True)
-        sent = {**serializer.validated_data, "columns": tuple(serializer.validated_data["columns"])}
-        try:
-            stored = upload_scores(
-                self.study,
-                request.user,
-                filename,
-                data,
-                _part(ScoresFileSettings, sent),
-                _part(MetricDescription, sent),
-            )
-        except ScoresRefused as refused:
-            raise RowErrors(row_errors(refused.problems)) from None
-        return Response({"metrics": MetricSerializer(stored, many=True).data}, status=201)
+    def perform(self, filename: str, data: bytes, **sent: Any) -> dict[str, Any]:
+        sent["columns"] = tuple(sent["columns"])
+        settings, description = _part(ScoresFileSettings, sent), _part(MetricDescription, sent)
+        return {"metrics": upload_scores(self.study, self.request.user, filename, data, settings, description)}
 
 
 def _part(shape: type[Any], sent: dict[str, Any]) -> Any:
     return shape(**{field.name: sent[field.name] for field in fields(shape)})
 
 
-class ComputeMetricsView(StudyView):
+class ComputeMetricsView(JobMixin, StudyView):
     """Compute built-in metrics and plug-ins of the study's outputs."""
 
+    tag = "metrics"
     write_action = Action.ANALYSE
+    summaries = {"POST": "Compute metrics; returns the job to poll"}
+    body_serializer_class = ComputeRequestSerializer
+    job_kind = computed.KIND
 
-    @document_operation(
-        "Compute metrics; returns the job to poll",
-        shapes.JobSerializer,
-        request=ComputeRequestSerializer,
-        status=202,
-        tag=TAG,
-    )
-    def post(self, request, code):
-        serializer = ComputeRequestSerializer(data=require_json_object(request))
-        serializer.is_valid(raise_exception=True)
-        token = idempotency_token(request, self.study, computed.KIND)
-        return accepted_job_response(
-            computed.request_metrics(self.study, request.user, serializer.validated_data["names"], token)
-        )
+    def start_job(self, token: str | None, names: list[str]) -> Job:
+        return computed.request_metrics(self.study, self.request.user, names, token)
 
 
-class DiscardMetricView(StudyView):
+class DiscardMetricView(PostMixin, MetricView):
     """Leave a metric out of all pages and comparisons from now on. Its scores are kept."""
 
-    write_action = Action.ANALYSE
+    summaries = {"POST": "Discard a metric"}
 
-    @document_operation("Discard a metric", MetricSerializer, request={}, tag=TAG)
-    def post(self, request, code, metric):
-        found = Metric.objects.filter(study=self.study, pk=metric).first()
-        if found is None:
-            raise Http404
-        discard(found, request.user)
-        return Response(MetricSerializer(Metric.objects.select_related("question").get(pk=metric)).data)
+    def perform(self) -> Metric:
+        discard(self.get_object(), self.request.user)
+        return self.get_object()
 
 
-class MetricsComparisonView(StudyView):
+class MetricsComparisonView(JobMixin, StudyView, RetrieveAPIView):
     """How metrics and judges agree with people, as last computed. POST computes it again."""
 
+    tag = "metrics"
     write_action = Action.ANALYSE
+    summaries = {
+        "GET": "Agreement of metrics with people",
+        "POST": "Compare metrics with people; returns the job to poll",
+    }
+    serializer_class = MetricsComparisonsSerializer
+    job_kind = comparison.KIND
 
-    @document_operation("Agreement of metrics with people", MetricsComparisonsSerializer, tag=TAG)
-    def get(self, request, code):
+    def get_object(self) -> dict[str, Any]:
         check_outcomes_visible(self.study, counted_origins(self.study))
         stored = comparison.latest_comparisons(self.study)
-        results = [
-            {"question": row.question.key, "at": row.at, "n_answers": row.n_answers, "result": row.result}
-            for row in stored
-        ]
-        return Response({"is_stale": comparison.is_stale(self.study, stored), "results": results})
+        return {"is_stale": comparison.is_stale(self.study, stored), "results": stored}
 
-    @document_operation(
-        "Compare metrics with people; returns the job to poll",
-        shapes.JobSerializer,
-        request={},
-        status=202,
-        tag=TAG,
-    )
-    def post(self, request, code):
-        token = idempotency_token(request, self.study, comparison.KIND)
-        return accepted_job_response(comparison.request_comparison(self.study, request.user, token))
+    def start_job(self, token: str | None) -> Job:
+        return comparison.request_comparison(self.study, self.request.user, token)
 
 
 # API view of combined numbers of people and judges.
 
 
+class MeaningField(serializers.CharField):
+    def to_representation(self, question):
+        return describe_scores(question)
+
+
 class CalibratedResultSerializer(serializers.Serializer):
-    question = serializers.CharField(help_text="Key of the question.")
-    section = serializers.IntegerField(help_text="Position of its section.")
-    meaning = serializers.CharField(help_text="What a score means. Empty: it is the answer as given.")
-    at = serializers.DateTimeField(help_text="When it was computed.")
+    question = serializers.CharField(source="question.key", help_text="Key of the question.")
+    section = serializers.IntegerField(source="question.section.position", help_text="Position of its section.")
+    meaning = MeaningField(source="question", help_text="What a score means. Empty: it is the answer as given.")
+    at = serializers.DateTimeField(source="stored.at", help_text="When it was computed.")
     is_stale = serializers.BooleanField(help_text="Answers or scores changed since.")
     judges = serializers.ListField(
-        child=serializers.CharField(), help_text="Fingerprints of the combined metrics and judges."
+        source="stored.judges",
+        child=serializers.CharField(),
+        help_text="Fingerprints of the combined metrics and judges.",
     )
-    options = serializers.DictField(help_text="What the request said about the sample and the plan.")
+    options = serializers.DictField(
+        source="stored.options", help_text="What the request said about the sample and the plan."
+    )
     result = serializers.DictField(
+        source="stored.result",
         help_text="`systems` and `pairs` have the number of people (`human`), the combined one, and what judges save. "
-        "Values are from 0 to 1. An undefined number is null, with a `reason`."
+        "Values are from 0 to 1. An undefined number is null, with a `reason`.",
     )
 
 
@@ -283,46 +247,30 @@ class CalibrationRequestSerializer(serializers.Serializer):
     )
 
 
-class CalibratedView(StudyView):
+class CalibratedView(JobMixin, StudyView, RetrieveAPIView):
     """The newest combined numbers of each question. POST computes them again with all answers and scores stored now."""
 
+    tag = "analyses"
     write_action = Action.ANALYSE
+    summaries = {
+        "GET": "Numbers of people and judges",
+        "POST": "Combine people and judges, and plan answers; returns the job to poll",
+    }
+    serializer_class = CalibratedResultsSerializer
+    body_serializer_class = CalibrationRequestSerializer
+    job_kind = "calibrate"
 
-    @document_operation("Numbers of people and judges", CalibratedResultsSerializer, tag="analyses")
-    def get(self, request, code):
-        return Response({"results": [_shown(row) for row in latest_results(self.study) if row.stored]})
+    def get_object(self) -> dict[str, Any]:
+        return {"results": [row for row in latest_results(self.study) if row.stored]}
 
-    @document_operation(
-        "Combine people and judges, and plan answers; returns the job to poll",
-        shapes.JobSerializer,
-        request=CalibrationRequestSerializer,
-        status=202,
-        tag="analyses",
-    )
-    def post(self, request, code):
-        sent = CalibrationRequestSerializer(data=require_json_object(request))
-        sent.is_valid(raise_exception=True)
-        values = sent.validated_data
-        form = CalibrationForm(self.study, values | {"widths": " ".join(f"{width:g}" for width in values["widths"])})
+    def start_job(self, token: str | None, **sent: Any) -> Job:
+        sent["widths"] = " ".join(f"{width:g}" for width in sent["widths"])
+        form = CalibrationForm(self.study, sent)
         if not form.is_valid():
             raise RowErrors(
                 [row_error(None, field, str(error)) for field, errors in form.errors.items() for error in errors]
             )
-        token = idempotency_token(request, self.study, "calibrate")
-        return accepted_job_response(request_calibration(self.study, request.user, form.options(), token))
-
-
-def _shown(latest: LatestResult) -> dict[str, Any]:
-    question, stored = latest.question, latest.stored
-    return CalibratedResultSerializer(
-        {
-            "question": question.key,
-            "section": question.section.position,
-            "meaning": describe_scores(question),
-            "is_stale": latest.is_stale,
-            **{name: getattr(stored, name) for name in ("at", "judges", "options", "result")},
-        }
-    ).data
+        return request_calibration(self.study, self.request.user, form.options(), token)
 
 
 # API views of the check of a judge: its state and result, its sample, and the job that computes.
@@ -402,40 +350,34 @@ def _state_json(found: CheckState) -> dict[str, Any]:
     }
 
 
-class JudgeCheckView(StudyView):
+class JudgeCheckView(JobMixin, StudyView, RetrieveAPIView):
     """Whether the study's judge is good enough. POST compares people with the newest version of the judge."""
 
+    tag = "metrics"
     write_action = Action.ANALYSE
+    summaries = {
+        "GET": "Whether the judge is good enough",
+        "POST": "Compare people and the judge; returns the job to poll",
+    }
+    serializer_class = JudgeCheckSerializer
+    job_kind = "judge"
 
-    @document_operation("Whether the judge is good enough", JudgeCheckSerializer, tag="metrics")
-    def get(self, request, code):
-        return Response(JudgeCheckSerializer(_state_json(find_state(newest_check(self.study)))).data)
+    def get_object(self) -> dict[str, Any]:
+        return _state_json(find_state(newest_check(self.study)))
 
-    @document_operation(
-        "Compare people and the judge; returns the job to poll",
-        shapes.JobSerializer,
-        request=serializers.Serializer,
-        status=202,
-        tag="metrics",
-    )
-    def post(self, request, code):
-        return accepted_job_response(
-            request_result(self.study, request.user, idempotency_token(request, self.study, "judge"))
-        )
+    def start_job(self, token: str | None) -> Job:
+        return request_result(self.study, self.request.user, token)
 
 
 class JudgeSampleView(StudyView):
     """Draw the sample of outputs that people judge, while the study is a draft."""
 
-    http_method_names = ["post", "options"]
+    tag = "metrics"
+    summaries = {"POST": "Draw the sample of a check"}
+    serializer_class = JudgeCheckSerializer
+    documented_body = JudgeSampleRequestSerializer
+    success_status = 201
 
-    @document_operation(
-        "Draw the sample of a check",
-        JudgeCheckSerializer,
-        request=JudgeSampleRequestSerializer,
-        status=201,
-        tag="metrics",
-    )
     def post(self, request, code):
         sent = require_json_object(request)
         if unknown := sorted(set(sent) - set(DrawForm.base_fields)):
@@ -443,5 +385,4 @@ class JudgeSampleView(StudyView):
         form = DrawForm(self.study, DEFAULTS | sent)
         if not form.is_valid():
             raise RowErrors([row_error(None, name, str(texts[0])) for name, texts in form.errors.items()])
-        check = draw_check(self.study, request.user, form.settings())
-        return Response(JudgeCheckSerializer(_state_json(find_state(check))).data, status=201)
+        return self.answer(_state_json(find_state(draw_check(self.study, request.user, form.settings()))))

@@ -4,11 +4,11 @@ from dataclasses import asdict
 from decimal import Decimal
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Value
+from django.db.models.functions import Coalesce
 from drf_spectacular.types import OpenApiTypes
-from rest_framework.response import Response
+from rest_framework.generics import ListAPIView, RetrieveAPIView
 
-from analysis.data.flat_rows import assignment_pseudonym
 from annotators.models import Payment
 from annotators.pay.costs import compute_link_cost
 from annotators.pay.statement import ArmPay, pay_by_arm
@@ -16,53 +16,7 @@ from studies.models import Study
 from studies.stimuli.rows import formula_safe_csv_text
 
 from . import serializers as shapes
-from .base import MEDIA_TYPES, StudyView, document_operation, download_response, page_serializer
-from .query import page_parameters
-
-# Build the pay report (pay per hour by arm, cost by link) and the list of payments.
-#
-# Payments have pseudonyms. They never have ids of a panel, codes or receipts.
-
-
-COLUMNS = (
-    "number", "assignment", "link", "arm", "kind", "ordinal", "amount", "currency", "method", "state", "reason", "created_at", "ended_at",
-)  # fmt: skip
-
-
-def payments_of_study(study: Study) -> QuerySet[Payment]:
-    rows = Payment.objects.filter(assignment__study=study)
-    return rows.select_related("assignment__recruitment", "assignment__batch__arm").order_by("pk")
-
-
-def payment_row(payment: Payment) -> dict[str, Any]:
-    """Return a payment as a row. The amount is a string with two decimals."""
-    assignment = payment.assignment
-    cells = (
-        payment.pk,
-        assignment_pseudonym(assignment.code),
-        assignment.recruitment.key if assignment.recruitment else "",
-        assignment.batch.arm.name if assignment.batch else "",
-        payment.kind,
-        payment.number,
-        f"{payment.amount:.2f}",
-        payment.currency,
-        payment.way,
-        payment.state,
-        payment.reason,
-        payment.made_at,
-        payment.ended_at,
-    )
-    return dict(zip(COLUMNS, cells, strict=True))
-
-
-def payments_csv(study: Study) -> str:
-    return formula_safe_csv_text(
-        [COLUMNS, *([_cell(value) for value in payment_row(payment).values()] for payment in payments_of_study(study))]
-    )
-
-
-def _cell(value: Any) -> Any:
-    return value.isoformat().replace("+00:00", "Z") if hasattr(value, "isoformat") else value
+from .base import MEDIA_TYPES, StudyView, download_response
 
 
 def build_pay_report_by_arm_and_link(study: Study) -> dict[str, Any]:
@@ -118,32 +72,40 @@ def _format_money(amount: Decimal | None) -> str | None:
     return None if amount is None else f"{amount:.2f}"
 
 
-class PayReportView(StudyView):
+class PayReportView(StudyView, RetrieveAPIView):
     """Pay per hour by arm, and the cost of each link. Amounts are strings with two decimals."""
 
-    @document_operation("Pay per hour by arm, cost by link", shapes.PayReportSerializer, tag="pay")
-    def get(self, request, code):
-        return Response(build_pay_report_by_arm_and_link(self.study))
+    tag = "pay"
+    summaries = {"GET": "Pay per hour by arm, cost by link"}
+    serializer_class = shapes.PayReportSerializer
+
+    def get_object(self) -> dict[str, Any]:
+        return build_pay_report_by_arm_and_link(self.study)
 
 
-class PaymentsView(StudyView):
+class PaymentsView(StudyView, ListAPIView):
     """All payments, with the pseudonym of the assignment."""
 
-    parameters = page_parameters()
-
-    @document_operation(
-        "Payments", page_serializer("Payment", shapes.PaymentSerializer), parameters=parameters, tag="pay"
+    tag = "pay"
+    summaries = {"GET": "Payments"}
+    # Payments have pseudonyms. They never have ids of a panel, codes or receipts.
+    queryset = Payment.objects.select_related("assignment").annotate(
+        link=Coalesce("assignment__recruitment__key", Value("")),
+        arm=Coalesce("assignment__batch__arm__name", Value("")),
     )
-    def get(self, request, code):
-        return self.paginated_response(payments_of_study(self.study), payment_row)
+    serializer_class = shapes.PaymentSerializer
 
 
-class PaymentsCsvView(StudyView):
+class PaymentsCsvView(PaymentsView):
     """All payments as CSV."""
 
+    summaries = {"GET": "Payments as CSV"}
+    pagination_class = None
+    media_type, response_type = "text/csv", OpenApiTypes.STR
     throttle_scope = "export"
 
-    @document_operation("Payments as CSV", OpenApiTypes.STR, media_type="text/csv", tag="pay")
-    def get(self, request, code):
+    def list(self, request, code):
+        payments: Any = self.get_serializer(self.get_queryset().order_by("pk"), many=True)
+        table = [payments.child.fields, *(row.values() for row in payments.data)]
         name = f"payments-{str(self.study.code)[:8]}.csv"
-        return download_response([payments_csv(self.study).encode()], name, MEDIA_TYPES["csv"])
+        return download_response([formula_safe_csv_text(table).encode()], name, MEDIA_TYPES["csv"])

@@ -31,9 +31,13 @@ class TokenThrottle(BaseThrottle):
     """Limit requests per minute for each token (or user). The count is in the shared cache."""
 
     def allow_request(self, request, view):
-        scope = getattr(view, "throttle_scope", "api")
-        caller = f"t{request.auth.pk}" if isinstance(request.auth, ApiToken) else f"u{request.user.pk}"
+        scope, caller = self.scope_and_caller(request, view)
         return not count_and_check_rate_limit(f"api:{scope}:{caller}", requests_per_minute(scope))
+
+    def scope_and_caller(self, request, view) -> tuple[str, str]:
+        """Return the name of the limit, and whose requests are counted."""
+        token = get_api_token(request)
+        return getattr(view, "throttle_scope", "api"), f"t{token.pk}" if token else f"u{request.user.pk}"
 
     def wait(self):
         return 60 - time.time() % 60

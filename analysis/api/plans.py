@@ -2,27 +2,21 @@
 
 from typing import Any
 
-from django.http import Http404
 from rest_framework import serializers
-from rest_framework.response import Response
+from rest_framework.generics import ListAPIView, RetrieveAPIView
 
 from analysis.planning import pilots
 from analysis.planning.checklist import HELP, TEXTS, WHOLE, changed_inputs, starting_inputs
-from analysis.planning.inputs import InvalidPlanInputs, PlanInputs
+from analysis.planning.inputs import InvalidPlanInputs
 from analysis.planning.pilots import draws_of
 from analysis.planning.results import quick_numbers
 from analysis.planning.run import KIND, choose_plan, request_plan
 from analysis.report.planned import preregistration_sentences
-from studies.models import SizePlan, Study
+from studies.models import Job, SizePlan
 
-from . import serializers as shapes
-from .base import StudyView, document_operation, page_serializer, require_json_object
-from .exports import accepted_job_response, idempotency_token
-from .query import Parameter, integer_parser, number_parser, page_parameters, parse_single_line
-from .renderers import RowErrors, row_error
+from .base import JobMixin, PostMixin, StudyView
+from .query import Parameter, integer_parser, number_parser, parse_single_line
 from .serializers import CleanTextField, FiniteField, StrictBooleanField, StrictIntegerField, StrictMixin
-
-TAG = "plans"
 
 
 def _field(name: str) -> serializers.Field:
@@ -54,7 +48,7 @@ class ChoiceRequestSerializer(StrictMixin, serializers.Serializer):
 class PlanSerializer(serializers.Serializer):
     id = serializers.IntegerField(help_text="Number of the plan, for “choose”.")
     at = serializers.DateTimeField()
-    by = serializers.CharField(allow_null=True)
+    by = serializers.CharField(source="by.username", allow_null=True)
     fingerprint = serializers.CharField(help_text="SHA-256 of the inputs and of the version of the method.")
     seed = serializers.CharField(help_text="Seed of all simulations.")
     is_chosen = serializers.BooleanField(help_text="true: the plan is a part of the design.")
@@ -65,6 +59,12 @@ class PlanSerializer(serializers.Serializer):
         help_text="`plan` has the simulated numbers with their Monte-Carlo errors; `budget` people, time and money."
     )
     sentences = serializers.ListField(child=serializers.CharField(), help_text="The plan for a preregistration.")
+
+    def to_representation(self, plan):
+        study = self.context["view"].study
+        plan.is_chosen = plan.pk == study.size_plan_id
+        plan.sentences = preregistration_sentences(plan, study.currency)
+        return super().to_representation(plan)
 
 
 class ChosenPlanSerializer(PlanSerializer):
@@ -102,57 +102,30 @@ class QuickNumbersSerializer(serializers.Serializer):
     advice = serializers.ListField(child=serializers.CharField())
 
 
-def plan_as_json(study: Study, plan: SizePlan) -> dict[str, Any]:
-    return {
-        "id": plan.pk,
-        "at": plan.at,
-        "by": plan.by and plan.by.get_username(),
-        "fingerprint": plan.fingerprint,
-        "seed": str(plan.seed),
-        "is_chosen": plan.pk == study.size_plan_id,
-        "inputs": plan.inputs,
-        "result": plan.result,
-        "sentences": preregistration_sentences(plan, study.currency),
-    }
+class PlanView(StudyView):
+    tag = "plans"
+    queryset = SizePlan.objects.select_related("by")
+    lookup_url_kwarg = "plan"
+    serializer_class = PlanSerializer
 
 
-def _changed(study: Study, changes: dict[str, Any], user: Any) -> PlanInputs:
-    try:
-        return changed_inputs(starting_inputs(study), changes, user)
-    except InvalidPlanInputs as refused:
-        raise RowErrors([row_error(None, name, text) for name, text in refused.errors.items()]) from None
-
-
-class PlansView(StudyView):
+class PlansView(JobMixin, PlanView, ListAPIView):
     """The plans of a study's size. POST simulates one; the same inputs are simulated once."""
 
-    parameters = page_parameters()
+    summaries = {"GET": "Plans of the size", "POST": "Simulate a plan of the size; returns the job to poll"}
+    body_serializer_class = PlanRequestSerializer
+    job_kind = KIND
 
-    @document_operation("Plans of the size", page_serializer("Plan", PlanSerializer), parameters=parameters, tag=TAG)
-    def get(self, request, code):
-        return self.paginated_response(
-            self.study.size_plans.select_related("by"), lambda plan: PlanSerializer(plan_as_json(self.study, plan)).data
-        )
-
-    @document_operation(
-        "Simulate a plan of the size; returns the job to poll",
-        shapes.JobSerializer,
-        request=PlanRequestSerializer,
-        status=202,
-        tag=TAG,
-    )
-    def post(self, request, code):
-        sent = PlanRequestSerializer(data=require_json_object(request))
-        sent.is_valid(raise_exception=True)
-        inputs = _changed(self.study, dict(sent.validated_data), request.user)
-        return accepted_job_response(
-            request_plan(self.study, request.user, inputs, idempotency_token(request, self.study, KIND))
-        )
+    def start_job(self, token: str | None, **changes: Any) -> Job:
+        inputs = changed_inputs(starting_inputs(self.study), changes, self.request.user)
+        return request_plan(self.study, self.request.user, inputs, token)
 
 
-class PlanNumbersView(StudyView):
+class PlanNumbersView(StudyView, RetrieveAPIView):
     """Approximate numbers of a size, at once and without storing anything. Nothing is simulated."""
 
+    tag = "plans"
+    summaries = {"GET": "Approximate numbers of a plan"}
     parameters = tuple(
         Parameter(
             name,
@@ -162,61 +135,47 @@ class PlanNumbersView(StudyView):
         )
         for name, text in HELP.items()
     )
+    serializer_class = QuickNumbersSerializer
 
-    @document_operation("Approximate numbers of a plan", QuickNumbersSerializer, parameters=parameters, tag=TAG)
-    def get(self, request, code):
+    def get_object(self) -> dict[str, Any]:
         changes = {name: value for name, value in self.values.items() if value is not None}
-        inputs = _changed(self.study, changes, request.user)
+        inputs = changed_inputs(starting_inputs(self.study), changes, self.request.user)
         try:
-            draws = draws_of(inputs, request.user)
+            draws = draws_of(inputs, self.request.user)
         except InvalidPlanInputs:  # a chosen plan of a pilot that says something else by now, or is away
             draws = ()
-        return Response(QuickNumbersSerializer(quick_numbers(inputs, self.study.currency, draws)).data)
+        return quick_numbers(inputs, self.study.currency, draws)
 
 
-class PlanPilotsView(StudyView):
+class PlanPilotsView(JobMixin, StudyView):
     """Read the answers of another study as a pilot. Then its code can be the ``prior`` of a plan: ``pilot:CODE``."""
 
-    @document_operation(
-        "Read a study as a pilot of plans; returns the job to poll",
-        shapes.JobSerializer,
-        request=PilotRequestSerializer,
-        status=202,
-        tag=TAG,
-    )
-    def post(self, request, code):
-        sent = PilotRequestSerializer(data=require_json_object(request))
-        sent.is_valid(raise_exception=True)
-        token = idempotency_token(request, self.study, pilots.KIND)
+    tag = "plans"
+    summaries = {"POST": "Read a study as a pilot of plans; returns the job to poll"}
+    body_serializer_class = PilotRequestSerializer
+    job_kind = pilots.KIND
+
+    def start_job(self, token: str | None, pilot: str) -> Job:
         try:
-            job = pilots.request_estimate(self.study, request.user, sent.validated_data["pilot"], request_token=token)
+            return pilots.request_estimate(self.study, self.request.user, pilot, request_token=token)
         except InvalidPlanInputs as refused:
-            raise RowErrors([row_error(None, "pilot", refused.errors["prior"])]) from None
-        return accepted_job_response(job)
+            raise InvalidPlanInputs({"pilot": refused.errors["prior"]}) from None
 
 
-def _plan_or_404(study: Study, number: int) -> SizePlan:
-    plan = study.size_plans.select_related("by").filter(pk=number).first()
-    if plan is None:
-        raise Http404
-    return plan
-
-
-class PlanDetailView(StudyView):
+class PlanDetailView(PlanView, RetrieveAPIView):
     """One plan of the size."""
 
-    @document_operation("A plan of the size", PlanSerializer, tag=TAG)
-    def get(self, request, code, plan):
-        return Response(PlanSerializer(plan_as_json(self.study, _plan_or_404(self.study, plan))).data)
+    summaries = {"GET": "A plan of the size"}
 
 
-class ChoosePlanView(StudyView):
+class ChoosePlanView(PostMixin, PlanView):
     """Make a plan that of the draft. It becomes a part of the design."""
 
-    @document_operation("Choose a plan of the size", ChosenPlanSerializer, request=ChoiceRequestSerializer, tag=TAG)
-    def post(self, request, code, plan):
-        sent = ChoiceRequestSerializer(data=require_json_object(request))
-        sent.is_valid(raise_exception=True)
-        found = _plan_or_404(self.study, plan)
-        changed = choose_plan(self.study, found, request.user, sets_target=sent.validated_data["sets_target"])
-        return Response(ChosenPlanSerializer(plan_as_json(self.study, found) | {"changed": changed}).data)
+    summaries = {"POST": "Choose a plan of the size"}
+    serializer_class = ChosenPlanSerializer
+    body_serializer_class = ChoiceRequestSerializer
+
+    def perform(self, sets_target: bool) -> SizePlan:
+        plan = self.get_object()
+        plan.changed = choose_plan(self.study, plan, self.request.user, sets_target=sets_target)
+        return plan

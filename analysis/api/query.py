@@ -1,15 +1,17 @@
-"""Query parameters of the API: fixed names, each with its own validation. Unchecked values never reach a database query."""
+"""Query parameters of the API, and what they do to lists: filters and pages. Unchecked values never reach a database query."""
 
 import base64
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
 from django.conf import settings
 from drf_spectacular.utils import OpenApiParameter
+from rest_framework.filters import BaseFilterBackend
+from rest_framework.pagination import BasePagination
 from rest_framework.response import Response
 
 from analysis.data.flat_rows import COUNTED_ORIGINS
@@ -29,7 +31,7 @@ class BadQueryParameter(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A query parameter: its name, parser, description and default."""
+    """A query parameter: its name, parser, description and default. ``lookup``: the lookup by which it filters a list."""
 
     name: str
     read: Callable[[str], Any]
@@ -37,6 +39,7 @@ class Parameter:
     default: Any = None
     type: type = str
     enum: tuple[str, ...] = ()
+    lookup: str = ""
 
     @property
     def openapi(self) -> OpenApiParameter:
@@ -138,6 +141,14 @@ def page_parameters(n_key_parts: int = 1) -> tuple[Parameter, ...]:
     )
 
 
+def text_filter(name: str, lookup: str, help: str, enum: tuple[str, ...] = ()) -> Parameter:
+    return Parameter(name, parse_single_line, help, enum=enum, lookup=lookup)
+
+
+def integer_filter(name: str, lookup: str, help: str, minimum: int = 0, maximum: int = MAX_INTEGER) -> Parameter:
+    return Parameter(name, integer_parser(minimum, maximum), help, type=int, lookup=lookup)
+
+
 ORIGINS = Parameter(
     "origins",
     parse_origins,
@@ -178,18 +189,41 @@ def read_query(request, parameters: Sequence[Parameter]) -> dict[str, Any]:
     return values
 
 
-def page_response(
-    request, query_values: Mapping[str, Any], keyed_rows_plus_one: Sequence[tuple[Any, Any]], **extra_fields: Any
-) -> Response:
-    """Return a page of at most ``page_size`` (key, row) pairs, with the address of the next page if there is one.
+class ParameterFilter(BaseFilterBackend):
+    """Filter a list by the parameters that have a ``lookup`` and were sent."""
 
-    ``keyed_rows_plus_one`` must hold one row more than the page if there is a next page.
-    """
-    size = query_values["page_size"]
-    following = None
-    if len(keyed_rows_plus_one) > size:
-        key = keyed_rows_plus_one[size - 1][0]
-        query = {name: text for name, text in request.query_params.items() if name != "cursor"}
-        query["cursor"] = encode_cursor(key if isinstance(key, tuple) else (key,))
-        following = f"{settings.SITE_URL}{request.path}?{urlencode(query)}"
-    return Response({"next": following, "results": [row for _, row in keyed_rows_plus_one[:size]], **extra_fields})
+    def filter_queryset(self, request, queryset, view):
+        sent = {one.lookup: view.values[one.name] for one in view.parameters if one.lookup}
+        chosen = {lookup: value for lookup, value in sent.items() if value is not None}
+        return queryset.filter(**chosen) if chosen else queryset
+
+
+class KeyPagination(BasePagination):
+    """Pages in the order of a column with unique values, the view's ``page_key``. A cursor is the key of the last row of a page."""
+
+    parameters = page_parameters()
+
+    def paginate_queryset(self, queryset, request, view=None):
+        key = view.page_key
+        rows = queryset.filter(**{f"{key}__gt": view.values["cursor"][0]}).order_by(key)
+        return self.paginate_keyed_rows([(getattr(row, key), row) for row in rows[: view.rows_needed]], view)
+
+    def paginate_keyed_rows(self, keyed_rows: Sequence[tuple[Any, Any]], view) -> list[Any]:
+        """Return the rows of (key, row) pairs, of which there is one more than a page has if there is a next page."""
+        size = view.values["page_size"]
+        self.next = None
+        if len(keyed_rows) > size:
+            key = keyed_rows[size - 1][0]
+            query = {name: text for name, text in view.request.query_params.items() if name != "cursor"}
+            query["cursor"] = encode_cursor(key if isinstance(key, tuple) else (key,))
+            self.next = f"{settings.SITE_URL}{view.request.path}?{urlencode(query)}"
+        return [row for _, row in keyed_rows[:size]]
+
+    def get_paginated_response(self, data):
+        return Response({"next": self.next, "results": data})
+
+
+class PairPagination(KeyPagination):
+    """Pages of rows whose key is a pair of numbers."""
+
+    parameters = page_parameters(2)

@@ -16,10 +16,12 @@ from rest_framework.response import Response
 
 from analysis.data.exports import TooManyExports
 from analysis.data.snapshot import TooManySnapshots
+from analysis.planning.inputs import InvalidPlanInputs
 from studies.models.guards import AppendOnlyViolation, StudyFrozen
 from studies.services.databases import is_database_unavailable_error
-from studies.services.lifecycle import ActionRefused, NotReady
+from studies.services.lifecycle import ActionRefused, FileRefused, NotReady
 from studies.stimuli import texts
+from studies.stimuli.rows import TableProblems
 
 PROBLEM_MEDIA_TYPE = "application/problem+json"
 MAX_ERRORS = 100
@@ -53,6 +55,13 @@ class RowErrors(exceptions.APIException):
         super().__init__(detail)
 
 
+class FieldError(RowErrors):
+    """A whole request was refused, because of one field or, without ``field``, as a whole."""
+
+    def __init__(self, field: str | None, message: str):
+        super().__init__([row_error(None, field, message)])
+
+
 # What the framework refuses by itself. Its own texts do not say what to do.
 FRAMEWORK_REFUSALS = {
     exceptions.MethodNotAllowed: "This resource does not accept this method. /api/v1/docs/ lists the methods.",
@@ -60,6 +69,14 @@ FRAMEWORK_REFUSALS = {
     exceptions.Throttled: "There were too many requests in this minute. Send the request again after the seconds in Retry-After.",
     exceptions.PermissionDenied: "A browser session needs a CSRF token for this. Send the header Authorization: Token <token> instead.",
 }
+
+
+def refuse_compressed_or_too_large(request, max_bytes: int) -> None:
+    """Raise BodyCompressed or BodyTooLarge by what the headers say, before anything is read."""
+    if request.META.get("HTTP_CONTENT_ENCODING", "identity") != "identity":
+        raise BodyCompressed
+    if int(request.META.get("CONTENT_LENGTH") or 0) > max_bytes:
+        raise BodyTooLarge
 
 
 class StrictJSONParser(BaseParser):
@@ -167,6 +184,12 @@ def _answer(error: Exception) -> Response | None:
             "The study is not ready. Correct what “errors” lists first.",
             [row_error(None, p.field, p.text) for p in error.problems],
         )
+    if isinstance(error, FileRefused):
+        return problem_response(400, RowErrors.default_detail, row_errors(error.problems))
+    if isinstance(error, InvalidPlanInputs):
+        return problem_response(
+            400, RowErrors.default_detail, [row_error(None, name, text) for name, text in error.errors.items()]
+        )
     if isinstance(error, ActionRefused):
         # Boards refuse a submission like this if only time decides when the same request succeeds.
         if wait := getattr(error, "retry_after", None):
@@ -202,6 +225,17 @@ def _headers(error: exceptions.APIException) -> dict[str, str]:
 
 def row_error(row: int | None, field: str | None, message: str) -> dict[str, Any]:
     return {"row": row, "field": field or None, "message": str(message)}
+
+
+def row_errors(problems: TableProblems) -> list[dict[str, Any]]:
+    """Return the problems of a file, as many as a response lists. The first place says if there are more."""
+    listed = problems.first
+    if problems.count > MAX_ERRORS:
+        listed = listed[: MAX_ERRORS - 1]
+    errors = [row_error(problem.row, problem.column, problem.text) for problem in listed]
+    if more := problems.count - len(errors):
+        errors.insert(0, row_error(None, None, f"There are {more:,} more errors. Correct these first."))
+    return errors
 
 
 def _detail(error: DjangoValidationError) -> Any:

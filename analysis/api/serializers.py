@@ -6,14 +6,14 @@ from django.db import models
 from rest_framework import serializers
 
 from analysis.data.codings import CODING_COLUMNS
-from analysis.data.flat_rows import ASSIGNMENT_COLUMNS, RESPONSE_COLUMNS, Column
+from analysis.data.flat_rows import ASSIGNMENT_COLUMNS, RESPONSE_COLUMNS, Column, assignment_pseudonym
 from analysis.models import AnalysisRun
 from annotators.models import Barring
 from annotators.places.barrings import MAX_REASON_LENGTH
 from annotators.places.exclusions import EXCLUSION_REASONS
 from studies.design.serialization import LATER_STUDY_FIELDS, STUDY_FIELDS
-from studies.models import Output, Prompt, Study, System
-from studies.stimuli.texts import TextRefused, clean_name, clean_text, is_blank
+from studies.models import Study
+from studies.stimuli.texts import TextRefused, clean_name, clean_text
 
 # Strict fields of the serializers. Each refusal says what to send instead.
 
@@ -32,37 +32,35 @@ class _Refusals:
     }
 
 
-class CleanTextField(_Refusals, serializers.CharField):
-    """A text, cleaned as in the rest of heval. Only JSON strings are accepted; other types are not converted."""
+class CleanedField(_Refusals, serializers.CharField):
+    """A text that ``clean`` cleans as in the rest of heval. Only JSON strings are accepted; other types are not converted."""
+
+    def run_validation(self, data=serializers.empty):
+        if data is serializers.empty or data is None:
+            return super().run_validation(data)
+        try:
+            text = self.clean(data)
+        except TextRefused as refused:
+            # The message without the field name, because the problem already names the field.
+            raise serializers.ValidationError(str(refused).partition(": ")[2] or str(refused)) from None
+        return text if text == "" and self.allow_blank else super().run_validation(text)
+
+
+class CleanTextField(CleanedField):
+    """A text of several lines."""
 
     def __init__(self, **options):
         super().__init__(**{"trim_whitespace": False, **options})
 
-    def run_validation(self, data=serializers.empty):
-        if data is serializers.empty or data is None:
-            return super().run_validation(data)
-        try:
-            text = clean_text(data, is_required=not self.allow_blank, max_length=self.max_length or MAX_TEXT)
-        except TextRefused as refused:
-            raise serializers.ValidationError(_refusal_message(refused)) from None
-        return text if text == "" and self.allow_blank else super().run_validation(text)
+    def clean(self, data) -> str:
+        return clean_text(data, is_required=not self.allow_blank, max_length=self.max_length or MAX_TEXT)
 
 
-class NameField(_Refusals, serializers.CharField):
+class NameField(CleanedField):
     """A name or key of one line."""
 
-    def run_validation(self, data=serializers.empty):
-        if data is serializers.empty or data is None:
-            return super().run_validation(data)
-        try:
-            return super().run_validation(clean_name(data, max_length=self.max_length or 200))
-        except TextRefused as refused:
-            raise serializers.ValidationError(_refusal_message(refused)) from None
-
-
-def _refusal_message(refused: TextRefused) -> str:
-    """Return the message without the field name, because the problem already names the field."""
-    return str(refused).partition(": ")[2] or str(refused)
+    def clean(self, data) -> str:
+        return clean_name(data, max_length=self.max_length or 200)
 
 
 class TextField(_Refusals, serializers.CharField):
@@ -216,73 +214,11 @@ class StudySerializer(StrictMixin, serializers.ModelSerializer):
         read_only_fields = READ_ONLY
 
 
-class SystemSerializer(StrictMixin, serializers.ModelSerializer):
-    name = NameField(max_length=100)
+class PseudonymField(serializers.CharField):
+    """The pseudonym of an assignment."""
 
-    class Meta:
-        model = System
-        fields = ("name", "is_human", "reference")
-
-
-class PromptSerializer(StrictMixin, serializers.ModelSerializer):
-    key = NameField(max_length=100)
-    attributes = ObjectField(required=False)
-
-    class Meta:
-        model = Prompt
-        fields = ("key", "text", "source", "media", "domain", "language", "attributes", "group")
-        read_only_fields = ("media",)
-
-
-class OutputSerializer(StrictMixin, serializers.ModelSerializer):
-    """An output. New outputs are texts or empty; add images by a zip to imports/. Stored images may be sent back unchanged."""
-
-    system = NameField(source="system.name", max_length=100)
-    prompt = NameField(source="prompt.key", max_length=100)
-    sample = StrictIntegerField(required=False, default=0, min_value=0, max_value=32767)
-
-    class Meta:
-        model = Output
-        fields = ("system", "prompt", "sample", "format", "text", "media", "alt", "is_empty", "original", "language")
-        read_only_fields = ("media",)
-        # ``bulk.store`` checks rules about several columns for all rows together.
-        validators = ()
-
-    def to_internal_value(self, data):
-        row = super().to_internal_value(data)
-        if isinstance(media := data.get("media"), str):
-            row["media"] = media  # compared with the stored row, never written
-        return row
-
-    def validate(self, attrs):
-        is_text = not is_blank(attrs.get("text") or "")
-        if attrs.get("media"):
-            if is_text or attrs.get("is_empty"):
-                raise serializers.ValidationError(
-                    {"media": ["An image has no text and is not empty. Remove text and is_empty from this row."]}
-                )
-        elif is_text is bool(attrs.get("is_empty")):
-            raise serializers.ValidationError(
-                {"text": ["An output has either a text or is_empty: true. Send exactly one of the two."]}
-            )
-        return attrs
-
-
-class ItemInBatchSerializer(serializers.Serializer):
-    item = serializers.CharField(help_text="s<section>.<number>, as in responses")
-    kind = serializers.CharField()
-    prompt = serializers.CharField(allow_null=True)
-
-
-class BatchSerializer(serializers.Serializer):
-    number = serializers.IntegerField()
-    arm = serializers.CharField()
-    origin = serializers.CharField()
-    wanted = serializers.IntegerField()
-    claimed = serializers.IntegerField()
-    key = serializers.CharField(allow_blank=True)
-    copy_of = serializers.IntegerField(allow_null=True)
-    items = ItemInBatchSerializer(many=True)
+    def to_representation(self, assignment):
+        return assignment_pseudonym(assignment.code)
 
 
 _FIELDS: dict[str, type[serializers.Field]] = {
@@ -306,18 +242,20 @@ CodingSerializer = flat_row_serializer("Coding", CODING_COLUMNS)
 
 
 class PaymentSerializer(serializers.Serializer):
-    number = serializers.IntegerField()
-    assignment = serializers.CharField()
+    number = serializers.IntegerField(source="pk")
+    assignment = PseudonymField()
     link = serializers.CharField()
     arm = serializers.CharField()
     kind = serializers.CharField()
-    ordinal = serializers.IntegerField(help_text="Number of this payment among those of its kind for this assignment.")
+    ordinal = serializers.IntegerField(
+        source="number", help_text="Number of this payment among those of its kind for this assignment."
+    )
     amount = serializers.CharField(help_text="With two decimals.")
     currency = serializers.CharField()
-    method = serializers.CharField()
+    method = serializers.CharField(source="way")
     state = serializers.CharField()
     reason = serializers.CharField(allow_blank=True)
-    created_at = serializers.DateTimeField()
+    created_at = serializers.DateTimeField(source="made_at")
     ended_at = serializers.DateTimeField(allow_null=True)
 
 
@@ -329,14 +267,14 @@ class PayReportSerializer(serializers.Serializer):
 
 
 class ExclusionSerializer(serializers.Serializer):
-    number = serializers.IntegerField()
-    assignment = serializers.CharField()
+    number = serializers.IntegerField(source="pk")
+    assignment = PseudonymField()
     reason = serializers.CharField()
     note = serializers.CharField(allow_blank=True)
-    by = serializers.CharField()
+    by = serializers.CharField(source="by.username")
     at = serializers.DateTimeField()
     reverses = serializers.IntegerField(
-        allow_null=True, help_text="The number of the exclusion that this row reverses."
+        source="reverses_id", allow_null=True, help_text="The number of the exclusion that this row reverses."
     )
     is_active = serializers.BooleanField()
 
@@ -375,11 +313,20 @@ class BarringSerializer(serializers.ModelSerializer):
         fields = ("ground", "reason", "by", "at", "lifted_at", "lifted_by", "lift_reason")
 
 
+class NamesField(serializers.ListField):
+    """The names of related rows."""
+
+    child = serializers.CharField()
+
+    def to_representation(self, rows):
+        return [row.name for row in rows.all()]
+
+
 class AnalysisSerializer(serializers.ModelSerializer):
     """An analysis without its result."""
 
     by = serializers.CharField(source="by.username", read_only=True, default=None, allow_null=True)
-    figures = serializers.ListField(source="figure_names", child=serializers.CharField(), read_only=True)
+    figures = NamesField(read_only=True)
 
     class Meta:
         model = AnalysisRun

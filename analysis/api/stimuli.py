@@ -1,39 +1,164 @@
 """API views of systems, prompts, outputs and batches."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db import models, transaction
-from rest_framework.response import Response
+from rest_framework import serializers
+from rest_framework.generics import ListAPIView
 
 from studies.access import Action, check_draw_is_readable, check_permission_or_404
 from studies.models import Batch, Output, Prompt, Study, System, audit
 from studies.models.guards import StudyFrozen
-from studies.stimuli.texts import name_key
+from studies.stimuli.texts import is_blank, name_key
 
-from . import serializers as shapes
-from .base import StudyView, document_operation, page_serializer
-from .query import Parameter, page_parameters, parse_single_line
-from .renderers import RowErrors, row_error
-from .serializers import MAX_ROWS, OutputSerializer, PromptSerializer, SystemSerializer
+from .base import CreatedOrUnchangedMixin, StudyView
+from .query import text_filter
+from .renderers import FieldError, RowErrors, row_error
+from .serializers import MAX_ROWS, BulkResultSerializer, NameField, ObjectField, StrictIntegerField, StrictMixin
 
 # Store many systems, prompts or outputs in one request: all or none. Sending the same rows again changes nothing.
 
 
-@dataclass(frozen=True, slots=True)
-class BulkKind:
-    """A kind of row: its serializer, the fields that identify a row, and how rows are compared with stored ones."""
-
+class RowSerializer(StrictMixin, serializers.ModelSerializer):
+    # A kind of row, and how its rows are stored. It has no docstring, because OpenAPI would show it.
+    # ``identified_by``: the fields that identify a row. ``not_copied``: the fields whose columns are not simply what was sent.
     noun: str
-    serializer: type
-    key: tuple[str, ...]
-    prepare: Callable[[Study, Sequence[dict]], list[dict[str, Any]]]
-    find_stored: Callable[[Study, Sequence[dict]], Mapping[tuple, Any]]
-    model: type[models.Model]
+    identified_by: tuple[str, ...]
+    not_copied: tuple[str, ...] = ()
+
+    @classmethod
+    def prepare(cls, study: Study, rows: Sequence[dict]) -> list[dict[str, Any]]:
+        """Return the columns of new rows. Raise RowErrors."""
+        return [{"study": study, **cls.copied_columns(row)} for row in rows]
+
+    @classmethod
+    def copied_columns(cls, row: Mapping[str, Any]) -> dict[str, Any]:
+        defaults = cls.Meta.model()
+        names = [name for name in cls.Meta.fields if name not in cls.not_copied]
+        return {name: row.get(name, getattr(defaults, name)) for name in names}
+
+    @classmethod
+    def find_stored(cls, study: Study, prepared: Sequence[dict]) -> dict[tuple, models.Model]:
+        """Return the rows that the study has already, by their keys."""
+        (name,) = cls.identified_by
+        stored = cls.Meta.model.objects.filter(study=study, **{f"{name}__in": [row[name] for row in prepared]})
+        return {(getattr(row, name),): row for row in stored.select_related("study")}
 
 
-def create_missing_rows(study: Study, kind: BulkKind, body: Any, by) -> tuple[int, int]:
+class SystemSerializer(RowSerializer):
+    noun, identified_by = "systems", ("name",)
+
+    name = NameField(max_length=100)
+
+    class Meta:
+        model = System
+        fields = ("name", "is_human", "reference")
+
+    @classmethod
+    def prepare(cls, study, rows):
+        names = {name_key(name): name for name in System.objects.filter(study=study).values_list("name", flat=True)}
+        errors = []
+        for number, row in enumerate(rows, 1):
+            first_name = names.setdefault(name_key(row["name"]), row["name"])
+            if first_name != row["name"]:
+                errors.append(
+                    row_error(
+                        number,
+                        "name",
+                        f"The name differs from “{first_name}” only in case, width or spaces. Choose a clearly different name.",
+                    )
+                )
+        if errors:
+            raise RowErrors(errors)
+        return super().prepare(study, rows)
+
+
+class PromptSerializer(RowSerializer):
+    noun, identified_by, not_copied = "prompts", ("key",), ("media",)
+
+    key = NameField(max_length=100)
+    attributes = ObjectField(required=False)
+
+    class Meta:
+        model = Prompt
+        fields = ("key", "text", "source", "media", "domain", "language", "attributes", "group")
+        read_only_fields = ("media",)
+
+
+class OutputSerializer(RowSerializer):
+    """An output. New outputs are texts or empty; add images by a zip to imports/. Stored images may be sent back unchanged."""
+
+    noun, identified_by, not_copied = "outputs", ("system.name", "prompt.key", "sample"), ("system", "prompt")
+
+    system = NameField(source="system.name", max_length=100)
+    prompt = NameField(source="prompt.key", max_length=100)
+    sample = StrictIntegerField(required=False, default=0, min_value=0, max_value=32767)
+
+    class Meta:
+        model = Output
+        fields = ("system", "prompt", "sample", "format", "text", "media", "alt", "is_empty", "original", "language")
+        read_only_fields = ("media",)
+        # ``bulk.store`` checks rules about several columns for all rows together.
+        validators = ()
+
+    def to_internal_value(self, data):
+        row = super().to_internal_value(data)
+        if isinstance(media := data.get("media"), str):
+            row["media"] = media  # compared with the stored row, never written
+        return row
+
+    def validate(self, attrs):
+        is_text = not is_blank(attrs.get("text") or "")
+        if attrs.get("media"):
+            if is_text or attrs.get("is_empty"):
+                raise serializers.ValidationError(
+                    {"media": ["An image has no text and is not empty. Remove text and is_empty from this row."]}
+                )
+        elif is_text is bool(attrs.get("is_empty")):
+            raise serializers.ValidationError(
+                {"text": ["An output has either a text or is_empty: true. Send exactly one of the two."]}
+            )
+        return attrs
+
+    @classmethod
+    def prepare(cls, study, rows):
+        systems = {system.name: system for system in System.objects.filter(study=study)}
+        prompt_keys = {row["prompt"]["key"] for row in rows}
+        prompts = {prompt.key: prompt for prompt in Prompt.objects.filter(study=study, key__in=prompt_keys)}
+        errors, prepared = [], []
+        for number, row in enumerate(rows, 1):
+            system, prompt = row["system"]["name"], row["prompt"]["key"]
+            if system not in systems:
+                errors.append(
+                    row_error(
+                        number,
+                        "system",
+                        f"The study has no system “{system}”. Correct the name, or add the system first.",
+                    )
+                )
+            if prompt not in prompts:
+                errors.append(
+                    row_error(
+                        number,
+                        "prompt",
+                        f"The study has no prompt “{prompt}”. Correct the key, or add the prompt first.",
+                    )
+                )
+            prepared.append({"system": systems.get(system), "prompt": prompts.get(prompt), **cls.copied_columns(row)})
+        if errors:
+            raise RowErrors(errors)
+        return prepared
+
+    @classmethod
+    def find_stored(cls, study, prepared):
+        outputs = Output.objects.filter(
+            system__in={row["system"].pk for row in prepared}, prompt__in={row["prompt"].pk for row in prepared}
+        ).select_related("system", "prompt")
+        return {(output.system.name, output.prompt.key, output.sample): output for output in outputs}
+
+
+def create_missing_rows(study: Study, kind: type[RowSerializer], body: Any, by) -> tuple[int, int]:
     """Store the rows of a request and return (created, unchanged). Raises RowErrors, which names every bad row, or StudyFrozen."""
     check_permission_or_404(by, Action.EDIT, study)
     rows = _checked(kind, body)
@@ -41,34 +166,27 @@ def create_missing_rows(study: Study, kind: BulkKind, body: Any, by) -> tuple[in
         locked = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
         if not locked.is_draft:
             raise StudyFrozen(kind.noun)
-        keys = [tuple(_at(row, name) for name in kind.key) for row in rows]
+        keys = [tuple(_at(row, name) for name in kind.identified_by) for row in rows]
         _refuse_repeats(kind, keys)
         prepared = kind.prepare(study, rows)
         stored = kind.find_stored(study, prepared)
         _refuse_changes(kind, keys, prepared, stored)
         _refuse_new_images(kind, keys, prepared, stored)
-        new = [kind.model(**columns) for key, columns in zip(keys, prepared, strict=True) if key not in stored]
-        kind.model._default_manager.bulk_create(new)
+        model = kind.Meta.model
+        new = [model(**columns) for key, columns in zip(keys, prepared, strict=True) if key not in stored]
+        model.objects.bulk_create(new)
         if new:
             audit.record(f"add {kind.noun}", study=study, by=by, n=len(new))
     return len(new), len(rows) - len(new)
 
 
-def _checked(kind: BulkKind, body: Any) -> list[dict]:
+def _checked(kind: type[RowSerializer], body: Any) -> list[dict]:
     body = [body] if isinstance(body, dict) else body
     if not isinstance(body, list) or not body:
-        raise RowErrors(
-            [
-                row_error(
-                    None, None, f"The body contains no rows. Send one object, or a list of 1 to {MAX_ROWS:,} objects."
-                )
-            ]
-        )
+        raise FieldError(None, f"The body contains no rows. Send one object, or a list of 1 to {MAX_ROWS:,} objects.")
     if len(body) > MAX_ROWS:
-        raise RowErrors(
-            [row_error(None, None, f"The body has {len(body):,} rows. Send at most {MAX_ROWS:,} per request.")]
-        )
-    serializer = kind.serializer(data=body, many=True)
+        raise FieldError(None, f"The body has {len(body):,} rows. Send at most {MAX_ROWS:,} per request.")
+    serializer = kind(data=body, many=True)
     serializer.is_valid(raise_exception=True)
     return serializer.validated_data
 
@@ -79,7 +197,7 @@ def _at(row: Mapping[str, Any], path: str) -> Any:
     return row
 
 
-def _refuse_repeats(kind: BulkKind, keys: Sequence[tuple]) -> None:
+def _refuse_repeats(kind: type[RowSerializer], keys: Sequence[tuple]) -> None:
     seen: dict[tuple, int] = {}
     errors = []
     for number, key in enumerate(keys, 1):
@@ -92,7 +210,7 @@ def _refuse_repeats(kind: BulkKind, keys: Sequence[tuple]) -> None:
         raise RowErrors(errors)
 
 
-def _refuse_changes(kind: BulkKind, keys, prepared, stored: Mapping[tuple, Any]) -> None:
+def _refuse_changes(kind: type[RowSerializer], keys, prepared, stored: Mapping[tuple, Any]) -> None:
     errors = []
     for number, (key, columns) in enumerate(zip(keys, prepared, strict=True), 1):
         row = stored.get(key)
@@ -109,7 +227,7 @@ def _refuse_changes(kind: BulkKind, keys, prepared, stored: Mapping[tuple, Any])
         raise RowErrors(errors, 409)
 
 
-def _refuse_new_images(kind: BulkKind, keys, prepared, stored: Mapping[tuple, Any]) -> None:
+def _refuse_new_images(kind: type[RowSerializer], keys, prepared, stored: Mapping[tuple, Any]) -> None:
     errors = [
         row_error(
             number,
@@ -123,218 +241,89 @@ def _refuse_new_images(kind: BulkKind, keys, prepared, stored: Mapping[tuple, An
         raise RowErrors(errors)
 
 
-def _key_field(kind: BulkKind) -> str:
-    return kind.key[0].partition(".")[0]
+def _key_field(kind: type[RowSerializer]) -> str:
+    return kind.identified_by[0].partition(".")[0]
 
 
-# The three kinds of rows
-
-
-def _all_columns(model, row: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    defaults = model()
-    return {name: row.get(name, getattr(defaults, name)) for name in names}
-
-
-def _prepared_systems(study: Study, rows: Sequence[dict]) -> list[dict[str, Any]]:
-    names = {name_key(name): name for name in System.objects.filter(study=study).values_list("name", flat=True)}
-    errors = []
-    for number, row in enumerate(rows, 1):
-        first_name = names.setdefault(name_key(row["name"]), row["name"])
-        if first_name != row["name"]:
-            errors.append(
-                row_error(
-                    number,
-                    "name",
-                    f"The name differs from “{first_name}” only in case, width or spaces. Choose a clearly different name.",
-                )
-            )
-    if errors:
-        raise RowErrors(errors)
-    return [{"study": study, **_all_columns(System, row, ("name", "is_human", "reference"))} for row in rows]
-
-
-def _prepared_prompts(study: Study, rows: Sequence[dict]) -> list[dict[str, Any]]:
-    names = ("key", "text", "source", "domain", "language", "attributes", "group")
-    return [{"study": study, **_all_columns(Prompt, row, names)} for row in rows]
-
-
-def _prepared_outputs(study: Study, rows: Sequence[dict]) -> list[dict[str, Any]]:
-    systems = {system.name: system for system in System.objects.filter(study=study)}
-    prompt_keys = {row["prompt"]["key"] for row in rows}
-    prompts = {prompt.key: prompt for prompt in Prompt.objects.filter(study=study, key__in=prompt_keys)}
-    errors, prepared = [], []
-    for number, row in enumerate(rows, 1):
-        system, prompt = row["system"]["name"], row["prompt"]["key"]
-        if system not in systems:
-            errors.append(
-                row_error(
-                    number, "system", f"The study has no system “{system}”. Correct the name, or add the system first."
-                )
-            )
-        if prompt not in prompts:
-            errors.append(
-                row_error(
-                    number, "prompt", f"The study has no prompt “{prompt}”. Correct the key, or add the prompt first."
-                )
-            )
-        names = ("sample", "format", "text", "media", "alt", "is_empty", "original", "language")
-        columns = {"system": systems.get(system), "prompt": prompts.get(prompt), **_all_columns(Output, row, names)}
-        prepared.append(columns)
-    if errors:
-        raise RowErrors(errors)
-    return prepared
-
-
-def _stored_outputs(study: Study, prepared: Sequence[dict]) -> dict[tuple, Output]:
-    outputs = Output.objects.filter(
-        system__in={row["system"].pk for row in prepared}, prompt__in={row["prompt"].pk for row in prepared}
-    ).select_related("system", "prompt")
-    return {(output.system.name, output.prompt.key, output.sample): output for output in outputs}
-
-
-SYSTEMS = BulkKind(
-    "systems",
-    SystemSerializer,
-    ("name",),
-    _prepared_systems,
-    lambda study, rows: {(s.name,): s for s in System.objects.filter(study=study).select_related("study")},
-    System,
-)
-PROMPTS = BulkKind(
-    "prompts",
-    PromptSerializer,
-    ("key",),
-    _prepared_prompts,
-    lambda study, rows: {
-        (p.key,): p
-        for p in Prompt.objects.filter(study=study, key__in=[row["key"] for row in rows]).select_related("study")
-    },
-    Prompt,
-)
-OUTPUTS = BulkKind(
-    "outputs", OutputSerializer, ("system.name", "prompt.key", "sample"), _prepared_outputs, _stored_outputs, Output
-)
-
-
-class BulkView(StudyView):
+class BulkView(CreatedOrUnchangedMixin, StudyView, ListAPIView):
     """A list to which editors can add rows while the study is a draft: up to 1000 per request, all or none."""
 
-    kind: BulkKind
+    tag = "stimuli"
+    result_serializer_class = BulkResultSerializer
+    serializer_class: type[RowSerializer]
 
-    def post(self, request, code):
-        created, unchanged = create_missing_rows(self.study, self.kind, request.data, request.user)
-        return Response({"created": created, "unchanged": unchanged}, status=201 if created else 200)
+    @property
+    def documented_body(self):
+        return self.serializer_class(many=True)
+
+    def perform(self) -> tuple[dict[str, int], bool]:
+        rows = self.request.data
+        created, unchanged = create_missing_rows(self.study, self.serializer_class, rows, self.request.user)
+        return {"created": created, "unchanged": unchanged}, created > 0
 
 
 class SystemsView(BulkView):
     """The systems of the study."""
 
-    kind = SYSTEMS
-    parameters = page_parameters()
-
-    @document_operation(
-        "Systems", page_serializer("System", shapes.SystemSerializer), parameters=parameters, tag="stimuli"
-    )
-    def get(self, request, code):
-        return self.paginated_response(System.objects.filter(study=self.study), shapes.SystemSerializer)
-
-    @document_operation(
-        "Add systems",
-        shapes.BulkResultSerializer,
-        request=shapes.SystemSerializer(many=True),
-        status=201,
-        tag="stimuli",
-    )
-    def post(self, request, code):
-        return super().post(request, code)
+    summaries = {"GET": "Systems", "POST": "Add systems"}
+    queryset = System.objects.all()
+    serializer_class = SystemSerializer
 
 
 class PromptsView(BulkView):
     """The prompts that the systems were given."""
 
-    kind = PROMPTS
-    parameters = (*page_parameters(), Parameter("domain", parse_single_line, "Only prompts of this domain."))
-
-    @document_operation(
-        "Prompts", page_serializer("Prompt", shapes.PromptSerializer), parameters=parameters, tag="stimuli"
-    )
-    def get(self, request, code):
-        prompts = Prompt.objects.filter(study=self.study)
-        if self.values["domain"] is not None:
-            prompts = prompts.filter(domain=self.values["domain"])
-        return self.paginated_response(prompts, shapes.PromptSerializer)
-
-    @document_operation(
-        "Add prompts",
-        shapes.BulkResultSerializer,
-        request=shapes.PromptSerializer(many=True),
-        status=201,
-        tag="stimuli",
-    )
-    def post(self, request, code):
-        return super().post(request, code)
+    summaries = {"GET": "Prompts", "POST": "Add prompts"}
+    parameters = (text_filter("domain", "domain", "Only prompts of this domain."),)
+    queryset = Prompt.objects.all()
+    serializer_class = PromptSerializer
 
 
 class OutputsView(BulkView):
     """The systems' outputs for the prompts."""
 
-    kind = OUTPUTS
+    summaries = {"GET": "Outputs", "POST": "Add outputs, all or none"}
     parameters = (
-        *page_parameters(),
-        Parameter("system", parse_single_line, "Only outputs of the system with this name."),
-        Parameter("prompt", parse_single_line, "Only outputs for the prompt with this key."),
+        text_filter("system", "system__name", "Only outputs of the system with this name."),
+        text_filter("prompt", "prompt__key", "Only outputs for the prompt with this key."),
     )
-
-    @document_operation(
-        "Outputs", page_serializer("Output", shapes.OutputSerializer), parameters=parameters, tag="stimuli"
-    )
-    def get(self, request, code):
-        outputs = Output.objects.filter(system__study=self.study).select_related("system", "prompt")
-        if self.values["system"] is not None:
-            outputs = outputs.filter(system__name=self.values["system"])
-        if self.values["prompt"] is not None:
-            outputs = outputs.filter(prompt__key=self.values["prompt"])
-        return self.paginated_response(outputs, shapes.OutputSerializer)
-
-    @document_operation(
-        "Add outputs, all or none",
-        shapes.BulkResultSerializer,
-        request=shapes.OutputSerializer(many=True),
-        status=201,
-        tag="stimuli",
-    )
-    def post(self, request, code):
-        return super().post(request, code)
+    queryset = Output.objects.select_related("system", "prompt")
+    serializer_class = OutputSerializer
 
 
-class BatchesView(StudyView):
+class ItemNameField(serializers.CharField):
+    def to_representation(self, item):
+        return f"s{item.section.position}.{item.number}"
+
+
+class ItemInBatchSerializer(serializers.Serializer):
+    item = ItemNameField(help_text="s<section>.<number>, as in responses")
+    kind = serializers.CharField(source="item.kind")
+    prompt = serializers.CharField(source="item.prompt.key", allow_null=True)
+
+
+class BatchSerializer(serializers.Serializer):
+    number = serializers.IntegerField()
+    arm = serializers.CharField(source="arm.name")
+    origin = serializers.CharField()
+    wanted = serializers.IntegerField()
+    claimed = serializers.IntegerField()
+    key = serializers.CharField(allow_blank=True)
+    copy_of = serializers.IntegerField(source="copy_of.number", allow_null=True)
+    items = ItemInBatchSerializer(many=True, source="placements")
+
+
+class BatchesView(StudyView, ListAPIView):
     """The batches that annotators get, with their items in order."""
 
-    parameters = (*page_parameters(), Parameter("arm", parse_single_line, "Only batches of this arm."))
-
-    @document_operation(
-        "Batches with their items",
-        page_serializer("Batch", shapes.BatchSerializer),
-        parameters=parameters,
-        tag="answers",
+    tag = "answers"
+    summaries = {"GET": "Batches with their items"}
+    parameters = (text_filter("arm", "arm__name", "Only batches of this arm."),)
+    queryset = Batch.objects.select_related("arm", "copy_of").prefetch_related(
+        "placements__item__section", "placements__item__prompt"
     )
-    def get(self, request, code):
-        check_draw_is_readable(request.user, self.study)
-        batches = Batch.objects.filter(study=self.study).select_related("arm", "copy_of")
-        if self.values["arm"] is not None:
-            batches = batches.filter(arm__name=self.values["arm"])
-        return self.paginated_response(
-            batches.prefetch_related("placements__item__section", "placements__item__prompt"), _batch
-        )
+    serializer_class = BatchSerializer
 
-
-def _batch(batch: Batch) -> dict[str, Any]:
-    items = sorted(batch.placements.all(), key=lambda placement: placement.number)
-    return {
-        "number": batch.number, "arm": batch.arm.name, "origin": batch.origin, "wanted": batch.wanted,
-        "claimed": batch.claimed, "key": batch.key, "copy_of": batch.copy_of and batch.copy_of.number,
-        "items": [
-            {"item": f"s{p.item.section.position}.{p.item.number}", "kind": p.item.kind, "prompt": p.item.prompt.key}
-            for p in items
-        ],
-    }  # fmt: skip
+    def get_queryset(self):
+        check_draw_is_readable(self.request.user, self.study)
+        return super().get_queryset()

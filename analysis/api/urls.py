@@ -2,13 +2,13 @@
 
 from django.urls import path, re_path
 
-from . import annotators, answers, base, exports, known_answers, metrics, pay, plans, stimuli, studies
+from . import annotators, answers, base, exports, known_answers, metrics, pay, plans, schema, stimuli, studies
 
 study = "studies/<uuid:code>/"
 
 urlpatterns = [
-    path("schema/", base.SchemaView.as_view(), name="api-schema"),
-    path("docs/", base.DocsView.as_view(), name="api-docs"),
+    path("schema/", schema.SchemaView.as_view(), name="api-schema"),
+    path("docs/", schema.DocsView.as_view(), name="api-docs"),
     path("studies/", studies.StudiesView.as_view(), name="api-studies"),
     path(study, studies.StudyDetailView.as_view(), name="api-study"),
     path(f"{study}design/", studies.StudyDesignView.as_view(), name="api-design"),
@@ -55,7 +55,7 @@ urlpatterns = [
     path(f"{study}jobs/<uuid:job>/file/", exports.JobFileView.as_view(), name="api-job-file"),
     path(f"{study}exports/", exports.ExportsView.as_view(), name="api-exports"),
     *(
-        path(f"{study}exports/{name}", view.as_view(), name=f"api-export-{name}")
+        path(f"{study}exports/{name}", view, name=f"api-export-{name}")
         for name, view in exports.build_export_file_and_hash_views().items()
     ),
     path(f"{study}exports/codebook.json", exports.CodebookView.as_view(), name="api-codebook"),

@@ -7,7 +7,7 @@ from typing import Any
 
 from analysis.models import LARGEST_SCORE
 from studies.models import Output, Question, Section, Study
-from studies.services.lifecycle import ActionRefused
+from studies.services.lifecycle import FileRefused
 from studies.stimuli.numbers import NumberRefused, parse_number, parse_whole_number
 from studies.stimuli.rows import PROMPT_ALIASES, Row, TableLimits, TableProblems, read_rows
 from studies.stimuli.texts import name_key
@@ -19,12 +19,8 @@ PAIR_COLUMNS = ("first", "second")
 LISTED = 5
 
 
-class ScoresRefused(ActionRefused):
-    """A file that cannot be stored. ``problems`` lists the reasons, with rows."""
-
-    def __init__(self, problems: TableProblems):
-        super().__init__("; ".join(str(problem) for problem in problems.first))
-        self.problems = problems
+class ScoresRefused(FileRefused):
+    """A file of scores that cannot be stored."""
 
 
 @dataclass(frozen=True, slots=True)

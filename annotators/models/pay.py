@@ -112,6 +112,8 @@ class Payment(models.Model):
     If more is owed later, a new row is added; rows do not change.
     """
 
+    study_path = "assignment__study"
+
     class Kind(models.TextChoices):
         BASE = "base", "the reward"
         OUTCOME = "outcome", "the amount promised for this outcome"

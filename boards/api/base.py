@@ -1,37 +1,30 @@
 """Shared parts of the API views of boards: finding the board, who may see what, and idempotent requests."""
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import IO, Any
 
 from axes.helpers import get_client_ip_address
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
 from django.http import Http404
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication, get_authorization_header
 from rest_framework.exceptions import NotAuthenticated
 from rest_framework.parsers import BaseParser
 from rest_framework.permissions import SAFE_METHODS, BasePermission
-from rest_framework.response import Response
-from rest_framework.throttling import BaseThrottle
-from rest_framework.views import APIView
 
-from analysis.api.base import StrictMultiPartParser
-from analysis.api.permissions import get_api_token, requests_per_minute
-from analysis.api.query import Parameter, read_query
-from analysis.api.renderers import BodyCompressed, BodyTooLarge, StrictJSONParser
-from analysis.api.serializers import JobSerializer
+from analysis.api.base import ApiView
+from analysis.api.permissions import TokenThrottle, get_api_token
+from analysis.api.renderers import BodyTooLarge, refuse_compressed_or_too_large
 from analysis.api.tokens import TokenAuthentication
+from analysis.api.uploads import MAX_FIELDS_BYTES, StrictMultiPartParser
 from boards.access import KEY_PREFIX, BoardAction, find_team, is_allowed, role_in_board
 from boards.models import Board, Submission, Team
 from boards.services.submissions import MAX_FILE_BYTES
 from studies.access import check_token_scope, is_researcher
 from studies.imports.tables.run import MAX_BYTES as MAX_ARCHIVE_BYTES
-from studies.models import Job
-from studies.services.rate_limits import count_and_check_rate_limit
 
 # Who calls the REST interface of boards: a researcher, a team with its key, or nobody in particular, within rate
 # limits.
@@ -118,23 +111,16 @@ class BoardPermission(BasePermission):
         return request.method in SAFE_METHODS or bool(request.user and request.user.is_authenticated)
 
 
-class CallerThrottle(BaseThrottle):
+class CallerThrottle(TokenThrottle):
     """Limit requests per minute for each team, token, user, or (without any of them) address."""
 
-    def allow_request(self, request, view):
-        scope = getattr(view, "write_throttle_scope", "api") if request.method not in SAFE_METHODS else "api"
+    def scope_and_caller(self, request, view):
+        scope = "api" if request.method in SAFE_METHODS else getattr(view, "write_throttle_scope", "api")
         if isinstance(request.auth, Team):
-            caller = f"k{request.auth.pk}"
-        elif token := get_api_token(request):
-            caller = f"t{token.pk}"
-        elif request.user.is_authenticated:
-            caller = f"u{request.user.pk}"
-        else:
-            scope, caller = "public", f"a{get_client_ip_address(request)}"
-        return not count_and_check_rate_limit(f"api:{scope}:{caller}", requests_per_minute(scope))
-
-    def wait(self):
-        return 60 - time.time() % 60
+            return scope, f"k{request.auth.pk}"
+        if request.auth is None and not request.user.is_authenticated:
+            return "public", f"a{get_client_ip_address(request)}"
+        return scope, super().scope_and_caller(request, view)[1]
 
 
 # Parse the form, or the ZIP alone, with which a program uploads a file of outputs.
@@ -142,9 +128,8 @@ class CallerThrottle(BaseThrottle):
 
 ZIP = "application/zip"
 CHUNK_BYTES = 2**16
-# A form has a few short fields beside its file.
-MAX_FORM_BYTES = MAX_FILE_BYTES + 2**20
-MAX_IMAGES_FORM_BYTES = MAX_ARCHIVE_BYTES + 2**20
+MAX_FORM_BYTES = MAX_FILE_BYTES + MAX_FIELDS_BYTES
+MAX_IMAGES_FORM_BYTES = MAX_ARCHIVE_BYTES + MAX_FIELDS_BYTES
 
 
 class SubmissionFormParser(StrictMultiPartParser):
@@ -177,35 +162,27 @@ class ZipBodyParser(BaseParser):
     media_type = ZIP
 
     def parse(self, stream, media_type=None, parser_context: Any = None):
-        meta = parser_context["request"].META
-        if meta.get("HTTP_CONTENT_ENCODING", "identity") != "identity":
-            raise BodyCompressed
-        if int(meta.get("CONTENT_LENGTH") or 0) > MAX_ARCHIVE_BYTES:
-            raise BodyTooLarge
+        refuse_compressed_or_too_large(parser_context["request"], MAX_ARCHIVE_BYTES)
         return ZipBody(stream)
 
 
-PARSERS = (StrictJSONParser, SubmissionFormParser, ZipBodyParser)
-
-
-class BoardsAPIView(APIView):
+class BoardsAPIView(ApiView):
     """A resource that reads without a token where the board is public."""
 
+    tag = "boards"
     authentication_classes = (TeamKeyAuthentication, TokenAuthentication, SessionAuthentication)
     permission_classes = (BoardPermission,)
     throttle_classes = (CallerThrottle,)
-    parameters: tuple[Parameter, ...] = ()
     caller: Caller
 
     def initial(self, request, *args, **kwargs):
         super().initial(request, *args, **kwargs)
         self.caller = get_caller(request)
-        is_read = request.method in ("GET", "HEAD")
-        self.values = read_query(request, self.parameters if is_read else self.parameters_of_body(request))
+        self.read_query()
 
-    def parameters_of_body(self, request) -> tuple[Parameter, ...]:
-        """Return the query parameters of a request that changes something: those of a body that cannot hold fields."""
-        return ()
+    def shows_settings(self, board: Board) -> bool:
+        """Return whether the caller sees the settings. Only members change a board."""
+        return not self.is_read or self.caller.is_member(board)
 
     def finalize_response(self, request, response, *args, **kwargs):
         response = super().finalize_response(request, response, *args, **kwargs)
@@ -224,7 +201,7 @@ class BoardView(BoardsAPIView):
     def initial(self, request, *args, **kwargs):
         super().initial(request, *args, **kwargs)
         self.board = find_board(self.caller, kwargs["slug"])
-        if request.method not in ("GET", "HEAD"):
+        if not self.is_read:
             if self.write_action is not None:
                 self.caller.check(self.write_action, self.board)
         elif self.readers == "members" or (self.readers == "submitters" and not self.caller.is_team_of(self.board)):
@@ -232,9 +209,15 @@ class BoardView(BoardsAPIView):
                 raise NotAuthenticated
             self.caller.check(BoardAction.VIEW, self.board)
 
+    def get_queryset(self) -> QuerySet[Any]:
+        return super().get_queryset().filter(board=self.board)
+
     @property
     def is_member(self) -> bool:
         return self.caller.is_member(self.board)
+
+    def job_scope(self, kind: str) -> tuple[object, ...]:
+        return kind, self.board.pk, self.caller.user.pk
 
 
 def find_board(caller: Caller, slug: str) -> Board:
@@ -256,13 +239,3 @@ def own_submissions(caller: Caller, board: Board):
         if caller.is_team_of(board)
         else Submission.objects.none()
     )
-
-
-def hashed_idempotency_key(request, *scope: object) -> str | None:
-    """Return a token from the Idempotency-Key header, or None. Requests with the same key in the same scope get the same result."""
-    key = request.headers.get("Idempotency-Key", "")
-    return sha256(" ".join([*map(str, scope), key]).encode("utf-8", "replace")).hexdigest() if key else None
-
-
-def accepted_job_response(job: Job) -> Response:
-    return Response(JobSerializer(Job.objects.get(pk=job.pk)).data, status=202)

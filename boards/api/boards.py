@@ -1,16 +1,20 @@
 """API views of boards: list, create, change, open, close; and the prompts that submissions answer."""
 
+from collections.abc import Callable
+from typing import Any
+
 from django.core.exceptions import PermissionDenied
 from django.db.models import Max, Q
 from django.http import FileResponse
 from drf_spectacular.types import OpenApiTypes
-from rest_framework.response import Response
+from rest_framework.generics import ListAPIView, RetrieveAPIView
 
-from analysis.api.base import document_operation, page_serializer, require_json_object
-from analysis.api.query import Parameter, page_parameters, page_response, parse_single_line
-from analysis.api.renderers import RowErrors, row_error
+from analysis.api.base import ApiView, PostMixin
+from analysis.api.query import text_filter
+from analysis.api.renderers import FieldError
+from analysis.api.uploads import require_json_object
 from boards.access import BoardAction, boards_of
-from boards.models import Board
+from boards.models import Board, BoardSample
 from boards.services import boards, rounds
 from boards.services.images import prompts_with_images, write_prompts_archive
 from studies.models import Study
@@ -18,148 +22,138 @@ from studies.models import Study
 from . import serializers as shapes
 from .base import BoardsAPIView, BoardView
 
-TAG = "boards"
+
+def shown_boards():
+    """Return the boards with what a response needs."""
+    return Board.objects.select_related("template").annotate(newest_number=Max("snapshots__number"))
 
 
-class BoardsView(BoardsAPIView):
-    """List the public boards and those that you are a member of, or create a board."""
+class BoardFieldsMixin(ApiView):
+    """The body has the settings of a board. They name its template by the code."""
 
-    parameters = (
-        *page_parameters(),
-        Parameter("state", parse_single_line, "Only boards in this state.", None, str, tuple(Board.State.values)),
-    )
+    body_serializer_class = shapes.BoardSerializer
 
-    @document_operation(
-        "Boards that you can see", page_serializer("Board", shapes.BoardSerializer), parameters=parameters, tag=TAG
-    )
-    def get(self, request):
-        seen = Q(visibility=Board.Visibility.PUBLIC) & ~Q(state=Board.State.DRAFT)
-        mine = set(boards_of(self.caller.user).values_list("pk", flat=True)) if self.caller.user is not None else set()
-        if self.caller.team is not None:
-            seen |= Q(pk=self.caller.team.board_id)
-        rows = with_newest_number(Board.objects.filter(seen | Q(pk__in=mine), pk__gt=self.values["cursor"][0]))
-        if self.values["state"] is not None:
-            rows = rows.filter(state=self.values["state"])
-        page = rows.order_by("pk")[: self.values["page_size"] + 1]
-        return page_response(
-            request, self.values, [(one.pk, shapes.board_json(one, is_member=one.pk in mine)) for one in page]
-        )
+    def check_fields(self, fields: Any, instance: Board | None = None) -> dict[str, Any]:
+        columns = super().check_fields(fields, instance)
+        if "template" in columns:
+            code = columns["template"]["code"]
+            columns["template"] = Study.objects.filter(code=code).first()
+            if columns["template"] is None:
+                raise FieldError("template", f"There is no study {code}. Send the code of your draft.")
+        return columns
 
-    @document_operation("Create a board", shapes.BoardSerializer, request=shapes.BoardSerializer, status=201, tag=TAG)
+
+class CreateBoardView(PostMixin, BoardsAPIView):
+    """POST creates a board. Only researchers may do this."""
+
+    serializer_class = shapes.BoardSerializer
+    success_status = 201
+    create_board: Callable[..., Board]
+
     def post(self, request):
         if self.caller.user is None:
             raise PermissionDenied("Only a researcher can create a board. Send the token of a researcher.")
-        columns = validated(shapes.BoardSerializer(data=require_json_object(request)))
-        created = boards.create_board(Board(**columns), self.caller.user)
-        return board_response(created, status=201)
+        return super().post(request)
+
+    def perform(self, **sent: Any) -> Board:
+        return shown_boards().get(pk=self.create_board(**sent).pk)
 
 
-def with_newest_number(rows):
-    return rows.select_related("template").annotate(newest_number=Max("snapshots__number"))
+class BoardsView(BoardFieldsMixin, CreateBoardView, ListAPIView):
+    """List the public boards and those that you are a member of, or create a board."""
+
+    summaries = {"GET": "Boards that you can see", "POST": "Create a board"}
+    parameters = (text_filter("state", "state", "Only boards in this state.", tuple(Board.State.values)),)
+
+    def get_queryset(self):
+        seen = Q(visibility=Board.Visibility.PUBLIC) & ~Q(state=Board.State.DRAFT)
+        user, team = self.caller.user, self.caller.team
+        self.mine = set(boards_of(user).values_list("pk", flat=True)) if user is not None else set()
+        if team is not None:
+            seen |= Q(pk=team.board_id)
+        return shown_boards().filter(seen | Q(pk__in=self.mine))
+
+    def shows_settings(self, board: Board) -> bool:
+        return not self.is_read or board.pk in self.mine
+
+    def create_board(self, **columns: Any) -> Board:
+        return boards.create_board(Board(**columns), self.caller.user)
 
 
-def validated(serializer) -> dict:
-    """Return the columns of a request. Raise RowErrors if there is no such template."""
-    serializer.is_valid(raise_exception=True)
-    columns = dict(serializer.validated_data)
-    if "template" in columns:
-        code = columns["template"]["code"]
-        columns["template"] = Study.objects.filter(code=code).first()
-        if columns["template"] is None:
-            raise RowErrors([row_error(None, "template", f"There is no study {code}. Send the code of your draft.")])
-    return columns
+class SettingsView(BoardView):
+    """What changes the settings of a board answers them."""
+
+    write_action = BoardAction.EDIT
+    serializer_class = shapes.BoardSerializer
+
+    def get_object(self) -> Board:
+        return shown_boards().get(pk=self.board.pk)
 
 
-def board_response(board: Board, *, is_member: bool = True, status: int = 200) -> Response:
-    shown = with_newest_number(Board.objects.filter(pk=board.pk)).get()
-    return Response(shapes.board_json(shown, is_member=is_member), status=status)
-
-
-class BoardDetailView(BoardView):
+class BoardDetailView(BoardFieldsMixin, SettingsView, RetrieveAPIView):
     """One board: what it asks, and for members its settings."""
 
-    write_action = BoardAction.EDIT
+    summaries = {"GET": "A board", "PATCH": "Change settings of a board"}
 
-    @document_operation("A board", shapes.BoardSerializer, tag=TAG)
-    def get(self, request, slug):
-        return board_response(self.board, is_member=self.is_member)
-
-    @document_operation(
-        "Change settings of a board", shapes.BoardSerializer, request=shapes.BoardSerializer(partial=True), tag=TAG
-    )
     def patch(self, request, slug):
-        columns = validated(shapes.BoardSerializer(self.board, data=require_json_object(request), partial=True))
-        return board_response(boards.change_board(self.board, self.caller.user, columns))
+        boards.change_board(self.board, self.caller.user, self.check_fields(require_json_object(request), self.board))
+        return self.answer(self.get_object())
 
 
-class OpenBoardView(BoardView):
+class OpenBoardView(PostMixin, SettingsView):
     """Open a board: draw its prompts, and take submissions from now on."""
 
-    write_action = BoardAction.EDIT
+    summaries = {"POST": "Open a board"}
 
-    @document_operation("Open a board", shapes.BoardSerializer, request={}, tag=TAG)
-    def post(self, request, slug):
-        return board_response(boards.open_board(self.board, self.caller.user))
+    def perform(self) -> Board:
+        boards.open_board(self.board, self.caller.user)
+        return self.get_object()
 
 
-class CloseBoardView(BoardView):
+class CloseBoardView(PostMixin, SettingsView):
     """Close a board. It takes no more submissions and opens no more rounds."""
 
-    write_action = BoardAction.EDIT
+    summaries = {"POST": "Close a board"}
 
-    @document_operation("Close a board", shapes.BoardSerializer, request={}, tag=TAG)
-    def post(self, request, slug):
-        return board_response(boards.close_board(self.board, self.caller.user))
+    def perform(self) -> Board:
+        boards.close_board(self.board, self.caller.user)
+        return self.get_object()
 
 
-class RenewSampleView(BoardView):
+class RenewSampleView(PostMixin, BoardView):
     """Renew a share of the board's prompts. The next round scores both samples, so that scores stay comparable."""
 
     write_action = BoardAction.EDIT
+    summaries = {"POST": "Renew a share of the prompts"}
+    serializer_class = shapes.SampleSerializer
+    body_serializer_class = shapes.RenewalSerializer
+    success_status = 201
 
-    @document_operation(
-        "Renew a share of the prompts", shapes.SampleSerializer, request=shapes.RenewalSerializer, status=201, tag=TAG
-    )
-    def post(self, request, slug):
-        form = shapes.RenewalSerializer(data=require_json_object(request))
-        form.is_valid(raise_exception=True)
-        made = rounds.renew_sample(self.board, self.caller.user, **form.validated_data)
-        fields = {
-            "number": made.number,
-            "prompts": len(made.keys),
-            "seed": made.seed,
-            "share": made.share,
-            "at": made.at,
-        }
-        return Response(shapes.SampleSerializer(fields).data, status=201)
+    def perform(self, **sent: Any) -> BoardSample:
+        return rounds.renew_sample(self.board, self.caller.user, **sent)
 
 
-class BoardPromptsView(BoardView):
+class BoardPromptsView(BoardView, ListAPIView):
     """The prompts that each submission answers, without references and without outputs of others."""
 
     readers = "submitters"
-    parameters = page_parameters()
+    summaries = {"GET": "Prompts to answer"}
+    page_name = "BoardPrompt"
+    serializer_class = shapes.PromptToAnswerSerializer
 
-    @document_operation(
-        "Prompts to answer",
-        page_serializer("BoardPrompt", shapes.PromptToAnswerSerializer),
-        parameters=parameters,
-        tag=TAG,
-    )
-    def get(self, request, slug):
-        start, size = self.values["cursor"][0], self.values["page_size"]
-        rows = prompts_with_images(self.board)[start : start + size + 1]
-        return page_response(request, self.values, [(start + place, row) for place, row in enumerate(rows, 1)])
+    def list(self, request, slug):
+        start = self.values["cursor"][0]
+        rows = prompts_with_images(self.board)[start : start + self.rows_needed]
+        return self.page_of(enumerate(rows, start + 1))
 
 
 class PromptsArchiveView(BoardView):
     """The prompts with their images, as one ZIP."""
 
     readers = "submitters"
+    summaries = {"GET": "Prompts to answer with their images in one zip"}
+    media_type, response_type = "application/zip", OpenApiTypes.BINARY
 
-    @document_operation(
-        "Prompts to answer with their images in one zip", OpenApiTypes.BINARY, media_type="application/zip", tag=TAG
-    )
     def get(self, request, slug):
         filename = f"{self.board.slug}-prompts.zip"
         return FileResponse(write_prompts_archive(self.board), as_attachment=True, filename=filename)

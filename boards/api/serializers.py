@@ -18,7 +18,7 @@ from analysis.api.serializers import (
     StrictMixin,
 )
 from boards.models import Board, BoardMember
-from boards.services.snapshots import STATES
+from boards.services.snapshots import STATES, display_rows, public_result, scored_withdrawals
 from boards.services.submissions import MAX_DESCRIPTION_CHARACTERS
 from studies.models import Job
 
@@ -31,6 +31,8 @@ MEMBER_COLUMNS = (
     "sample_size", "double_label_share", "anchor_share", "max_submissions_per_round", "max_waiting_per_team", "max_daily_per_team", "max_megabytes_per_team", "budget_per_submission", "budget_per_month", "opens_by_itself",
     "launch_weekdays", "launch_hour", "time_zone", "design_sha256",
 )  # fmt: skip
+# What pages need to know whether the rows of a snapshot are still current.
+LEFT_OUT_OF_ROWS = ("is_named", "changed_at")
 READ_ONLY = ("state", "created_at", "opened_at", "closed_at", "design_sha256")
 
 
@@ -66,15 +68,12 @@ class BoardSerializer(StrictMixin, serializers.ModelSerializer):
     def get_newest_snapshot(self, board) -> int | None:
         return board.newest_number
 
-
-def board_json(board: Board, *, is_member: bool) -> dict[str, Any]:
-    """Return a board, which has ``newest_number``, as this caller may see it."""
-    fields = BoardSerializer(board).data
-    return (
-        fields
-        if is_member
-        else {name: value for name, value in fields.items() if name not in ("template", *MEMBER_COLUMNS)}
-    )
+    def to_representation(self, board) -> dict[str, Any]:
+        """Return a board, which has ``newest_number``, as this caller may see it."""
+        fields = super().to_representation(board)
+        if self.context["view"].shows_settings(board):
+            return fields
+        return {name: value for name, value in fields.items() if name not in ("template", *MEMBER_COLUMNS)}
 
 
 class MemberSerializer(StrictMixin, serializers.Serializer):
@@ -109,11 +108,16 @@ class RenewalSerializer(StrictMixin, serializers.Serializer):
     )
 
 
+class LengthField(serializers.IntegerField):
+    def to_representation(self, rows):
+        return len(rows)
+
+
 class SampleSerializer(serializers.Serializer):
     """A version of the board's prompts."""
 
     number = serializers.IntegerField()
-    prompts = serializers.IntegerField()
+    prompts = LengthField(source="keys")
     seed = serializers.IntegerField()
     share = serializers.DecimalField(max_digits=3, decimal_places=2, allow_null=True)
     at = serializers.DateTimeField()
@@ -296,7 +300,7 @@ class SnapshotSerializer(serializers.Serializer):
 
     number = serializers.IntegerField()
     at = serializers.DateTimeField()
-    labels = serializers.IntegerField()
+    labels = serializers.IntegerField(source="n_labels")
     result_sha256 = serializers.CharField(help_text="SHA-256 of the stored result.")
 
 
@@ -308,6 +312,18 @@ class SnapshotResultSerializer(SnapshotSerializer):
     )
     rows = serializers.ListField(child=serializers.DictField())
     result = serializers.DictField(help_text="Criteria, tables, rounds, sample and population of the snapshot.")
+
+    def to_representation(self, snapshot) -> dict[str, Any]:
+        result = public_result(snapshot.result)
+        return {
+            **SnapshotSerializer(snapshot).data,
+            "withdrawn_scored": len(scored_withdrawals(snapshot.board)),
+            "rows": [
+                {name: value for name, value in row.items() if name not in LEFT_OUT_OF_ROWS}
+                for row in display_rows(snapshot)
+            ],
+            "result": {name: value for name, value in result.items() if name != "rows"},
+        }
 
 
 class ComputeBoardMetricsSerializer(StrictMixin, serializers.Serializer):
@@ -340,11 +356,11 @@ class TeamRequestSerializer(StrictMixin, serializers.Serializer):
 class TeamSerializer(serializers.Serializer):
     """A team. Its key is never sent again."""
 
-    number = serializers.IntegerField()
+    number = serializers.IntegerField(source="pk")
     name = serializers.CharField()
     created_at = serializers.DateTimeField()
     revoked_at = serializers.DateTimeField(allow_null=True)
-    submissions = serializers.IntegerField()
+    submissions = serializers.IntegerField(source="n_submissions")
 
 
 class TeamWithKeySerializer(TeamSerializer):

@@ -1,7 +1,5 @@
 """API views of submissions: list, submit, withdraw, publish, choose anchors, compare."""
 
-import json
-from dataclasses import asdict
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
@@ -9,20 +7,15 @@ from django.db.models import Q
 from django.http import Http404, QueryDict
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse
+from rest_framework.generics import ListAPIView, RetrieveAPIView
 from rest_framework.response import Response
 
-from analysis.api.base import document_operation, page_serializer, require_json_object
-from analysis.api.query import (
-    Parameter,
-    choice_parser,
-    integer_parser,
-    page_parameters,
-    page_response,
-    parse_single_line,
-)
-from analysis.api.renderers import MAX_ERRORS, RowErrors, flatten_field_errors, row_error
+from analysis.api.base import PostMixin, hashed_idempotency_key
+from analysis.api.query import Parameter, choice_parser, integer_parser, parse_single_line
+from analysis.api.renderers import FieldError, RowErrors, StrictJSONParser, flatten_field_errors, row_error, row_errors
+from analysis.api.uploads import json_lines, require_json_object
 from boards.access import BoardAction
-from boards.models import Board, Submission, Team
+from boards.models import Submission, Team
 from boards.services import images, rounds, submissions
 from boards.services.preferences import compare_submissions
 from boards.services.rounds import keys_to_answer
@@ -32,9 +25,8 @@ from studies.models import Job
 from studies.services.lifecycle import ActionRefused
 
 from . import serializers as shapes
-from .base import PARSERS, ZIP, BoardView, ZipBody, hashed_idempotency_key, own_submissions
+from .base import ZIP, BoardView, SubmissionFormParser, ZipBody, ZipBodyParser, own_submissions
 
-TAG = "boards"
 # The fields of a submission whose body is a ZIP alone. The serializer checks their values.
 FIELDS_OF_ZIP = tuple(
     Parameter(name, str, f"{text} Only if the body is a ZIP.")
@@ -75,24 +67,45 @@ def submission_json(one: Submission, status: SubmissionStatus, *, is_own: bool) 
     return fields
 
 
-class SubmissionsView(BoardView):
+class SubmissionBaseView(BoardView):
+    serializer_class: Any = shapes.SubmissionSerializer
+
+    def answer(self, result: Submission, status: int | None = None, *, is_own: bool = True) -> Response:
+        one = Submission.objects.select_related("team", "board").get(pk=result.pk)
+        statuses = find_statuses(one.board, [one], newest_snapshot(one.board))
+        fields = submission_json(one, statuses[one.number], is_own=is_own)
+        return Response(fields, status=status or self.success_status)
+
+
+class SubmissionsView(SubmissionBaseView, ListAPIView):
     """The submissions of a board. Teams see their own; on a public board, everybody sees scored ones."""
 
-    parser_classes = PARSERS
+    summaries = {"GET": "Submissions", "POST": "Submit outputs; a repeated request returns the stored submission"}
+    parser_classes = (StrictJSONParser, SubmissionFormParser, ZipBodyParser)
     write_throttle_scope = "submit"
     parameters = (
-        *page_parameters(),
         Parameter("name", parse_single_line, "Only the submission with this name."),
-        Parameter("state", choice_parser(*STATES), "Only submissions in this state.", None, str, STATES),
+        Parameter("state", choice_parser(*STATES), "Only submissions in this state.", enum=STATES),
     )
+    body_parameters = FIELDS_OF_ZIP
+    body_serializer_class = shapes.SubmissionFieldsSerializer
+    documented_body = {
+        "application/json": shapes.SubmissionRequestSerializer,
+        "multipart/form-data": shapes.SubmissionFormSerializer,
+        ZIP: OpenApiTypes.BINARY,
+    }
+    success_status = 201
+    other_results = {
+        202: OpenApiResponse(
+            shapes.SubmissionCheckSerializer, description="A job checks the images. Poll checks/<check>/."
+        )
+    }
 
-    def parameters_of_body(self, request):
-        return FIELDS_OF_ZIP if request.content_type.partition(";")[0].strip().lower() == ZIP else ()
+    def query_parameters(self):
+        is_zip = self.request.content_type.partition(";")[0].strip().lower() == ZIP
+        return super().query_parameters() if self.is_read or is_zip else ()
 
-    @document_operation(
-        "Submissions", page_serializer("Submission", shapes.SubmissionSerializer), parameters=parameters, tag=TAG
-    )
-    def get(self, request, slug):
+    def list(self, request, slug):
         snapshot = newest_snapshot(self.board)
         own = set(own_submissions(self.caller, self.board).values_list("pk", flat=True))
         seen = Q(pk__in=own)
@@ -107,98 +120,69 @@ class SubmissionsView(BoardView):
         ]
         # By the name that this caller sees: a filter must not reveal a hidden name.
         rows = [row for row in rows if self.values["name"] in (None, row[1]["name"])]
-        return page_response(request, self.values, rows[: self.values["page_size"] + 1])
+        return self.page_of(rows[: self.rows_needed])
 
-    @document_operation(
-        "Submit outputs; a repeated request returns the stored submission",
-        shapes.SubmissionSerializer,
-        request={
-            "application/json": shapes.SubmissionRequestSerializer,
-            "multipart/form-data": shapes.SubmissionFormSerializer,
-            ZIP: OpenApiTypes.BINARY,
-        },
-        parameters=FIELDS_OF_ZIP,
-        status=201,
-        tag=TAG,
-        other_responses={
-            202: OpenApiResponse(
-                shapes.SubmissionCheckSerializer, description="A job checks the images. Poll checks/<check>/."
-            )
-        },
-    )
     def post(self, request, slug):
         if not self.caller.is_team_of(self.board):
             self.caller.check(BoardAction.MANAGE_TEAMS, self.board)
+        is_form = isinstance(request.data, QueryDict)
         if isinstance(request.data, ZipBody):
             fields = {name: value for name, value in self.values.items() if value is not None}
-            return self._post_images(request, _with_flag(fields), request.data, "submission.zip")
-        if self.board.takes_images and isinstance(request.data, QueryDict):
+            stored, is_new = self._submit_images(_with_flag(fields), request.data, "submission.zip")
+        elif is_form and self.board.takes_images:
             file = request.FILES.get("file")
-            return self._post_images(request, _form_fields(request), file, file.name if file else "")
-        fields, filename, data = _read_request(request, self.board)
-        team = self._team(fields.pop("team", None))
-        try:
+            stored, is_new = self._submit_images(_form_fields(request), file, file.name if file else "")
+        else:
+            fields, filename, data = self._read_outputs()
             stored, is_new = submissions.submit_outputs(
-                self.board,
-                team,
-                filename=filename,
-                file=data,
-                request_token=hashed_idempotency_key(request, "submit", team.pk),
-                **fields,
+                self.board, filename=filename, file=data, **self._with_team(fields)
             )
-        except SubmissionRefused as refused:
-            raise RowErrors(_row_errors(refused)) from None
-        return submission_response(stored, status=201 if is_new else 200)
-
-    def _post_images(self, request, sent: dict[str, Any], file: Any, filename: str) -> Response:
-        """Store a ZIP of images, or answer 202 with the check that a job runs. ``file``: it, in chunks, if it is the body."""
-        serializer = shapes.SubmissionFieldsSerializer(data=sent)
-        errors = [] if serializer.is_valid() else flatten_field_errors(serializer.errors)
-        errors += [] if file is not None else _uploaded_file(request)[2]
-        if errors:
-            raise RowErrors(errors)
-        fields = dict(serializer.validated_data)
-        team = self._team(fields.pop("team", None))
-        token = hashed_idempotency_key(request, "submit", team.pk)
-        try:
-            stored, is_new = images.submit_images(
-                self.board, team, filename=filename, chunks=file.chunks(), request_token=token, **fields
-            )
-        except SubmissionRefused as refused:
-            raise RowErrors(_row_errors(refused)) from None
         if isinstance(stored, Job):
             return Response(check_json(stored), status=202)
-        return submission_response(stored, status=201 if is_new else 200)
+        return self.answer(stored, 201 if is_new else 200)
+
+    def _read_outputs(self) -> tuple[dict[str, Any], str, bytes]:
+        """Return the fields of a submission, its file's name and its file. Raise RowErrors with all that is wrong."""
+        request = self.request
+        is_form = isinstance(request.data, QueryDict)
+        body = _form_fields(request) if is_form else dict(require_json_object(request))
+        filename, data, errors = _uploaded_file(request) if is_form else _sent_rows(body.pop("outputs", None))
+        serializer = shapes.SubmissionFieldsSerializer(data=body)
+        if not serializer.is_valid():
+            errors = [*flatten_field_errors(serializer.errors), *errors]
+            if data:
+                try:
+                    submissions.read_outputs_file(filename, data, keys_to_answer(self.board))
+                except SubmissionRefused as refused:
+                    errors += row_errors(refused.problems)
+        if errors:
+            raise RowErrors(errors)
+        return dict(serializer.validated_data), filename, data
+
+    def _submit_images(self, sent: dict[str, Any], file: Any, filename: str) -> tuple[Submission | Job, bool]:
+        """Store a ZIP of images, or start the job that checks it. ``file``: it, in chunks, if it is the body."""
+        serializer = shapes.SubmissionFieldsSerializer(data=sent)
+        errors = [] if serializer.is_valid() else flatten_field_errors(serializer.errors)
+        errors += [] if file is not None else _uploaded_file(self.request)[2]
+        if errors:
+            raise RowErrors(errors)
+        fields = self._with_team(serializer.validated_data)
+        return images.submit_images(self.board, filename=filename, chunks=file.chunks(), **fields)
+
+    def _with_team(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields with the team instead of its name, and with the token of a repeated request."""
+        team = self._team(fields.get("team"))
+        return {**fields, "team": team, "request_token": hashed_idempotency_key(self.request, "submit", team.pk)}
 
     def _team(self, name: str | None) -> Team:
         if self.caller.team is not None:
             if name not in (None, self.caller.team.name):
-                raise RowErrors([row_error(None, "team", "The key belongs to another team. Leave this field out.")])
+                raise FieldError("team", "The key belongs to another team. Leave this field out.")
             return self.caller.team
         team = Team.objects.filter(board=self.board, name=name, revoked_at=None).first() if name else None
         if team is None:
-            raise RowErrors(
-                [row_error(None, "team", "A member submits for a team. Send the name of a team that is not revoked.")]
-            )
+            raise FieldError("team", "A member submits for a team. Send the name of a team that is not revoked.")
         return team
-
-
-def _read_request(request, board: Board) -> tuple[dict[str, Any], str, bytes]:
-    """Return the fields of a submission, its file's name and its file. Raise RowErrors with all that is wrong."""
-    is_form = isinstance(request.data, QueryDict)
-    body = _form_fields(request) if is_form else dict(require_json_object(request))
-    filename, data, errors = _uploaded_file(request) if is_form else _sent_rows(body.pop("outputs", None))
-    serializer = shapes.SubmissionFieldsSerializer(data=body)
-    if not serializer.is_valid():
-        errors = [*flatten_field_errors(serializer.errors), *errors]
-        if data:
-            try:
-                submissions.read_outputs_file(filename, data, keys_to_answer(board))
-            except SubmissionRefused as refused:
-                errors += _row_errors(refused)
-    if errors:
-        raise RowErrors(errors)
-    return dict(serializer.validated_data), filename, data
 
 
 def _form_fields(request) -> dict[str, Any]:
@@ -224,19 +208,7 @@ def _sent_rows(rows: Any) -> tuple[str, bytes, list[dict[str, Any]]]:
     if not isinstance(rows, list) or not rows:
         text = "There are no outputs. Send a list with one object for each prompt."
         return "", b"", [row_error(None, "outputs", text)]
-    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    return "outputs.jsonl", lines.encode(), []
-
-
-def _row_errors(refused: SubmissionRefused) -> list[dict[str, Any]]:
-    """Return the problems of a file, as many as a response lists. The first place says if there are more."""
-    listed = refused.problems.first
-    if refused.problems.count > MAX_ERRORS:
-        listed = listed[: MAX_ERRORS - 1]
-    errors = [row_error(problem.row, problem.column, problem.text) for problem in listed]
-    if more := refused.problems.count - len(errors):
-        errors.insert(0, row_error(None, None, f"There are {more:,} more errors. Correct these first."))
-    return errors
+    return "outputs.jsonl", json_lines(rows), []
 
 
 def check_json(job: Job) -> dict[str, Any]:
@@ -259,8 +231,9 @@ class SubmissionCheckView(BoardView):
     """The progress of the check of a submission of images, and its result."""
 
     readers = "submitters"
+    summaries = {"GET": "The check of a submission"}
+    serializer_class = shapes.SubmissionCheckSerializer
 
-    @document_operation("The check of a submission", shapes.SubmissionCheckSerializer, tag=TAG)
     def get(self, request, slug, job):
         found = images.find_check(self.board, self.caller.team, job)
         if found is None:
@@ -268,13 +241,7 @@ class SubmissionCheckView(BoardView):
         return Response(check_json(found))
 
 
-def submission_response(one: Submission, *, is_own: bool = True, status: int = 200) -> Response:
-    one = Submission.objects.select_related("team", "board").get(pk=one.pk)
-    statuses = find_statuses(one.board, [one], newest_snapshot(one.board))
-    return Response(submission_json(one, statuses[one.number], is_own=is_own), status=status)
-
-
-class SubmissionView(BoardView):
+class SubmissionView(SubmissionBaseView):
     """A resource of one submission that the caller sees."""
 
     def initial(self, request, *args, **kwargs):
@@ -299,16 +266,18 @@ class SubmissionView(BoardView):
 class SubmissionDetailView(SubmissionView):
     """One submission with its state and its scores."""
 
-    @document_operation("A submission", shapes.SubmissionSerializer, tag=TAG)
+    summaries = {"GET": "A submission"}
+
     def get(self, request, slug, number):
-        return submission_response(self.submission, is_own=self.is_own)
+        return self.answer(self.submission, is_own=self.is_own)
 
 
-class WithdrawSubmissionView(SubmissionView):
+class WithdrawSubmissionView(PostMixin, SubmissionView):
     """Withdraw a submission. Its name disappears, and later rounds and snapshots leave it out."""
 
-    @document_operation("Withdraw a submission", shapes.SubmissionSerializer, request={}, tag=TAG)
-    def post(self, request, slug, number):
+    summaries = {"POST": "Withdraw a submission"}
+
+    def perform(self) -> Submission:
         if self.submission.team_id is None:
             raise ActionRefused("A system of the template cannot be withdrawn. Close the board instead.")
         if self.caller.team is not None:
@@ -316,47 +285,47 @@ class WithdrawSubmissionView(SubmissionView):
         else:
             self.caller.check(BoardAction.MANAGE_TEAMS, self.board)
         submissions.withdraw(self.submission, self.caller.user)
-        return submission_response(self.submission)
+        return self.submission
 
 
-class PublishSubmissionView(SubmissionView):
+class PublishSubmissionView(PostMixin, SubmissionView):
     """Show the name of an anonymous submission. Only its team may do this, and cannot undo it."""
 
-    @document_operation("Publish the name of a submission", shapes.SubmissionSerializer, request={}, tag=TAG)
-    def post(self, request, slug, number):
+    summaries = {"POST": "Publish the name of a submission"}
+
+    def perform(self) -> Submission:
         self.require_own_team()
         if self.submission.withdrawn_at:
             raise ActionRefused("The submission is withdrawn, so its name stays hidden. Submit it again.")
         submissions.publish(self.submission)
-        return submission_response(self.submission)
+        return self.submission
 
 
-class AnchorSubmissionView(SubmissionView):
+class AnchorSubmissionView(PostMixin, SubmissionView):
     """Let later rounds score a submission again, or no longer."""
 
     write_action = BoardAction.RUN
+    summaries = {"POST": "Choose an anchor"}
+    body_serializer_class = shapes.AnchorSerializer
 
-    @document_operation("Choose an anchor", shapes.SubmissionSerializer, request=shapes.AnchorSerializer, tag=TAG)
-    def post(self, request, slug, number):
-        wanted = shapes.AnchorSerializer(data=require_json_object(request))
-        wanted.is_valid(raise_exception=True)
-        rounds.choose_anchor(self.submission, self.caller.user, wanted.validated_data["is_anchor"])
-        return submission_response(self.submission)
+    def perform(self, is_anchor: bool) -> Submission:
+        rounds.choose_anchor(self.submission, self.caller.user, is_anchor)
+        return self.submission
 
 
-class CompareSubmissionView(SubmissionView):
+class CompareSubmissionView(SubmissionView, RetrieveAPIView):
     """The difference from another submission, with the simultaneous interval of the newest snapshot."""
 
+    summaries = {"GET": "Compare two submissions"}
     parameters = (Parameter("baseline", integer_parser(1), "Number of the other submission.", None, int),)
+    serializer_class = shapes.ComparisonSerializer
 
-    @document_operation("Compare two submissions", shapes.ComparisonSerializer, parameters=parameters, tag=TAG)
-    def get(self, request, slug, number):
-        if self.values["baseline"] is None:
-            raise RowErrors(
-                [row_error(None, "baseline", "This parameter is missing. Send the number of a submission.")]
-            )
-        self.find_submission(self.values["baseline"])
+    def get_object(self) -> Any:
+        baseline = self.values["baseline"]
+        if baseline is None:
+            raise FieldError("baseline", "This parameter is missing. Send the number of a submission.")
+        self.find_submission(baseline)
         snapshot = newest_snapshot(self.board)
         if snapshot is None:
             raise ActionRefused("The board has no snapshot yet. Wait until its first round is closed.")
-        return Response(asdict(compare_submissions(snapshot, number, self.values["baseline"])))
+        return compare_submissions(snapshot, self.submission.number, baseline)

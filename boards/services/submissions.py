@@ -16,7 +16,7 @@ from analysis.data.frames import SECOND_SAMPLE
 from analysis.protocols.blocks.populations import population_of
 from boards.models import Board, Submission, SubmittedOutput, Team, is_reserved, lookalike_key, numbered_name
 from studies.models import audit
-from studies.services.lifecycle import ActionRefused
+from studies.services.lifecycle import ActionRefused, FileRefused
 from studies.stimuli.rows import PROMPT_ALIASES, TableLimits, TableProblems, read_rows
 from studies.stimuli.texts import TextRefused, clean_name, clean_text, is_blank, name_key
 
@@ -285,12 +285,8 @@ MAX_DESCRIPTION_CHARACTERS = 10_000
 LISTED_KEYS = 5
 
 
-class SubmissionRefused(ActionRefused):
-    """A file that cannot be a submission. ``problems`` lists the reasons, with rows."""
-
-    def __init__(self, problems: TableProblems):
-        super().__init__("; ".join(str(problem) for problem in problems.first))
-        self.problems = problems
+class SubmissionRefused(FileRefused):
+    """A file that cannot be a submission."""
 
 
 @dataclass(slots=True)

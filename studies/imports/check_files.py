@@ -15,7 +15,7 @@ from studies.protocols import REGISTRY
 from studies.protocols.base.known_answers import parse_range
 from studies.services import drafts
 from studies.services.known_answers import GivenTestQuestion, scale_ends
-from studies.services.lifecycle import ActionRefused
+from studies.services.lifecycle import ActionRefused, FileRefused
 from studies.stimuli.rows import Row, TableLimits, TableProblem, TableProblems, read_rows
 from studies.stimuli.texts import TextRefused, clean_name, clean_text
 
@@ -34,12 +34,8 @@ MAX_KEY_LENGTH, MAX_ANSWERS, MAX_ANSWER_LENGTH = 50, 20, 200
 _BAR = re.compile(r"(?<!\\)\|")
 
 
-class ChecksFileRefused(ActionRefused):
-    """A file of attention checks of which nothing was stored. ``problems`` has all its faults with their rows."""
-
-    def __init__(self, problems: TableProblems):
-        super().__init__("; ".join(str(problem) for problem in problems.first[:5]))
-        self.problems = problems
+class ChecksFileRefused(FileRefused):
+    """A file of attention checks that cannot be stored."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from studies.design.serialization import canonical_json, serialize_design, sha25
 from studies.models import Arm, Batch, Design, Exposure, Item, Job, Output, Placement, Prompt, Question, Study, audit
 from studies.models.guards import allowing_amendment
 from studies.protocols import Problem
+from studies.stimuli.rows import TableProblems
 
 from . import databases, jobs
 
@@ -68,6 +69,14 @@ AMEND_REFUSAL = (
 
 class ActionRefused(Exception):
     """An action is refused and nothing has changed. The message is for the user. Base class of all such refusals."""
+
+
+class FileRefused(ActionRefused):
+    """A file of which nothing was stored. ``problems`` lists the reasons, with rows."""
+
+    def __init__(self, problems: TableProblems):
+        super().__init__("; ".join(str(problem) for problem in problems.first))
+        self.problems = problems
 
 
 class NotReady(ActionRefused):

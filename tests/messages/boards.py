@@ -258,14 +258,16 @@ LINES = {
     f"{API}:put": [("is not a researcher of this site", "Send the name", puts_members)],
     f"{API}:post": [
         ("Only a researcher can create a board", "Send the token of a researcher", lambda: shown(api_of_team(builders.open_board()).post("boards/", {}))),
+    ],
+    f"{API}:perform": [
         ("cannot be withdrawn", "Close the board instead", member_sends("submissions/1/withdraw/", {})),
         ("so its name stays hidden", "Submit it again", team_sends("submissions/2/publish/", {}, before=withdrawn)),
     ],
-    f"{API}:get": [
+    f"{API}:get_object": [
         ("This parameter is missing", "Send the number of a submission", team_sends("submissions/2/comparison/", None, "GET", submitted)),
         ("has no snapshot yet", "Wait until its first round is closed", team_sends("submissions/2/comparison/?baseline=2", None, "GET", submitted)),
     ],
-    f"{API}:validated": [
+    f"{API}:check_fields": [
         (f"There is no study {MISSING}", "Send the code of your draft", lambda: shown(api_of(user()).post("boards/", {"slug": "a", "title": "A", "template": MISSING}))),
     ],
     f"{API}:check": [
@@ -278,9 +280,6 @@ LINES = {
     ],
     f"{API}:_uploaded_file": [("The form has no file", "Send the outputs as a file", form())],
     f"{API}:_sent_rows": [("There are no outputs", "Send a list", team_sends("submissions/", {"name": "good"}))],
-    f"{API}:_row_errors": [
-        ("more errors", "Correct these first", rows(*({"prompt": f"x{n}", "output": "a"} for n in range(150)))),
-    ],
     f"{API}:require_own_team": [("Only the team of the submission", "Send the key of the team", of_reference)],
     f"{SERVICES}:compare_submissions": [("has no score of submission 4", "Choose a scored one", comparing_unscored)],
     f"{SERVICES}:read_outputs_file": [

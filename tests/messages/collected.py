@@ -72,10 +72,10 @@ METHODS = {
 # What makes a message only in one area, by the words of the call.
 MAKERS_OF = {
     "rest": {
-        "row_error": 2, "problem_response": 1, "ParseError": 0, "exceptions.ParseError": 0, "serializers.ValidationError": 0, "PermissionDenied": 0,
+        "row_error": 2, "FieldError": 1, "problem_response": 1, "ParseError": 0, "exceptions.ParseError": 0, "serializers.ValidationError": 0, "PermissionDenied": 0,
         "BadQueryParameter": 0, "BadParameters": 0, "BadOrigins": 0,
     },
-    "boards": {"row_error": 2, "ParseError": 0, "PermissionDenied": 0, "TooManyToday": 0},
+    "boards": {"row_error": 2, "FieldError": 1, "ParseError": 0, "PermissionDenied": 0, "TooManyToday": 0},
     "importers": {"ColumnRefused": 1},
     "commands": {
         "CommandError": 0, "ImproperlyConfigured": 0, "RehearsalRefused": 0, "TooManySnapshots": 0, "ParquetNotInstalled": 0, "Error": 0, "NotReachable": 0,

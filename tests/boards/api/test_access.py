@@ -72,7 +72,7 @@ TABLE = (
 
 @pytest.fixture
 def world(monkeypatch):
-    monkeypatch.setattr("boards.api.base.requests_per_minute", lambda scope: 100_000)
+    monkeypatch.setattr("analysis.api.permissions.requests_per_minute", lambda scope: 100_000)
     board, team = scored_board()
     elsewhere = builders.open_board(user("elsewhere"), slug="elsewhere")
     other = api_of_team(elsewhere, "Other")
@@ -196,7 +196,7 @@ def test_a_key_of_a_team_opens_nothing_but_boards(world):
 
 @pytest.mark.usefixtures("in_one_minute")
 def test_readers_without_a_token_are_limited_by_their_address(world, monkeypatch):
-    monkeypatch.setattr("boards.api.base.requests_per_minute", lambda scope: 2 if scope == "public" else 100)
+    monkeypatch.setattr("analysis.api.permissions.requests_per_minute", lambda scope: 2 if scope == "public" else 100)
     board, actors, _ = world
     assert [Api().get(f"boards/{board.slug}/").status_code for _ in range(3)] == [200, 200, 429]
     assert actors["team"].get(f"boards/{board.slug}/").status_code == 200

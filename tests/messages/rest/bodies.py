@@ -45,14 +45,12 @@ LINES = {
             posts("outputs/", [{"system": "alpha", "prompt": "p000", "sample": 7, "media": "a.webp"}]),
         ),
     ],
-    f"{API}:_prepared_systems": [
+    f"{API}:prepare": [
         (
             "row 1, name: The name differs from “alpha” only in case",
             "Choose a clearly different name",
             posts("systems/", [{"name": "ALPHA"}]),
         ),
-    ],
-    f"{API}:_prepared_outputs": [
         ("row 1, system: The study has no system “no”", ADDED, posts("outputs/", [OUTPUT | {"system": "no"}])),
         (
             "row 1, prompt: The study has no prompt “no”",
