@@ -1,7 +1,6 @@
 """Admin page of a recruitment's panel: token, comparison with the panel, orders, and cases for a person to decide."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from django import forms
 from django.contrib import messages
@@ -62,6 +61,7 @@ from annotators.recruitment.panels.reconcile import (
 from annotators.recruitment.panels.sync import event_source_name
 from studies.access import Action, get_row
 from studies.admin import study_page
+from studies.admin.permissions import StudyScopedAdmin
 from studies.models import Job
 from studies.services.lifecycle import ActionRefused
 
@@ -186,15 +186,8 @@ class PlanForm(forms.Form):
 MAX_ROWS = 100
 
 
-# The base of the mixin below, while types are checked.
-if TYPE_CHECKING:
-    from studies.admin.permissions import StudyScopedAdmin as _Admin
-else:
-    _Admin = object
-
-
-class PanelAdminMixin(_Admin):
-    """Admin views of the panel, mixed into the admin of recruitments."""
+class PanelAdmin(StudyScopedAdmin):
+    """Admin views of the panel, a part of the admin of recruitments."""
 
     def get_urls(self):
         wrap = self.admin_site.admin_view

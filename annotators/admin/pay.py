@@ -5,7 +5,6 @@ They also add bonuses, order payments and mark them as paid.
 
 from copy import copy
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING
 
 from django import forms
 from django.contrib import messages
@@ -23,19 +22,15 @@ from annotators.recruitment.panels import sync
 from annotators.recruitment.panels.http_client import NoService, get_panel_service, stored_secret_dates
 from studies.access import Action, get_study
 from studies.admin import study_page
+from studies.admin.forms import SettingsFormMixin
 from studies.admin.permissions import is_request_allowed
 from studies.services.lifecycle import ActionRefused
 
 from ..models import Payment
+from .panel import PanelAdmin
 
 # The part of a link's form that sets the pay for an early end.
 
-
-# The base of the mixin below, while types are checked.
-if TYPE_CHECKING:
-    _Form = forms.ModelForm
-else:
-    _Form = object
 
 Outcome, Rule = OutcomePay.Outcome, OutcomePay.Rule
 CHECKED_COLUMNS = {"key", "reward", "currency", "opens_at", "closes_at"}
@@ -70,8 +65,8 @@ def outcome_pay_form_fields() -> dict[str, forms.Field]:
     return fields
 
 
-class PromisesFormMixin(_Form):
-    """Mixin for the link's form: fields for the pay of each early end.
+class PromisesForm(SettingsFormMixin):
+    """The part of a link's form with the pay of each early end.
 
     Validation adds the faults of ``link_actions.find_link_errors`` for the link as it would be saved.
     """
@@ -111,12 +106,6 @@ class PromisesFormMixin(_Form):
         return promises
 
 
-# The base of the mixin below, while types are checked.
-if TYPE_CHECKING:
-    from .panel import PanelAdminMixin as _Pages
-else:
-    _Pages = object
-
 MAX_ROWS = 400
 MAX_FILE_SIZE = 2 * 1024 * 1024
 
@@ -148,8 +137,8 @@ class BonusForm(forms.Form):
         return cleaned
 
 
-class PayAdminMixin(_Pages):
-    """Admin views of pay, mixed in beside PanelAdminMixin."""
+class PayAdmin(PanelAdmin):
+    """Admin views of pay, a part of the admin of recruitments."""
 
     def get_urls(self):
         wrap = self.admin_site.admin_view

@@ -1,6 +1,6 @@
 """Admin of recruitments: first the channel, then its settings as form fields, then the links to copy."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django import forms
 from django.conf import settings as site_settings
@@ -18,7 +18,6 @@ from studies.admin.forms import (
     CleanTextMixin,
     RowChoiceField,
     RowMultipleChoiceField,
-    SettingsFormMixin,
     build_form_with_settings,
     choice_field,
     choices_of,
@@ -26,25 +25,15 @@ from studies.admin.forms import (
     optional_utc_datetime_field,
     prefixed_settings_fields,
 )
-from studies.admin.permissions import StudyFilter, StudyScopedAdmin, is_request_allowed
+from studies.admin.permissions import StudyFilter, is_request_allowed
 from studies.models import Job, Study
 from studies.services import jobs
 
 from ..models import Recruitment, SampleColumn
 from ..pay import promises
 from . import pay
-from .panel import PanelAdminMixin, PanelFileForm
-from .pay import PayAdminMixin
-from .verdicts import VerdictAdminMixin
-
-# Admin page of rehearsals: a button to start one, its progress, and the last report.
-
-
-# The base of the mixins below, while types are checked.
-if TYPE_CHECKING:
-    _Pages = PanelAdminMixin
-else:
-    _Pages = object
+from .panel import PanelFileForm
+from .verdicts import VerdictAdmin
 
 
 class RehearsalForm(forms.Form):
@@ -57,48 +46,7 @@ class RehearsalForm(forms.Form):
     )
 
 
-class RehearsalAdminMixin(_Pages):
-    """Admin views of rehearsals, mixed in beside PanelAdminMixin."""
-
-    def get_urls(self):
-        page = path("<int:pk>/rehearsal/", self.admin_site.admin_view(self.rehearsal_view), name="annotators_rehearsal")
-        return [page, *super().get_urls()]
-
-    def rehearsal_view(self, request, pk):
-        """Show the rehearsal page. POST starts a rehearsal if none is running."""
-        recruitment = self._get_recruitment_or_404(request, pk)
-        form = RehearsalForm()
-        if request.method == "POST":
-            form = RehearsalForm(request.POST)
-            if form.is_valid():
-                stand_in.get_or_create_rehearsal_job(recruitment, form.cleaned_data["people"], by=request.user)
-                messages.success(request, "The rehearsal is starting.")
-                return HttpResponseRedirect(reverse("admin:annotators_rehearsal", args=[pk]))
-        rehearsals = stand_in.rehearsal_jobs_of(recruitment)
-        last, last_done = rehearsals.first(), rehearsals.filter(state=Job.State.DONE).first()
-        running = last if last is not None and last.ended_at is None else None
-        context = {
-            "title": "Rehearsal",
-            "recruitment": recruitment,
-            "channel": REGISTRY[recruitment.channel],
-            "form": form,
-            "job": last,
-            "is_running": running is not None,
-            "is_stuck": running is not None and running.state == Job.State.WAITING and not jobs.is_runner_alive(),
-            "done": last_done,
-            "report": last_done.result if last_done else None,
-        }
-        return study_page.render_study_page(
-            request,
-            self.admin_site,
-            "admin/annotators/rehearsal.html",
-            recruitment.study,
-            context,
-            status=400 if form.errors else 200,
-        )
-
-
-# Admin page of a recruitment's sample: declared columns, the panel's demographic file, and the table for a paper.
+# The sample of a recruitment: declared columns, and the panel's demographic file.
 
 
 MAX_COLUMNS = 20
@@ -173,18 +121,120 @@ class SampleFileForm(PanelFileForm):
         self.fields["file"].label = "The panel's demographic file"
 
 
-class SampleAdminMixin(_Pages):
-    """Admin views of the sample, mixed into the admin of recruitments."""
+LINKS_SHOWN = 20
+
+
+def labelled_link_urls(recruitment: Recruitment) -> list[tuple[str, str]]:
+    """Return (label, full address) for each link of a recruitment."""
+    channel = REGISTRY.get(recruitment.channel)
+    base = f"{site_settings.SITE_URL}{reverse('entry', args=[recruitment.key])}"
+    return channel.links(recruitment, base) if channel else []
+
+
+class AddRecruitmentForm(CleanTextMixin, forms.ModelForm):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        field = choice_field(self, "channel")
+        field.choices = [(slug, channel.label) for slug, channel in REGISTRY.items() if channel.takes_new_links]
+        field.widget = forms.RadioSelect(choices=choices_of(field))
+
+
+class RecruitmentForm(pay.PromisesForm):
+    # A channel reads the stored settings and knows no defaults.
+    stores_defaults = True
+
+    class Meta:
+        labels = {"key": "Link name", "wanted": "Target number of people"}
+        help_texts = {"key": "The part of the link after /e/. Annotators can see it."}
+
+    opens_at = optional_utc_datetime_field(label="Opens")
+    closes_at = optional_utc_datetime_field(label="Closes")
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        if self.instance.pk and "shown_arms" in self.fields:
+            self.initial["shown_arms"] = [row.arm_id for row in self.instance.recruitment_arms.all()]
+
+    def clean_currency(self):
+        return self.cleaned_data["currency"].upper()
+
+    def _save_m2m(self):
+        super()._save_m2m()  # type: ignore[misc]  # private in Django
+        if "shown_arms" in self.changed_data:
+            self.instance.arms.set(self.cleaned_data["shown_arms"])
+
+
+@admin.register(Recruitment)
+class RecruitmentAdmin(VerdictAdmin, pay.PayAdmin):
+    action = Action.RECRUIT
+    is_design = False
+    form = RecruitmentForm
+    change_form_template = "admin/annotators/recruitment.html"
+    list_display = ("__str__", "study", "wanted", "reward", "stopped_at")
+    list_filter = (StudyFilter, "channel")
+    list_select_related = ("study",)
+    list_per_page = 50
+    search_fields = ("key", "pool")
+    actions = None
+    view_on_site = False
 
     def get_urls(self):
         wrap = self.admin_site.admin_view
         return [
+            path("<int:pk>/state/", wrap(self.stop_or_reopen_view), name="annotators_recruitment_state"),
+            path("<int:pk>/rehearsal/", wrap(self.rehearsal_view), name="annotators_rehearsal"),
             path("<int:pk>/demographics/", wrap(self.demographics_view), name="annotators_demographics"),
             path(
                 "<int:pk>/demographics/table.csv", wrap(self.demographics_csv_view), name="annotators_demographics_csv"
             ),
             *super().get_urls(),
         ]
+
+    def stop_or_reopen_view(self, request, pk):
+        """POST: stop the link for new people, or open it again."""
+        recruitment = get_row(request.user, Action.RECRUIT, Recruitment.objects.select_related("study"), pk=pk)
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        if "stop" in request.POST and link_actions.stop_link(recruitment, request.user):
+            self.message_user(
+                request, "The link is stopped. People who have started can finish, and are paid.", messages.SUCCESS
+            )
+        elif "open" in request.POST and link_actions.reopen_link(recruitment, request.user):
+            self.message_user(request, "The link is open to new people again.", messages.SUCCESS)
+        return HttpResponseRedirect(reverse("admin:annotators_recruitment_change", args=[pk]))
+
+    def rehearsal_view(self, request, pk):
+        """Show the rehearsal page. POST starts a rehearsal if none is running."""
+        recruitment = self._get_recruitment_or_404(request, pk)
+        form = RehearsalForm()
+        if request.method == "POST":
+            form = RehearsalForm(request.POST)
+            if form.is_valid():
+                stand_in.get_or_create_rehearsal_job(recruitment, form.cleaned_data["people"], by=request.user)
+                messages.success(request, "The rehearsal is starting.")
+                return HttpResponseRedirect(reverse("admin:annotators_rehearsal", args=[pk]))
+        rehearsals = stand_in.rehearsal_jobs_of(recruitment)
+        last, last_done = rehearsals.first(), rehearsals.filter(state=Job.State.DONE).first()
+        running = last if last is not None and last.ended_at is None else None
+        context = {
+            "title": "Rehearsal",
+            "recruitment": recruitment,
+            "channel": REGISTRY[recruitment.channel],
+            "form": form,
+            "job": last,
+            "is_running": running is not None,
+            "is_stuck": running is not None and running.state == Job.State.WAITING and not jobs.is_runner_alive(),
+            "done": last_done,
+            "report": last_done.result if last_done else None,
+        }
+        return study_page.render_study_page(
+            request,
+            self.admin_site,
+            "admin/annotators/rehearsal.html",
+            recruitment.study,
+            context,
+            status=400 if form.errors else 200,
+        )
 
     def demographics_view(self, request, pk):
         """Show the sample table. POST declares columns, previews a file, or imports it."""
@@ -236,89 +286,6 @@ class SampleAdminMixin(_Pages):
         text = sample.sample_demographics_csv(sample.sample_demographics_table(recruitment.study))
         headers = {"Content-Disposition": 'attachment; filename="sample.csv"'}
         return HttpResponse(text, content_type="text/csv; charset=utf-8", headers=headers)
-
-
-LINKS_SHOWN = 20
-
-
-def labelled_link_urls(recruitment: Recruitment) -> list[tuple[str, str]]:
-    """Return (label, full address) for each link of a recruitment."""
-    channel = REGISTRY.get(recruitment.channel)
-    base = f"{site_settings.SITE_URL}{reverse('entry', args=[recruitment.key])}"
-    return channel.links(recruitment, base) if channel else []
-
-
-class AddRecruitmentForm(CleanTextMixin, forms.ModelForm):
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        field = choice_field(self, "channel")
-        field.choices = [(slug, channel.label) for slug, channel in REGISTRY.items() if channel.takes_new_links]
-        field.widget = forms.RadioSelect(choices=choices_of(field))
-
-
-class RecruitmentForm(pay.PromisesFormMixin, SettingsFormMixin):
-    # A channel reads the stored settings and knows no defaults.
-    stores_defaults = True
-
-    class Meta:
-        labels = {"key": "Link name", "wanted": "Target number of people"}
-        help_texts = {"key": "The part of the link after /e/. Annotators can see it."}
-
-    opens_at = optional_utc_datetime_field(label="Opens")
-    closes_at = optional_utc_datetime_field(label="Closes")
-
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        if self.instance.pk and "shown_arms" in self.fields:
-            self.initial["shown_arms"] = [row.arm_id for row in self.instance.recruitment_arms.all()]
-
-    def clean_currency(self):
-        return self.cleaned_data["currency"].upper()
-
-    def _save_m2m(self):
-        super()._save_m2m()  # type: ignore[misc]  # private in Django
-        if "shown_arms" in self.changed_data:
-            self.instance.arms.set(self.cleaned_data["shown_arms"])
-
-
-@admin.register(Recruitment)
-class RecruitmentAdmin(
-    RehearsalAdminMixin, SampleAdminMixin, VerdictAdminMixin, PayAdminMixin, PanelAdminMixin, StudyScopedAdmin
-):
-    action = Action.RECRUIT
-    is_design = False
-    form = RecruitmentForm
-    change_form_template = "admin/annotators/recruitment.html"
-    list_display = ("__str__", "study", "wanted", "reward", "stopped_at")
-    list_filter = (StudyFilter, "channel")
-    list_select_related = ("study",)
-    list_per_page = 50
-    search_fields = ("key", "pool")
-    actions = None
-    view_on_site = False
-
-    def get_urls(self):
-        return [
-            path(
-                "<int:pk>/state/",
-                self.admin_site.admin_view(self.stop_or_reopen_view),
-                name="annotators_recruitment_state",
-            ),
-            *super().get_urls(),
-        ]
-
-    def stop_or_reopen_view(self, request, pk):
-        """POST: stop the link for new people, or open it again."""
-        recruitment = get_row(request.user, Action.RECRUIT, Recruitment.objects.select_related("study"), pk=pk)
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
-        if "stop" in request.POST and link_actions.stop_link(recruitment, request.user):
-            self.message_user(
-                request, "The link is stopped. People who have started can finish, and are paid.", messages.SUCCESS
-            )
-        elif "open" in request.POST and link_actions.reopen_link(recruitment, request.user):
-            self.message_user(request, "The link is open to new people again.", messages.SUCCESS)
-        return HttpResponseRedirect(reverse("admin:annotators_recruitment_change", args=[pk]))
 
     def has_add_permission(self, request):
         return is_request_allowed(request, Action.RECRUIT)

@@ -1,7 +1,6 @@
 """Admin pages for deciding about one piece of work, and for answering appeals."""
 
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
 from django import forms
 from django.contrib import messages
@@ -39,6 +38,7 @@ from studies.admin.forms import CleanTextMixin, choice_field
 from studies.services.lifecycle import ActionRefused
 
 from ..models import Appeal, Assignment, PanelOrder, Recruitment, Verdict
+from .panel import PanelAdmin
 
 # The form with which a person answers an appeal.
 
@@ -83,13 +83,6 @@ class AppealAnswerForm(CleanTextMixin, forms.Form):
             del self.fields["says_another"]
         if decisions_on_appeal := DECISIONS_ON_APPEAL.get(appeal.subject):
             choice_field(self, "is_upheld").choices = decisions_on_appeal
-
-
-# The base of the mixin below, while types are checked.
-if TYPE_CHECKING:
-    from .panel import PanelAdminMixin as _Pages
-else:
-    _Pages = object
 
 
 class RejectForm(CleanTextMixin, forms.Form):
@@ -148,8 +141,8 @@ class ReverseRejectionForm(MessageForm):
         self.fields["message"].required = False
 
 
-class VerdictAdminMixin(_Pages):
-    """Admin views of verdicts and appeals, mixed into the admin of recruitments."""
+class VerdictAdmin(PanelAdmin):
+    """Admin views of verdicts and appeals, a part of the admin of recruitments."""
 
     def get_urls(self):
         wrap = self.admin_site.admin_view

@@ -13,6 +13,7 @@ from django.db.models import CharField, F, Model, Value
 from django.db.models.functions import Cast, Concat
 from django.forms.models import BaseInlineFormSet, BaseModelFormSet
 from django.urls import reverse
+from django.utils.functional import cached_property
 from django.utils.html import format_html
 
 from studies import access
@@ -32,6 +33,7 @@ from studies.models import (
     design,
 )
 from studies.protocols import REGISTRY
+from studies.protocols.base.fields import values_of_new_row
 
 from . import field_labels
 from .forms import (
@@ -40,10 +42,11 @@ from .forms import (
     RowChoiceField,
     RowMultipleChoiceField,
     ScaleForm,
-    SettingsCell,
     SettingsWidget,
+    changed_field_names,
     choice_field,
     choices_of,
+    merge_settings,
     scale_summary_text,
 )
 
@@ -624,14 +627,52 @@ class SectionInline(StudyRowsInline):
         return format_html('<a href="{}">Open section {}</a>', url, section.position)
 
 
-class RuleForm(SettingsCell):
+class RuleForm(CleanTextMixin, forms.ModelForm):
+    """A rule in the table. Rules have different settings, so the field ``parameters`` holds a small form of the rule's own."""
+
     Meta = field_labels.build_form_meta("rule")
 
     parameters = forms.Field(
         required=False, label="Settings", widget=SettingsWidget, help_text="They appear when the rule is saved."
     )
 
-    def settings_form_of(self, instance):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        kind = self.settings_form_of(self.instance) if self.instance.pk else None
+        self.inner = None
+        if kind is not None:
+            prefix = self.add_prefix("parameters")
+            fields = kind().fields
+            initial = {name: (self.instance.settings or {}).get(name, field.initial) for name, field in fields.items()}
+            self.inner = kind(data=self.data if self.is_bound else None, initial=initial, prefix=prefix)
+        if "parameters" in self.fields:
+            self.fields["parameters"].widget.form = self.inner
+
+    @cached_property
+    def changed_data(self):
+        changed = [name for name in changed_field_names(self) if name != "parameters"]
+        return [*changed, "parameters"] if self.inner is not None and changed_field_names(self.inner) else changed
+
+    def clean(self):
+        cleaned = super().clean() or self.cleaned_data
+        kind = self.settings_form_of(self.instance_of(cleaned))
+        if self.inner is not None and isinstance(self.inner, kind or ()):
+            if self.inner.is_valid():
+                self.instance.settings = merge_settings(
+                    self.instance.settings or {}, self.inner.cleaned_data, changed_field_names(self.inner)
+                )
+            else:
+                self.add_error("parameters", "Some of these settings are not valid. Correct the marked fields.")
+        elif not self.instance.pk or self.inner is not None or kind is not None:
+            # A new row, or a row whose kind changed: settings of the old kind no longer apply.
+            self.instance.settings = {n: value for n, value in values_of_new_row(kind).items() if value is not None}
+        return cleaned
+
+    def instance_of(self, cleaned):
+        """Return an instance with the cleaned values, to find its kind of settings."""
+        return forms.models.construct_instance(self, type(self.instance)(), fields=list(cleaned), exclude=["settings"])
+
+    def settings_form_of(self, instance) -> type[forms.Form] | None:
         rule = design.REGISTRY.get(instance.rule)
         return rule.settings_form if rule else None
 
