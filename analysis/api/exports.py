@@ -11,11 +11,10 @@ from rest_framework.response import Response
 from analysis.data import exports
 from analysis.data.blinding import check_outcomes_visible
 from analysis.data.export_codebook import build_export_codebook, build_export_codebook_markdown
-from analysis.data.exports import BadOrigins, build_permitted_selection, request_export
+from analysis.data.exports import build_permitted_selection, request_export
 from analysis.data.flat_rows import COUNTED_ORIGINS, Selection
 from analysis.models import AnalysisRun, Figure
 from analysis.report.archive import archive_stream
-from analysis.report.build import BadParameters
 from analysis.report.runs import request_analysis
 from studies.access import Action
 from studies.models import Job
@@ -23,7 +22,6 @@ from studies.models import Job
 from . import serializers as shapes
 from .base import MEDIA_TYPES, JobMixin, StudyView, download_response
 from .query import ORIGINS, RAW, WITHDRAWN
-from .renderers import FieldError
 from .uploads import require_json_object
 
 
@@ -45,11 +43,7 @@ class AnalysesView(JobMixin, AnalysisView, ListAPIView):
     job_kind = "analyse"
 
     def start_job(self, token: str | None) -> Job:
-        try:
-            return request_analysis(self.study, self.request.user, require_json_object(self.request), token)
-        except BadParameters as bad:
-            field, _, message = str(bad).partition(": ")
-            raise FieldError(field, message) from None
+        return request_analysis(self.study, self.request.user, require_json_object(self.request), token)
 
 
 class AnalysisDetailView(AnalysisView, RetrieveAPIView):
@@ -165,10 +159,7 @@ class ExportsView(JobMixin, StudyView):
     job_kind = "export"
 
     def start_job(self, token: str | None, **sent: Any) -> Job:
-        try:
-            return request_export(self.study, by=self.request.user, request_token=token, **sent)
-        except BadOrigins as bad:
-            raise FieldError("origins", str(bad)) from None
+        return request_export(self.study, by=self.request.user, request_token=token, **sent)
 
 
 class CodebookView(StudyView):

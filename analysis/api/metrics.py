@@ -44,23 +44,9 @@ class MetricSerializer(serializers.ModelSerializer):
     class Meta:
         model = Metric
         fields = (
-            "id",
-            "kind",
-            "name",
-            "version",
-            "question",
-            "parameters",
-            "family",
-            "fingerprint",
-            "is_lower_better",
-            "scale_low",
-            "scale_high",
-            "source",
-            "file_sha256",
-            "n_scores",
-            "at",
-            "discarded_at",
-        )  # fmt: skip - one list of names
+            "id", "kind", "name", "version", "question", "parameters", "family", "fingerprint", "is_lower_better", "scale_low", "scale_high",
+            "source", "file_sha256", "n_scores", "at", "discarded_at",
+        )  # fmt: skip
 
 
 class ScoresFieldsSerializer(StrictMixin, serializers.Serializer):

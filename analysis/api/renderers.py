@@ -16,10 +16,9 @@ from rest_framework.response import Response
 
 from analysis.data.exports import TooManyExports
 from analysis.data.snapshot import TooManySnapshots
-from analysis.planning.inputs import InvalidPlanInputs
 from studies.models.guards import AppendOnlyViolation, StudyFrozen
 from studies.services.databases import is_database_unavailable_error
-from studies.services.lifecycle import ActionRefused, FileRefused, NotReady
+from studies.services.lifecycle import ActionRefused, FieldsRefused, FileRefused, NotReady
 from studies.stimuli import texts
 from studies.stimuli.rows import TableProblems
 
@@ -186,7 +185,7 @@ def _answer(error: Exception) -> Response | None:
         )
     if isinstance(error, FileRefused):
         return problem_response(400, RowErrors.default_detail, row_errors(error.problems))
-    if isinstance(error, InvalidPlanInputs):
+    if isinstance(error, FieldsRefused):
         return problem_response(
             400, RowErrors.default_detail, [row_error(None, name, text) for name, text in error.errors.items()]
         )

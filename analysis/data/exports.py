@@ -25,7 +25,7 @@ from annotators.models import Assignment, Response
 from studies.access import Action, check_draw_is_readable, check_permission_or_404
 from studies.models import Job, Study
 from studies.services import jobs
-from studies.services.lifecycle import ActionRefused
+from studies.services.lifecycle import ActionRefused, FieldsRefused
 from studies.stimuli.rows import escape_formula
 
 from .blinding import check_outcomes_visible
@@ -559,8 +559,8 @@ def json_number_or_text(cell: Any) -> Any:
 # Check and start exports: select the rows, check permissions and blinding, and submit the job of a file.
 
 
-class BadOrigins(ValueError):
-    """An origin is unknown. The message names it."""
+class BadOrigins(FieldsRefused):
+    """An origin is unknown."""
 
 
 def build_permitted_selection(
@@ -591,7 +591,7 @@ def request_export(
     """
     check_permission_or_404(by, Action.ANALYSE, study)
     if unknown := sorted(set(origins) - set(ORIGINS)):
-        raise BadOrigins(f"{unknown[0][:20]!r} is not an origin. Use {', '.join(ORIGINS)}.")
+        raise BadOrigins({"origins": f"{unknown[0][:20]!r} is not an origin. Use {', '.join(ORIGINS)}."})
     chosen = build_permitted_selection(table, study, origins or COUNTED_ORIGINS, withdrawn, by=by)
     if not is_pyarrow_installed():
         raise ActionRefused(NOT_INSTALLED)

@@ -33,6 +33,7 @@ from studies.design.workload import (
 )
 from studies.models import Contrast, Item, Section, Study
 from studies.protocols import REGISTRY
+from studies.services.lifecycle import FieldsRefused
 
 # The comparisons that a draft declares, with their families and corrections, as a plan takes them.
 
@@ -141,12 +142,8 @@ PEOPLE, PROMPTS, PROMPTS_EACH = 36, 60, 20
 _Record = TypeVar("_Record", StudySize, Target, Variation, Pace, Prices)
 
 
-class InvalidPlanInputs(ValueError):
-    """Inputs that cannot be planned. ``errors``: field name > what to change."""
-
-    def __init__(self, errors: Mapping[str, str]):
-        super().__init__(" ".join(f"{name}: {text}" for name, text in errors.items()))
-        self.errors = dict(errors)
+class InvalidPlanInputs(FieldsRefused):
+    """Inputs that cannot be planned."""
 
 
 @dataclass(frozen=True, slots=True)

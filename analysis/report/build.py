@@ -31,6 +31,7 @@ from analysis.protocols.families import adjust_comparisons, planned_claims
 from annotators.counting import Use, select, simulated_words
 from annotators.models import Assignment
 from studies.models import Study
+from studies.services.lifecycle import FieldsRefused
 from studies.services.version import version
 
 from . import report_data
@@ -57,8 +58,8 @@ DEFAULT_PARAMETERS: dict[str, Any] = {"origins": ["live"], "level": 0.95, "resam
 STAR_SCHEMES = ("10/5/1", "5/1/0.1")
 
 
-class BadParameters(ValueError):
-    """A report parameter is unknown or invalid. The message names it."""
+class BadParameters(FieldsRefused):
+    """A report parameter is unknown or invalid."""
 
 
 def default_origins(study: Study) -> list[str]:
@@ -73,27 +74,26 @@ def validate_parameters(parameters: Mapping[str, Any] | None, study: Study | Non
     """Validate the parameters and fill in defaults, with the study's default origins. Raises BadParameters."""
     given = dict(parameters or {})
     if unknown := sorted(set(given) - set(DEFAULT_PARAMETERS)):
-        raise BadParameters(f"{unknown[0]}: there is no such parameter. Use {', '.join(DEFAULT_PARAMETERS)}.")
+        raise BadParameters({unknown[0]: f"there is no such parameter. Use {', '.join(DEFAULT_PARAMETERS)}."})
     validated = DEFAULT_PARAMETERS | given
     if not isinstance(validated["origins"], list | tuple) or not all(
         isinstance(origin, str) for origin in validated["origins"]
     ):
-        raise BadParameters('origins: must be a list of origins. Use, for example, ["live"].')
+        raise BadParameters({"origins": 'must be a list of origins. Use, for example, ["live"].'})
     try:
         validated["origins"] = validate_origins(validated["origins"])
     except ValueError as error:
-        raise BadParameters(str(error)) from None
+        raise BadParameters({"origins": str(error).removeprefix("origins: ")}) from None
     if not validated["origins"]:
-        raise BadParameters("origins: the list is empty. Name at least one origin.")
+        raise BadParameters({"origins": "the list is empty. Name at least one origin."})
     level, resamples = validated["level"], validated["resamples"]
     if isinstance(level, bool) or not isinstance(level, int | float) or not 0.5 <= level < 1:
-        raise BadParameters(f"level: {level!r} is not accepted. Enter a number from 0.5 to below 1.")
+        raise BadParameters({"level": f"{level!r} is not accepted. Enter a number from 0.5 to below 1."})
     if isinstance(resamples, bool) or not isinstance(resamples, int) or not 99 <= resamples <= 99_999:
-        raise BadParameters(f"resamples: {resamples!r} is not accepted. Enter an integer from 99 to 99999.")
+        raise BadParameters({"resamples": f"{resamples!r} is not accepted. Enter an integer from 99 to 99999."})
     if validated["star_scheme"] not in STAR_SCHEMES:
-        raise BadParameters(
-            f"star_scheme: {validated['star_scheme']!r} is not a star scheme. Use {' or '.join(STAR_SCHEMES)}."
-        )
+        text = f"{validated['star_scheme']!r} is not a star scheme. Use {' or '.join(STAR_SCHEMES)}."
+        raise BadParameters({"star_scheme": text})
     if study is not None and "origins" not in given:
         validated["origins"] = default_origins(study)
     return validated

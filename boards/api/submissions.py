@@ -88,7 +88,6 @@ class SubmissionsView(SubmissionBaseView, ListAPIView):
         Parameter("state", choice_parser(*STATES), "Only submissions in this state.", enum=STATES),
     )
     body_parameters = FIELDS_OF_ZIP
-    body_serializer_class = shapes.SubmissionFieldsSerializer
     documented_body = {
         "application/json": shapes.SubmissionRequestSerializer,
         "multipart/form-data": shapes.SubmissionFormSerializer,

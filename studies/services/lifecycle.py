@@ -3,7 +3,7 @@
 ``by`` is the user who acts; their permission is checked. It is None if the site itself or its operator's command acts.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -77,6 +77,14 @@ class FileRefused(ActionRefused):
     def __init__(self, problems: TableProblems):
         super().__init__("; ".join(str(problem) for problem in problems.first))
         self.problems = problems
+
+
+class FieldsRefused(ValueError):
+    """Values that cannot be used. ``errors``: field name > what to change."""
+
+    def __init__(self, errors: Mapping[str, str]):
+        super().__init__(" ".join(f"{name}: {text}" for name, text in errors.items()))
+        self.errors = dict(errors)
 
 
 class NotReady(ActionRefused):
