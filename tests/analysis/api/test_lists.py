@@ -4,9 +4,12 @@ import json
 
 import pytest
 from django.db import connection
+from django.db.models import QuerySet
 from django.test.utils import CaptureQueriesContext
 
+from analysis.api import urls as api_urls
 from analysis.models import ApiToken
+from studies.models import Prompt
 from tests.builders import draft_study
 
 from .rest import analysis_of, api_of, body_of, closed_study
@@ -97,3 +100,42 @@ def test_a_token_that_asks_too_often_is_told_when_to_come_back(owner, settings):
     finally:
         api_settings.DEFAULT_THROTTLE_RATES.update(rates)
     assert ApiToken.objects.count() == 2
+
+
+# By address: the parameters that filter a list.
+FILTERS = {
+    "studies/": {"state"},
+    "prompts/": {"domain"},
+    "outputs/": {"system", "prompt"},
+    "batches/": {"arm"},
+    "assignments/": {"arm", "batch"},
+    "responses/": {"section", "question", "system", "prompt", "arm", "batch"},
+    "codings/": {"sample"},
+}
+# Values that no row has, where they cannot be words.
+NOTHING = {"state": "draft", "batch": 999, "section": 99, "sample": 9}
+
+
+def test_every_filter_keeps_the_rows_that_have_the_value(owner):
+    study, api = closed_study(owner, 2), api_of(owner)
+    QuerySet(Prompt).filter(study=study, key="p003").update(domain="news")
+    tested = 0
+    for address, names in FILTERS.items():
+        path = address if address == "studies/" else f"studies/{study.code}/{address}"
+        rows = api.get(path).json()["results"]
+        for name in names:
+            assert api.get(f"{path}?{name}={NOTHING.get(name, 'nothing')}").json()["results"] == [], (address, name)
+            for value in {row[name] for row in rows} - {None, ""}:
+                kept = api.get(f"{path}?{name}={value}").json()["results"]
+                assert kept == [row for row in rows if row[name] == value], (address, name, value)
+                tested += 1
+    assert tested > 30
+
+
+def test_every_declared_filter_is_among_them():
+    declared = {}
+    for pattern in api_urls.urlpatterns:
+        names = {one.name for one in getattr(pattern.callback.view_class, "parameters", ()) if one.lookup}
+        if names:
+            declared[str(pattern.pattern).removeprefix(api_urls.study)] = names
+    assert declared == FILTERS
