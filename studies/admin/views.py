@@ -21,6 +21,7 @@ from studies.imports.preparation import prepare_stimuli_and_delete_dropped_promp
 from studies.imports.study_templates import STUDY_TEMPLATES, TEMPLATES_BY_SLUG, create_draft_from_template
 from studies.imports.tables import run
 from studies.imports.tables.columns import GROUP_COLUMNS, SOURCE, Options
+from studies.imports.tables.mapping import parse_mapping
 from studies.imports.tables.plan import PROPOSED
 from studies.imports.tables.result import ImportReport
 from studies.models import Job, Study
@@ -44,7 +45,7 @@ def study_page_url(study: Study) -> str:
 class ImportForm(forms.Form):
     file = forms.FileField(
         label="File",
-        help_text="CSV, JSON lines, or a zip with one of them and the images that it names.",
+        help_text="CSV, TSV, a workbook, JSON of any layout, or a zip of one of them and the images that it names. You say on the next page what each column is.",
         widget=forms.FileInput(attrs={"accept": ACCEPTED}),
     )
     makes_batches = forms.BooleanField(
@@ -119,7 +120,11 @@ class ImportForm(forms.Form):
 
     def options(self) -> dict[str, Any]:
         chosen = {name: self.cleaned_data[name] for name in self.fields if name != "file"}
-        return chosen | {name: chosen[name] or 0 for name in ("max_length_difference", "max_pairs")}
+        return (
+            chosen
+            | {name: chosen[name] or 0 for name in ("max_length_difference", "max_pairs")}
+            | {"proposes_columns": True}
+        )
 
 
 def render_page(request, template_name: str, study: Study | None, status: int = 200, **context: Any) -> HttpResponse:
@@ -181,6 +186,21 @@ def _handle_upload_action(request, study, upload, job: Job | None) -> HttpRespon
             upload.save()  # a job of a large file reads it
             run.process_or_queue_upload(study, upload, request.user, is_confirmed=False)
         return reload
+    if "columns" in request.POST and report is not None and report.columns and not upload.is_confirmed:
+        try:
+            columns = [
+                f"{role}={entry['column']}"
+                for role, entry in zip(request.POST.getlist("role"), report.columns, strict=False)
+                if role
+            ]
+            parse_mapping(columns)
+            changed = {"columns": columns, "creates_systems": "creates_systems" in request.POST}
+            upload.options = Options.from_json(upload.options | changed).as_json()
+            upload.save()  # a job of a large file reads it
+            run.process_or_queue_upload(study, upload, request.user, is_confirmed=False)
+        except (SettingsRefused, lifecycle.ActionRefused) as refused:
+            return _render_report(request, study, upload, None, status=400, fault=str(refused))
+        return reload
     if upload.is_confirmed or report is None or not (report.is_sound and report.has_changes):
         return reload
     if refusal := run.importer_of(upload).reason_not_importable(study):
@@ -191,6 +211,37 @@ def _handle_upload_action(request, study, upload, job: Job | None) -> HttpRespon
         upload = run.get_upload(upload.token, study.pk) or upload
         return _render_report(request, study, upload, None, status=409, fault=str(refused))
     return reload
+
+
+ROLE_LABELS = {
+    "": "leave out",
+    "prompt_key": "key of the prompt",
+    "prompt_text": "text of the prompt",
+    "source": "source text",
+    "group": "group: document, dialogue or topic",
+    "domain": "domain of the prompt",
+    "language": "language of the prompt",
+    "system": "name of the system",
+    "text": "output",
+    "sample": "number of the output",
+    "image": "image of the output",
+    "prompt_image": "image of the prompt",
+}
+
+
+def _columns_with_choices(report: ImportReport | None) -> list[dict[str, Any]]:
+    """Return the columns of the file with the roles that a person may give them: (value, label, whether it is chosen)."""
+    columns = []
+    for entry in report.columns if report else []:
+        role = entry["role"]
+        before, colon, system = role.partition(":")
+        labels = ROLE_LABELS | {f"output:{entry['system']}": f"outputs of the system “{entry['system']}”"}
+        if role and role not in labels:
+            labels[role] = (
+                f"outputs of the system “{system}”" if before == "output" else f"{before} “{system}”" if colon else role
+            )
+        columns.append(entry | {"choices": [(value, label, value == role) for value, label in labels.items()]})
+    return columns
 
 
 def _render_report(request, study, upload, job: Job | None, status: int = 200, fault: str = "") -> HttpResponse:
@@ -216,7 +267,8 @@ def _render_report(request, study, upload, job: Job | None, status: int = 200, f
         findings=[finding for finding in findings if finding.kind not in ("freezes", PROPOSED)],
         proposed_groups=[finding for finding in findings if finding.kind == PROPOSED],
         again=reverse(importer.page, args=[study.code]),
-        confirm_words=importer.confirm_label,
+        columns=_columns_with_choices(report),
+        confirm_words="Import only the prompts" if report and report.has_only_prompts else importer.confirm_label,
         counts=[(kind, count) for kind, count in report.counts.items()] if report else [],
         has_batches=bool(report and any(row["batch"] for row in report.first)),
         missing=report.missing[:SHOWN_MISSING] if report else [],

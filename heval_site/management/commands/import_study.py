@@ -3,7 +3,9 @@ elsewhere.
 """
 
 import json
+import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from django.contrib.auth import get_user_model
@@ -15,6 +17,7 @@ from studies.imports.bundle import MAX_BUNDLE_BYTES, BundleRefused
 from studies.imports.bundle_files import create_draft_from_bundle
 from studies.imports.tables import ImportReport, Options, import_stimuli_file, run
 from studies.imports.tables.columns import GROUPS_BY
+from studies.imports.tables.mapping import parse_mapping
 from studies.models import Study
 from studies.services import drafts, lifecycle
 from studies.services.study_lookup import find_study
@@ -71,6 +74,14 @@ class Command(BaseCommand):
             help="with --answers: a column's name in the file; may be repeated",
         )
         parser.add_argument(
+            "--map",
+            action="append",
+            default=[],
+            metavar="ROLE=COLUMN",
+            help="what a column is: prompt_text=question, output:gpt=model_a",
+        )
+        parser.add_argument("--only-prompts", action="store_true", help="the file has prompts only; outputs come later")
+        parser.add_argument(
             "--owner", default="", help="the user name of the new study's owner, also recorded in the audit log"
         )
         parser.add_argument("--json", action="store_true", help="print the report as JSON")
@@ -104,10 +115,14 @@ class Command(BaseCommand):
                 options["max_length_difference"],
                 options["max_pairs"],
                 options["groups_by"],
+                tuple(options["map"]),
             )
+            parse_mapping(import_options.columns)
         except SettingsRefused as refused:
             raise CommandError(str(refused)) from None
         try:
+            if not options["only_prompts"]:
+                self._refuse_unread_outputs(options["study"], path, import_options, by)
             study, report = self._import_stimuli(options["study"], path, import_options, by, options["dry_run"])
         except lifecycle.ActionRefused as refused:
             raise CommandError(str(refused)) from None
@@ -136,6 +151,26 @@ class Command(BaseCommand):
             if not report.is_written:
                 transaction.set_rollback(True)
         return (str(study.code) if report.is_written else None), report
+
+    def _refuse_unread_outputs(self, study_name: str, path: Path, import_options: Options, by) -> None:
+        """Refuse a file of which no output is read, and say which columns may be what."""
+        _, report = self._import_stimuli(study_name, path, import_options, by, is_dry_run=True)
+        if import_options.columns or not (report.problems or report.has_only_prompts):
+            if report.has_only_prompts:
+                raise CommandError(
+                    "The file has prompts and no outputs. Add --only-prompts, or --map output:NAME=COLUMN."
+                )
+            return
+        _, proposed = self._import_stimuli(
+            study_name, path, replace(import_options, proposes_columns=True), by, is_dry_run=True
+        )
+        if proposed.is_mapped:
+            options = " ".join(
+                shlex.join(["--map", f"{one['role']}={one['column']}"]) for one in proposed.columns if one["role"]
+            )
+            raise CommandError(f"The columns have other names than heval's. Check these roles, and add: {options}")
+        if report.has_only_prompts:
+            raise CommandError("The file has prompts and no outputs. Add --only-prompts, or --map output:NAME=COLUMN.")
 
     def _import_answers(self, path: Path, by, options) -> None:
         study = find_study(options["study"])

@@ -47,7 +47,8 @@ class Options:
     ``replaces_changed``: replace content of the study that differs from the file. ``makes_pairs``: the rows are single
     texts of two systems. Pairs have equal attributes ``pairs_by`` and lengths that differ by at most
     ``max_length_difference`` words. ``max_pairs`` limits their number; 0 means all. ``groups_by``: what names the group of a prompt
-    (``GROUPS_BY``); '' is the column ``group``, if the file has one.
+    (``GROUPS_BY``); '' is the column ``group``, if the file has one. ``columns``: what columns with other names than heval's mean, as
+    ``mapping`` describes it; ``proposes_columns``: if there is no such mapping, use the proposed one.
     """
 
     makes_batches: bool = False
@@ -59,6 +60,8 @@ class Options:
     max_length_difference: int = 0
     max_pairs: int = 0
     groups_by: str = ""
+    columns: tuple[str, ...] = ()
+    proposes_columns: bool = False
 
     def __post_init__(self) -> None:
         if self.makes_pairs and self.makes_batches:
@@ -75,7 +78,9 @@ class Options:
             )
 
     def as_json(self) -> dict[str, Any]:
-        return tuples_to_lists(asdict(self))
+        """Return the options as JSON. A mapping of columns is left out where there is none, as in records of before."""
+        parts = tuples_to_lists(asdict(self))
+        return {name: part for name, part in parts.items() if part or name not in ("columns", "proposes_columns")}
 
     @classmethod
     def from_json(cls, stored: object) -> "Options":

@@ -56,6 +56,9 @@ class ImportReport:
     missing: list[tuple[str, str]] = field(default_factory=list)
     missing_count: int = 0
     is_written: bool = False
+    # The columns of the file with their roles and examples, if a person may change the roles.
+    columns: list[dict[str, Any]] = field(default_factory=list)
+    is_mapped: bool = False
 
     @property
     def is_sound(self) -> bool:
@@ -65,6 +68,14 @@ class ImportReport:
     def has_changes(self) -> bool:
         """Whether the import would change anything in the study."""
         return any(count.new for count in self.counts.values()) or self.changes_count > 0
+
+    @property
+    def has_only_prompts(self) -> bool:
+        """Whether the file has new prompts and no output: outputs come later, or its columns were not recognised."""
+        outputs = self.counts["outputs"] if "outputs" in self.counts else RowCounts()
+        return bool("prompts" in self.counts and self.counts["prompts"].new) and not (
+            outputs.new or outputs.same or outputs.changed
+        )
 
     @property
     def more_problems(self) -> int:
@@ -89,6 +100,7 @@ class ImportReport:
             "changes": {"count": self.changes_count, "first": [asdict(change) for change in self.changes]},
             "missing": {"count": self.missing_count, "pairs": [list(pair) for pair in self.missing]},
             "is_written": self.is_written,
+            **({"columns": self.columns, "is_mapped": self.is_mapped} if self.columns else {}),
         }
 
     @classmethod
@@ -111,6 +123,8 @@ class ImportReport:
             missing=[(prompt, system) for prompt, system in stored["missing"]["pairs"]],
             missing_count=stored["missing"]["count"],
             is_written=stored["is_written"],
+            columns=stored.get("columns", []),
+            is_mapped=stored.get("is_mapped", False),
         )
 
 

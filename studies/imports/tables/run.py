@@ -27,6 +27,7 @@ from studies.stimuli.rows import Rows, TableLimits, read_rows
 
 from .columns import Options, RecordReader, StimulusReader, known_column_names
 from .existing import ImportedImages, load_existing_stimuli
+from .mapping import apply_mapping, describe_columns, look_at, propose_mapping
 from .plan import ImportPlan, pair_texts_by_attributes_and_length
 from .result import ImportReport
 from .writing import StudyChanged, reason_not_importable, write_import_plan
@@ -65,6 +66,7 @@ def import_stimuli_file(
     with ExitStack() as stack:
         archive, rows = _opened(path, filename, stack)
         report.problems = rows.problems
+        rows = _mapped(rows, options, report)
         pairing = None
         if options.makes_pairs:
             rows, pairing = pair_texts_by_attributes_and_length(rows, options, study.seed)
@@ -101,6 +103,16 @@ def import_stimuli_file(
         report.is_written = True
     study.refresh_from_db()
     return report
+
+
+def _mapped(rows: Rows, options: Options, report: ImportReport) -> Rows:
+    """Return the rows under heval's names of columns, by the given mapping or by the proposed one."""
+    if not (options.columns or options.proposes_columns) or not rows.columns:
+        return rows
+    looks, rows = look_at(rows)
+    columns = options.columns or propose_mapping(looks)
+    report.columns, report.is_mapped = describe_columns(looks, columns), bool(columns)
+    return apply_mapping(rows, columns) if columns else rows
 
 
 def _opened(path: Path, filename: str, stack: ExitStack) -> tuple[Archive | None, Rows]:

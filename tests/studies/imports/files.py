@@ -102,7 +102,7 @@ BAD_FILES = [
     ("no system column", b"prompt_key,prompt_text,text\np1,P,a\n", "t.csv", 2, "name the system"),
     (
         "no text column",
-        b"prompt_key,prompt_text,system,output\np1,P,ada,a\n",
+        b"prompt_key,prompt_text,system,score\np1,P,ada,1\n",
         "t.csv",
         2,
         "no column text, image or is_empty",

@@ -10,6 +10,7 @@ from tests.builders import draft_study, user
 from tests.studies.admin.imports.uploaded import BAD
 
 WIDTHS = [1280, 375]
+OWN = "A text of some length that a system wrote as its answer."
 
 
 @pytest.mark.browser
@@ -39,6 +40,10 @@ def test_the_pages_can_be_used_by_everybody(live_server, browser, settings, tmp_
     head = "prompt_key,prompt_text,system,text,note\n"
     for name, data in (
         ("report", head + "".join(row.replace("\n", ",\n") for row in rows)),
+        (
+            "columns",
+            "question,gpt-4o,my-model,note\n" + "".join(f"What is asked {n} here?,{OWN},{OWN},x\n" for n in range(9)),
+        ),
         ("problems", BAD.decode() + "p9\n,,,\n"),
     ):
         page.goto(f"{live_server.url}{reverse('import', args=[study.code])}")

@@ -1,0 +1,256 @@
+"""Files as people have them: what each column is, is proposed, shown, and changed by whoever knows better."""
+
+import json
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.core.management import CommandError, call_command
+from django.urls import reverse
+
+from studies.imports.tables.columns import Options
+from studies.imports.tables.mapping import key_from_text, parse_mapping
+from studies.imports.tables.run import import_stimuli_file
+from studies.models import Output, Prompt, Study
+from studies.services import drafts
+from studies.stimuli.texts import SettingsRefused
+from tests.admin_pages import logged_in
+from tests.builders import user
+from tests.studies.stimuli.workbooks import workbook
+
+pytestmark = pytest.mark.django_db
+
+QUESTIONS = ["What is the capital of France?", "Why is the sky blue, and not green?", "Write a poem about rain in May."]
+SAID = {
+    "gpt-4o": [f"A long answer of the first model to number {n}." for n in range(3)],
+    "my-model": [f"Another answer, by the second model, to {n}." for n in range(3)],
+}
+EXPECTED = {
+    (system, key_from_text(QUESTIONS[n])): text for system, texts in SAID.items() for n, text in enumerate(texts)
+}
+
+
+def wide(names=("prompt", "gpt-4o", "my-model")) -> list[list[str]]:
+    return [list(names), *([question, SAID["gpt-4o"][n], SAID["my-model"][n]] for n, question in enumerate(QUESTIONS))]
+
+
+def csv_of(rows, mark=",") -> bytes:
+    return "".join(mark.join(f'"{cell}"' if mark in cell else cell for cell in row) + "\n" for row in rows).encode()
+
+
+def long(prompt, system, output, **more) -> list[dict[str, object]]:
+    return [
+        {prompt: question, system: name, output: texts[n]} | more
+        for n, question in enumerate(QUESTIONS)
+        for name, texts in SAID.items()
+    ]
+
+
+def lines(rows) -> bytes:
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+# Files of a first-time user and of public tools: name, bytes.
+FILES = {
+    "a column for each system": ("own.csv", csv_of(wide())),
+    "semicolons, byte order mark": ("own.csv", b"\xef\xbb\xbf" + csv_of(wide(), ";")),
+    "tabs": ("own.tsv", csv_of(wide(("question", "gpt-4o", "my-model")), "\t")),
+    "columns named as outputs": ("own.csv", csv_of(wide(("Instruction", "gpt-4o_output", "my-model output")))),
+    "row numbers of pandas": ("own.csv", csv_of([[str(n - 1) if n else "", *row] for n, row in enumerate(wide())])),
+    "a workbook": ("own.xlsx", workbook({"Sheet1": wide()})),
+    "lines with a model": ("own.jsonl", lines(long("instruction", "model", "output"))),
+    "a list, as AlpacaEval": (
+        "outputs.json",
+        json.dumps(long("instruction", "generator", "output", dataset="helpful_base")).encode(),
+    ),
+    "a list inside of an object": (
+        "own.json",
+        json.dumps({"data": long("query", "system", "response")}, indent=1).encode(),
+    ),
+    "long, in a CSV": (
+        "own.csv",
+        csv_of([["question", "model_name", "answer"], *map(list, (row.values() for row in long("q", "m", "a")))]),
+    ),
+}
+
+
+def draft() -> Study:
+    return Study.objects.create(title="own")
+
+
+def imported(study: Study, tmp_path, name: str, data: bytes, **options):
+    path = tmp_path / name
+    path.write_bytes(data)
+    return import_stimuli_file(study, path, by=None, options=Options(creates_systems=True, **options))
+
+
+def outputs(study: Study) -> dict[tuple[str, str], str]:
+    rows = Output.objects.filter(system__study=study).values_list("system__name", "prompt__key", "text")
+    return {(system, key): text for system, key, text in rows}
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_a_file_with_other_names_is_read_whole(tmp_path, case):
+    study = draft()
+    report = imported(study, tmp_path, *FILES[case], proposes_columns=True)
+    assert report.is_written, list(report.problems)
+    assert outputs(study) == EXPECTED
+    assert dict(study.prompts.values_list("key", "text")) == {key_from_text(text): text for text in QUESTIONS}
+    again = imported(study, tmp_path, *FILES[case], proposes_columns=True)
+    assert not again.has_changes and again.counts["outputs"].same == len(EXPECTED)
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_nothing_is_proposed_unless_somebody_asks(tmp_path, case):
+    report = imported(draft(), tmp_path, *FILES[case])
+    assert report.problems and not report.columns and not Prompt.objects.exists()
+
+
+def test_names_of_heval_need_no_mapping(tmp_path):
+    rows = [
+        ["prompt_key", "prompt_text", "output:ada", "domain"],
+        ["p1", "Write.", "A text that is long enough to be one.", "x"],
+    ]
+    report = imported(draft(), tmp_path, "own.csv", csv_of(rows), proposes_columns=True)
+    assert report.is_written and not report.is_mapped
+    assert [(one["column"], one["role"]) for one in report.columns] == [(name, name) for name in rows[0]]
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        (
+            ("id", "question", "gpt-4o", "my-model"),
+            "prompt_key=id prompt_text=question output:gpt-4o=gpt-4o output:my-model=my-model",
+        ),
+        (
+            ("id", "instruction", "reference", "mine"),
+            "prompt_key=id prompt_text=instruction output:reference=reference output:mine=mine",
+        ),
+        (("uuid", "source", "hyp", "category"), "prompt_key=uuid source=source output:hyp=hyp domain=category"),
+        (("number", "first-words", "model-a", "lang"), "prompt_text=first-words output:model-a=model-a language=lang"),
+    ],
+)
+def test_a_wide_file_with_an_id(tmp_path, header, expected):
+    kinds = {"id": "k{}", "uuid": "k{}", "number": "7", "category": "news", "lang": "en"}
+    rows = [[kinds.get(name, f"{name} has a long text here, of {{}}").format(n) for name in header] for n in range(4)]
+    report = imported(draft(), tmp_path, "own.csv", csv_of([list(header), *rows]), proposes_columns=True)
+    assert not report.problems
+    found = {f"{one['role']}={one['column']}" for one in report.columns if one["role"]}
+    assert found == set(expected.split())
+    assert report.columns[1]["examples"] == [rows[n][1] for n in range(3)]
+
+
+def test_equal_prompts_are_told_apart_and_the_next_import_finds_them(tmp_path):
+    study = draft()
+    rows = [
+        ["prompt", "ada"],
+        *(["Write a short story about the sea.", f"The story number {n} is about the sea."] for n in range(3)),
+    ]
+    imported(study, tmp_path, "own.csv", csv_of(rows), proposes_columns=True)
+    key = key_from_text(rows[1][0])
+    assert sorted(study.prompts.values_list("key", flat=True)) == [key, f"{key}-2", f"{key}-3"]
+    more = [[*row, f"Another system wrote this about {n}."] for n, row in enumerate(rows)]
+    more[0][-1] = "bo"
+    assert imported(study, tmp_path, "own.csv", csv_of(more), proposes_columns=True).counts["prompts"].new == 0
+    assert study.prompts.count() == 3 and len(outputs(study)) == 6
+
+
+def test_a_row_without_key_and_text_is_named(tmp_path):
+    rows = wide()
+    rows[2][0] = " "
+    report = imported(draft(), tmp_path, "own.csv", csv_of(rows), proposes_columns=True)
+    assert [(problem.row, problem.column) for problem in report.problems] == [(3, "prompt_key")]
+
+
+def test_a_mapping_that_is_given_is_used_as_it_is(tmp_path):
+    study = draft()
+    columns = ("prompt_text=prompt", "output:A=gpt-4o")
+    report = imported(study, tmp_path, "own.csv", csv_of(wide()), columns=columns)
+    assert report.is_written and {system for system, _ in outputs(study)} == {"A"}
+    assert "my-model" in [
+        example for finding in report.findings if finding.kind == "ignored_columns" for example in finding.examples
+    ]
+    report = imported(draft(), tmp_path, "own.csv", csv_of(wide()), columns=("prompt_text=prompts",))
+    assert "no column prompts, which is mapped; the columns found are: prompt, gpt-4o, my-model" in str(
+        report.problems.first[0]
+    )
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (["prompt"], "maps no column"),
+        (["colour=x"], "maps no column"),
+        (["output:=x"], "maps no column"),
+        (["text=x", "system=X"], "has two roles"),
+        (["text=x", "text=y"], "Two columns have the role"),
+    ],
+)
+def test_a_wrong_mapping_is_refused(columns, message):
+    with pytest.raises(SettingsRefused, match=message):
+        parse_mapping(columns)
+
+
+# The page
+
+
+def upload(client, study, name, data):
+    return client.post(
+        reverse("import", args=[study.code]),
+        {"file": SimpleUploadedFile(name, data), "creates_systems": "on", "max_length_difference": "1"},
+        follow=True,
+    )
+
+
+def test_the_page_shows_roles_that_can_be_changed():
+    owner = user("owner")
+    client = logged_in(owner)
+    study = drafts.create_draft_with_default_arm(Study(title="own"), owner)
+    response = upload(client, study, "own.csv", csv_of(wide()))
+    page = response.content.decode()
+    assert "What each column is" in page and "outputs of the system “gpt-4o”" in page and QUESTIONS[0] in page
+    assert page.count('<select name="role"') == 3 and "Import into the study" in page
+    address = response.redirect_chain[-1][0]
+    changed = client.post(
+        address, {"columns": "1", "creates_systems": "on", "role": ["prompt_text", "output:gpt-4o", ""]}, follow=True
+    ).content.decode()
+    assert "Import into the study" in changed
+    twice = client.post(address, {"columns": "1", "creates_systems": "on", "role": ["prompt_text", "text", "text"]})
+    assert twice.status_code == 400 and "Two columns have the role “text”" in twice.content.decode()
+    only = client.post(
+        address, {"columns": "1", "creates_systems": "on", "role": ["prompt_text", "", ""]}, follow=True
+    ).content.decode()
+    assert "The file has prompts and no outputs." in only and "Import only the prompts" in only
+    roles = ["prompt_text", "output:gpt-4o", "output:my-model"]
+    without = client.post(address, {"columns": "1", "role": roles}, follow=True).content.decode()
+    assert "the study has no system “gpt-4o”" in without and "Add systems that the study does not have yet" in without
+    client.post(address, {"columns": "1", "creates_systems": "on", "role": roles})
+    done = client.post(address, {"confirm": "1"}, follow=True).content.decode()
+    assert "The whole file was imported" in done and outputs(study) == EXPECTED
+
+
+# The command
+
+
+def test_the_command_prints_the_mapping_that_is_missing(tmp_path):
+    user("ola")
+    path = tmp_path / "own.csv"
+    path.write_bytes(csv_of(wide()))
+    with pytest.raises(CommandError) as refused:
+        call_command("import_study", "new", str(path), create_systems=True, owner="ola")
+    text = str(refused.value)
+    assert "--map prompt_text=prompt --map output:gpt-4o=gpt-4o --map output:my-model=my-model" in text
+    assert not Study.objects.exists()
+    options = text.partition("add: ")[2].split()[1::2]
+    call_command("import_study", "new", str(path), create_systems=True, owner="ola", map=options)
+    assert outputs(Study.objects.get()) == EXPECTED
+
+
+def test_a_file_of_prompts_alone_must_be_meant(tmp_path):
+    user("ola")
+    path = tmp_path / "own.csv"
+    path.write_bytes(b"prompt_key,prompt_text\np1,Write.\n")
+    with pytest.raises(CommandError, match="has prompts and no outputs. Add --only-prompts"):
+        call_command("import_study", "new", str(path), owner="ola")
+    call_command("import_study", "new", str(path), owner="ola", only_prompts=True)
+    assert Prompt.objects.get().key == "p1"
