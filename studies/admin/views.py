@@ -17,6 +17,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from studies.access import Action, check_draw_is_readable, check_permission_or_404, get_study
 from studies.imports.bundle import MAX_BUNDLE_BYTES, BundleIncomplete, BundleRefused
 from studies.imports.bundle_files import bundle_text, create_draft_from_bundle
+from studies.imports.formats import inspect_log
 from studies.imports.preparation import prepare_stimuli_and_delete_dropped_prompts, preview_preparation
 from studies.imports.study_templates import STUDY_TEMPLATES, TEMPLATES_BY_SLUG, create_draft_from_template
 from studies.imports.tables import run
@@ -46,7 +47,7 @@ class ImportForm(forms.Form):
     file = forms.FileField(
         label="File",
         help_text="CSV, TSV, a workbook, JSON of any layout, or a zip of one of them and the images that it names. You say on the next page what each column is.",
-        widget=forms.FileInput(attrs={"accept": ACCEPTED}),
+        widget=forms.FileInput(attrs={"accept": f"{ACCEPTED},{inspect_log.EXTENSION}"}),
     )
     makes_batches = forms.BooleanField(
         required=False,

@@ -10,8 +10,9 @@ are the lines of the file, in other JSON the numbers of the objects.
 
 import csv
 import io
+import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
 from itertools import chain, islice
@@ -26,7 +27,8 @@ from .texts import name_key
 
 MAX_LISTED_PROBLEMS = 100
 CSV_EXTENSIONS = (".csv", ".tsv", ".txt")
-JSON_EXTENSIONS = (".jsonl", ".ndjson", ".json")
+LINES_EXTENSIONS = (".jsonl", ".ndjson")
+JSON_EXTENSIONS = (*LINES_EXTENSIONS, ".json")
 PACKED_EXTENSIONS = (".gz", ".zip")
 EXTENSIONS = (*CSV_EXTENSIONS, *JSON_EXTENSIONS, *WORKBOOK_EXTENSIONS, *PACKED_EXTENSIONS)
 # A prompt's key in files about prompts that a study or board has: heval's own files name it in several ways.
@@ -115,6 +117,10 @@ class Rows:
         return self.rows
 
 
+# Returns the rows of a JSON file that is one object, or None.
+ObjectReader = Callable[[Mapping[str, Any]], list[dict[str, Any]] | None]
+
+
 def read_rows(
     filename: str,
     source: bytes | BinaryReader,
@@ -125,12 +131,14 @@ def read_rows(
     problems: TableProblems | None = None,
     may_be_empty: bool = False,
     aliases: Mapping[str, str] | None = None,
+    open_object: ObjectReader | None = None,
 ) -> Rows:
     """Return the table of a file. Faults of the file never raise: they are in `problems`.
 
     Headers that differ from a `known_columns` or `required_columns` name only in case or blanks count as that name. A table without a
     required column has no rows; a JSON object without one is a problem of its row. `may_be_empty`: a table without rows is no
     problem, such as the export of a panel before anybody came. `aliases`: other names of columns, each with the name that it stands for.
+    `open_object`: returns the rows of a JSON file that is one object of a known form, or None.
     """
     problems = TableProblems() if problems is None else problems
     limits = limits or TableLimits()
@@ -148,7 +156,9 @@ def read_rows(
             return _records_below(header, numbered(content), [])
         lines = LineReader(content, limits.bytes, limits.row_characters)
         if _is_json(_extension(inner), lines.beginning):
-            return _json_rows(lines, names, required_columns, limits, problems)
+            is_lines = _extension(inner) in LINES_EXTENSIONS
+            objects = _json_objects(lines, names, limits, open_object, is_lines=is_lines)
+            return rows_of_objects(objects, names, required_columns, limits, problems, lines.beginning)
         return _csv_rows(lines, header, "\t" if _extension(inner) == ".tsv" else "")
     except UnreadableFile as end:
         problems.add(end.row, None, end.text)
@@ -443,15 +453,21 @@ class _BadLine(ValueError):
     """A line that is not a valid row. The message says why."""
 
 
-def _json_rows(
-    lines: LineReader, names: Mapping[str, str], required: Collection[str], limits: TableLimits, problems: TableProblems
+def rows_of_objects(
+    objects: Iterator[tuple[int, str | dict[str, Any]]],
+    names: Mapping[str, str],
+    required: Collection[str],
+    limits: TableLimits,
+    problems: TableProblems,
+    beginning: str = "",
 ) -> Rows:
-    if is_bundle(lines.beginning):
+    """Return the table of objects, each with its row. ``beginning`` is that of their file."""
+    if is_bundle(beginning):
         raise UnreadableFile(
             None,
             "This is a bundle of a whole study. Choose “New study from a file” on the studies page, or run: heval import new FILE",
         )
-    rows = _json_records(_json_objects(lines, names, limits), names, required, limits, problems)
+    rows = _json_records(objects, names, required, limits, problems)
     first = next(rows, None)
     if first is None:
         return Rows((), iter(()), problems)
@@ -459,15 +475,20 @@ def _json_rows(
 
 
 def _json_objects(
-    lines: LineReader, names: Mapping[str, str], limits: TableLimits
+    lines: LineReader,
+    names: Mapping[str, str],
+    limits: TableLimits,
+    open_object: ObjectReader | None,
+    *,
+    is_lines: bool,
 ) -> Iterator[tuple[int, str | dict[str, Any]]]:
-    """Return the objects of a file, each as its text or its value, with its row."""
+    """Return the objects of a file, each as its text or its value, with its row. ``is_lines``: an object on one line is a row."""
     start = lines.beginning.lstrip()
     if start.startswith("["):
         return enumerate(json_elements(lines.chunks(), limits.row_characters, is_list=True), 1)
     first_line = start.partition("\n")[0].strip()
-    if start.startswith("{") and (not _is_object(first_line) or start.strip() == first_line):
-        return _unwrapped(lines, names, limits)
+    if start.startswith("{") and (not _is_object(first_line) or (start.strip() == first_line and not is_lines)):
+        return _unwrapped(lines, names, limits, open_object)
     return _lines_with_content(lines)
 
 
@@ -487,7 +508,7 @@ def _lines_with_content(lines: LineReader) -> Iterator[tuple[int, str | dict[str
 
 
 def _unwrapped(
-    lines: LineReader, names: Mapping[str, str], limits: TableLimits
+    lines: LineReader, names: Mapping[str, str], limits: TableLimits, open_object: ObjectReader | None
 ) -> Iterator[tuple[int, str | dict[str, Any]]]:
     """Return the objects of a file whose objects have several lines; or those of the only list of objects inside of the only object."""
     elements = json_elements(lines.chunks(), MOST_WRAPPED_BYTES, is_list=False)
@@ -495,6 +516,9 @@ def _unwrapped(
     if first is None:
         return
     if second is None:
+        if open_object and (known := open_object(_leniently(first))) is not None:
+            yield from enumerate(known, 1)
+            return
         try:
             value = texts.loads(first)
         except texts.BadJson:
@@ -516,6 +540,15 @@ def _unwrapped(
         if len(text) > limits.row_characters:
             raise UnreadableFile(number, f"has more than {limits.row_characters:,} characters.")
         yield number, text
+
+
+def _leniently(text: str) -> Mapping[str, Any]:
+    """Return an object of a known tool as it is. What is taken from it, is checked like any other text."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+(?:(?P<closed>")|\\?\Z)|[\[\]{}]', re.DOTALL)

@@ -153,7 +153,8 @@ def propose_mapping(looks: Sequence[Look]) -> list[str]:
     """
     layout = parse_stimulus_columns(tuple(look.column for look in looks))
     unknown = [look for look in looks if look.column in layout.ignored]
-    if not layout.problem and not any(look.is_text for look in unknown):
+    named = (*NAMES[OUTPUT], *NAMES["reference"])
+    if not layout.problem and not any(look.is_text or look.words in named for look in unknown):
         return []
     own = [ALIASES.get(look.column, look.column) for look in looks]
     if any(own.count(name) > 1 for name in COLUMNS):
@@ -166,12 +167,8 @@ def propose_mapping(looks: Sequence[Look]) -> list[str]:
             roles[role] = found.column
             free.pop(found.column)
 
-    has_wide = bool(layout.wide)
-    for role in (SYSTEM,) if not has_wide else ():
-        take(
-            role,
-            _named(role, (look for look in free.values() if not look.is_text and 1 < look.distinct < max(3, look.n))),
-        )
+    if not layout.wide:
+        take(SYSTEM, _named(SYSTEM, (look for look in free.values() if look.n and not look.is_text)))
     take(TEXT, _named(TEXT, (look for look in free.values() if look.n)))
     take("source", _named("source", (look for look in free.values() if look.is_text)))
     if SYSTEM in roles:
@@ -182,9 +179,8 @@ def propose_mapping(looks: Sequence[Look]) -> list[str]:
         texts = [look for look in free.values() if look.is_text]
         if TEXT not in roles and "source" not in roles and len(texts) > 1:
             take(TEXT, texts[0])
-        references = NAMES["reference"]
-        for look in [look for look in free.values() if look.is_text]:
-            take(f"output:{'reference' if look.words in references else system_name(look.column)}", look)
+        for look in [look for look in free.values() if look.is_text or (look.n and look.words in named)]:
+            take(f"output:{'reference' if look.words in NAMES['reference'] else system_name(look.column)}", look)
         ids = (look for look in free.values() if not look.is_text and look.n and look.distinct == look.n)
     take(KEY, _named(KEY, ids))
     for role in ("domain", "language", "group"):

@@ -12,18 +12,20 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, BinaryIO
 
 from django.conf import settings
 from django.db import transaction
 
 from studies.access import Action, check_permission_or_404
+from studies.imports.formats import flattened, inspect_log, rows_of_object
 from studies.imports.preparation import prepare_stimuli_and_delete_dropped_prompts
 from studies.models import AuditEvent, Job, Study, audit
 from studies.services import jobs, lifecycle
 from studies.services.lifecycle import ActionRefused
 from studies.stimuli.images import Archive, read_zip
-from studies.stimuli.rows import Rows, TableLimits, read_rows
+from studies.stimuli.lines import UnreadableFile
+from studies.stimuli.rows import Rows, TableLimits, TableProblems, read_rows, rows_of_objects
 
 from .columns import Options, RecordReader, StimulusReader, known_column_names
 from .existing import ImportedImages, load_existing_stimuli
@@ -120,7 +122,20 @@ def _opened(path: Path, filename: str, stack: ExitStack) -> tuple[Archive | None
     if PurePosixPath(filename).suffix.lower() == ".zip":
         archive = stack.enter_context(read_zip(filename, file, known_columns=tuple(known_column_names())))
         return archive, archive.rows
-    return None, read_rows(filename, file, known_columns=tuple(known_column_names()))
+    if PurePosixPath(filename).suffix.lower() == inspect_log.EXTENSION:
+        return None, _inspect_rows(file)
+    rows = read_rows(filename, file, known_columns=tuple(known_column_names()), open_object=rows_of_object)
+    return None, flattened(rows)
+
+
+def _inspect_rows(file: BinaryIO) -> Rows:
+    problems, limits = TableProblems(), TableLimits()
+    try:
+        objects = inspect_log.objects_of_archive(file, limits.bytes)
+    except UnreadableFile as refused:
+        problems.add(None, None, refused.text)
+        return Rows((), iter(()), problems)
+    return rows_of_objects(iter(enumerate(objects, 1)), {}, (), limits, problems)
 
 
 def add_file_findings(study: Study, report: ImportReport, records: RecordReader, audit_verb: str) -> None:

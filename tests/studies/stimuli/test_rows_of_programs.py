@@ -95,7 +95,10 @@ OBJECTS = [{"a": 1, "b": 'x "]} y'}, {"a": 2, "b": "\u2028{["}, {"a": 3, "b": {"
 )
 @pytest.mark.parametrize("name", ["x.json", "x.jsonl", "x.txt", "x.csv"])
 def test_a_list_of_objects_is_read_in_any_layout(name, wrap, indent):
-    assert sound(name, json.dumps(wrap(OBJECTS), indent=indent, ensure_ascii=False)) == OBJECTS
+    text = json.dumps(wrap(OBJECTS), indent=indent, ensure_ascii=False)
+    # In JSON lines, an object on one line is a row, whatever it has inside.
+    is_row = name == "x.jsonl" and text.startswith("{") and indent is None
+    assert sound(name, text) == ([wrap(OBJECTS)] if is_row else OBJECTS)
 
 
 def test_objects_of_several_lines_may_follow_each_other():
