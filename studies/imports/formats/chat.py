@@ -15,7 +15,7 @@ def is_row(values: Mapping[str, Any]) -> bool:
 
 def rows_of_row(values: Mapping[str, Any], state: dict[str, Any]) -> Iterator[dict[str, Any]]:
     row = {name: value for name, value in values.items() if not is_messages(value)}
-    asked = next(
+    asked: list[Mapping[str, Any]] = next(
         (
             values[name]
             for name in ("prompt", "messages", "conversation", "conversations", "chosen")

@@ -1,7 +1,7 @@
 """Texts of chat messages, as the interfaces of language models write them."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 
 def text_of(content: Any) -> str:
@@ -15,7 +15,7 @@ def text_of(content: Any) -> str:
     return ""
 
 
-def is_messages(value: Any) -> bool:
+def is_messages(value: Any) -> TypeGuard[list[Mapping[str, Any]]]:
     return (
         isinstance(value, list)
         and bool(value)

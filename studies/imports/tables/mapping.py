@@ -77,7 +77,7 @@ def apply_mapping(rows: Rows, columns: Sequence[str]) -> Rows:
         return Rows((), iter(()), rows.problems, rows.is_json, rows.notes)
     names = {column: name for column in rows.columns if (name := _name_of(column, roles))}
     has_key = KEY in names.values()
-    mapped = (
+    mapped: Iterator[Row] = (
         Row(row.number, {name: row.values[column] for column, name in names.items() if column in row.values})
         for row in rows
     )
