@@ -18,9 +18,8 @@ from annotators.places.places import new_limited_address
 from studies.models import Question
 from tests import builders, players
 from tests.messages.forms.scenarios import me, said
-from tests.messages.lines import NOTHING, Line, Shown
+from tests.messages.lines import At, Shown, only_informs
 
-FIELDS, PAGES, VIEWS = "studies/protocols/base", "annotators/pages", "annotators/views"
 APPLE = [{"key": "a", "label": "Apple"}, {"key": "b", "label": "Bread"}]
 ASKED = [
     {"key": "n", "scale": {"kind": "percent"}},
@@ -160,99 +159,50 @@ def entered(query="", **data):
     return scenario
 
 
-def asked(words, scenario) -> Line:
-    """A line of which the cause and the next step are the same words."""
-    return (words, words, scenario)
-
-
 MARKED = {"where": "1", "category": "style", "severity": "minor", "words": ""}
-LINES = {
-    f"{FIELDS}:": [
-        asked("Please choose one of the points.", sent(survey, (2, ""))),
-        asked("Please choose one of the answers.", sent(survey, (1, "z"))),
-        asked("Please choose one of them.", sent(CHOICE, (0, "Z"))),
-        asked("Please tick this box to go on.", sent(survey, (3, ""))),
-        asked("Please write a few words.", sent(survey, (4, " "))),
-    ],
-    f"{FIELDS}:clean": [
-        asked("Please give a whole number from 0 to 100.", sent(survey, (0, "many"))),
-        ("without a comma, point or space", "Please give a whole number", sent(survey, (0, "1,000"))),
-        ("This scale takes whole numbers only", "Please give a whole number", sent(survey, (0, "5.5"))),
-        ("without “%”", "Please give a whole number from 1 to 5", sent(survey, (5, "5%"))),
-    ],
-    f"{FIELDS}:parse": [
-        ("these are 25", "Please use at most 20 characters", sent(survey, (4, "x" * 25))),
-        asked("Please write at least 5 characters.", sent(survey, (4, "yes"))),
-    ],
-    "studies/protocols/best_worst:complete_data_and_find_errors": [
-        asked("Please choose the best story and the worst one, or neither.", sent(best_worst, (0, ""))),
-        ("Story A cannot be the best and the worst", "Please choose another one", sent(best_worst, (0, "A"), (1, "A"))),
-    ],
-    "studies/protocols/ranking:complete_data_and_find_errors": [
-        asked("Please give every story a place, or none.", sent(RANKING, (0, ""))),
-        ("has the same place", "Please decide", sent(RANKING, (0, "1"), (1, "1"), (2, "2"))),
-    ],
-    "studies/protocols/marks:clean": [
-        ("Please say where it is", "or remove the error", sent(MARKS, *mark(**MARKED | {"where": ""}))),
-        asked("Please choose from what is offered.", sent(MARKS, *mark(**MARKED | {"category": "spelling"}))),
-    ],
-    "studies/protocols/marks:complete_data_and_find_errors": [
-        asked("Please choose one of the sentences.", sent(MARKS, (0, ""), *mark(**MARKED | {"where": "77"}))),
-        (
-            "This error is marked twice",
-            "Please remove one of the two",
-            sent(MARKS, (0, ""), *mark(**MARKED), *mark(2, **MARKED)),
-        ),
-        ("You marked errors", "Please remove them", sent(MARKS, (0, "1"), *mark(**MARKED))),
-        (
-            "Please mark an error",
-            "tick that there is no error",
-            sent(MARKS, (0, ""), *[one for n in range(1, 5) for one in mark(n, **dict.fromkeys(MARKED, ""))]),
-        ),
-    ],
-    f"{PAGES}:parse_page_form": [
-        ("This page does not ask for s9.q9", "Please reload it", sent(survey, ("s9.q9", "1"))),
-        (
-            "You cannot send files on this page",
-            "Please send your answers without a file",
-            lambda: sent(survey, ("upload", SimpleUploadedFile("a.txt", b"a")))(),
-        ),
-    ],
-    f"{PAGES}:_clean_unseen_images": [
-        ("This page does not show the image unseen.i1", "Please reload it", sent(survey, ("unseen.i1", "1")))
-    ],
-    f"{PAGES}:clean_answer": [
-        asked("Please give only one answer.", sent(survey, (0, ["1", "2"]))),
-        asked("Please choose one of the answers.", sent(survey, ("{1}.skip", "yes"))),
-        ("Please answer, or say that you cannot answer", "not both", sent(survey, (1, "a"), ("{1}.skip", "no"))),
-    ],
-    f"{VIEWS}:inquiry_page": [
-        ("You have sent 50 messages", "Please wait for an answer", asks_again("Why?", 50)),
-        ("You have left this study, so", "Please write to the address", leaves_and_asks),
-        asked("Please write a few words.", asks_again(" ")),
-        asked("Please use at most 2000 characters.", asks_again("x" * 2001)),
-    ],
-    f"{VIEWS}:entry_page": [
-        ("This link is not valid", "Please start from the panel again", entered("?a=1&a=2")),
-        asked("Please tick the box if you agree to take part.", entered(start="1")),
-    ],
-    f"{VIEWS}:_not_stored_message": [
-        ("This page is already stored", "Reload it", sent(survey, before=stored, save="auto")),
-        ("and this address shows no stored answers", "Please go on", sent_again_elsewhere),
-        (
-            "You must answer another page before this one",
-            "Please copy what you want to keep",
-            sent(survey, key="s2.read"),
-        ),
-        (
-            "There is no such page in your part of this study",
-            "Please go on with the next page",
-            sent(survey, key="s9.p1"),
-        ),
-        ("Your text is too long to be saved", "Please make it shorter", sent(survey, (4, "x" * 200_001), save="1")),
-        ("You have left this study", "/done/", sent(survey, before=withdrawn)),
-        ("You have finished this part of the study", "/done/", sent(survey, before=finished)),
-        ("No place was free for you", NOTHING, without_place),
-        ("This study has ended for you", "/done/", sent(survey, before=turned_away)),
-    ],
+ANSWERS = {
+    "Please choose one of the points": sent(survey, (2, "")),
+    "studies/protocols/base:: Please choose one of the answers": sent(survey, (1, "z")),
+    "Please choose one of them": sent(CHOICE, (0, "Z")),
+    "Please tick this box": sent(survey, (3, "")),
+    "studies/protocols/base:: Please write a few": sent(survey, (4, " ")),
+    "clean: Please give ….": sent(survey, (0, "many")),
+    "Please give …, without a comma": sent(survey, (0, "1,000")),
+    "This scale takes": sent(survey, (0, "5.5")),
+    "Please give …, without “…”": sent(survey, (5, "5%")),
+    "Please use at most … characters": sent(survey, (4, "x" * 25)),
+    "Please write at least … characters": sent(survey, (4, "yes")),
+    "Please choose the best": sent(best_worst, (0, "")),
+    "cannot be the best": sent(best_worst, (0, "A"), (1, "A")),
+    "Please give every": sent(RANKING, (0, "")),
+    "has the same": sent(RANKING, (0, "1"), (1, "1"), (2, "2")),
+    "Please say …, or remove": sent(MARKS, *mark(**MARKED | {"where": ""})),
+    "Please choose from what": sent(MARKS, *mark(**MARKED | {"category": "spelling"})),
+    "Please choose one of the sentences": sent(MARKS, (0, ""), *mark(**MARKED | {"where": "77"})),
+    "This error is marked": sent(MARKS, (0, ""), *mark(**MARKED), *mark(2, **MARKED)),
+    "You marked errors": sent(MARKS, (0, "1"), *mark(**MARKED)),
+    "Please mark an error": sent(
+        MARKS, (0, ""), *[one for n in range(1, 5) for one in mark(n, **dict.fromkeys(MARKED, ""))]
+    ),
+    "This page does not ask": sent(survey, ("s9.q9", "1")),
+    "You cannot send files": lambda: sent(survey, ("upload", SimpleUploadedFile("a.txt", b"a")))(),
+    "This page does not show": sent(survey, ("unseen.i1", "1")),
+    "Please give only one answer": sent(survey, (0, ["1", "2"])),
+    "clean_answer: Please choose one of the answers": sent(survey, ("{1}.skip", "yes")),
+    "Please answer, or say": sent(survey, (1, "a"), ("{1}.skip", "no")),
+    "You have sent": asks_again("Why?", 50),
+    "You have left this study, so this page": leaves_and_asks,
+    "inquiry_page: Please write a few": asks_again(" "),
+    "Please use at most 2000": asks_again("x" * 2001),
+    "This link is not valid": entered("?a=1&a=2"),
+    "Please tick the box": entered(start="1"),
+    "This page is already stored. Reload": sent(survey, before=stored, save="auto"),
+    "This page is already stored, and this address": sent_again_elsewhere,
+    "You must answer": sent(survey, key="s2.read"),
+    "There is no such": sent(survey, key="s9.p1"),
+    "Your text is too": sent(survey, (4, "x" * 200_001), save="1"),
+    "You have left this study. We": At("/done/", sent(survey, before=withdrawn)),
+    "You have finished": At("/done/", sent(survey, before=finished)),
+    "No place was free": only_informs(without_place),
+    "This study has ended": At("/done/", sent(survey, before=turned_away)),
 }

@@ -7,11 +7,10 @@ from studies.imports.check_files import store_attention_checks_and_delete_test_r
 from studies.services.lifecycle import ActionRefused
 from tests import attention, builders
 from tests.admin_pages import logged_in
-from tests.messages.lines import NOTHING, Shown
+from tests.messages.lines import At, Shown, only_informs
 
 HEADER = "key,text,answers,right\n"
 ROW = "reads,Choose No.,Yes | No,No\n"
-IMPORTS, ADMIN = "studies/imports", "studies/admin"
 
 
 def given(text, before=""):
@@ -45,27 +44,17 @@ def in_section(position, n_sections):
 
 
 IMPORTERS = {
-    f"{IMPORTS}:store_attention_checks_and_delete_test_runs": [
-        ("“reads” exists with other words", "Allow replacing", given("reads,Choose Yes.,Yes | No,Yes\n", before=ROW)),
-    ],
-    f"{IMPORTS}:_section": [
-        ("Section 1 holds no attention checks", "Choose a section with this purpose", in_section(1, 1)),
-        ("Several sections hold attention checks: 8, 9", "Choose one of them", in_section(None, 2)),
-    ],
-    f"{IMPORTS}:_read_checks": [("row 3, column “key”: “reads” is also in row 2", "Change one", given(ROW + ROW))],
-    f"{IMPORTS}:_parse_row": [
-        ("row 2, column “text”: is empty", "Fill it in", given("reads,,Yes | No,No\n")),
-        ("“Perhaps” is not among the answers", "Copy one of them", given("reads,Choose No.,Yes | No,Perhaps\n")),
-    ],
-    f"{IMPORTS}:_parse_key": [
-        ("may have only letters, digits", "Change it", given("a b,Choose No.,Yes | No,No\n")),
-    ],
-    f"{IMPORTS}:_parse_answers": [
-        ("answer 2 is empty", "Write a text between the bars", given("reads,Choose No.,Yes | | No,No\n")),
-        ("“Yes” occurs twice", "Remove one of them", given("reads,Choose No.,Yes | Yes,Yes\n")),
-        ("column “answers”: has 1", "Write 2 to 20", given("reads,Choose No.,No,No\n")),
-    ],
+    "exists with other": given("reads,Choose Yes.,Yes | No,Yes\n", before=ROW),
+    "Section … holds": in_section(1, 1),
+    "Several sections hold": in_section(None, 2),
+    "is also in row": At("row 3, column “key”", given(ROW + ROW)),
+    "_parse_row: is empty. Fill": At("row 2, column “text”", given("reads,,Yes | No,No\n")),
+    "is not among the answers": given("reads,Choose No.,Yes | No,Perhaps\n"),
+    "may have only letters": given("a b,Choose No.,Yes | No,No\n"),
+    "answer … is empty": given("reads,Choose No.,Yes | | No,No\n"),
+    "occurs twice. Remove": given("reads,Choose No.,Yes | Yes,Yes\n"),
+    "has …. Write": At("column “answers”", given("reads,Choose No.,No,No\n")),
 }
 PAGES = {
-    f"{ADMIN}:_store_file": [("Attention checks of section", NOTHING, given(ROW))],
+    "Attention checks of section": only_informs(given(ROW)),
 }

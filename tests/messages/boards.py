@@ -16,7 +16,6 @@ from tests.builders import user
 from tests.messages.lines import Shown
 from tests.messages.rest.scenarios import shown
 
-API, SERVICES = "boards/api", "boards/services"
 MISSING = "00000000-0000-4000-8000-000000000000"
 
 
@@ -253,118 +252,82 @@ def board_of_chances():
     return builders.open_board(owner, builders.chance_template(owner), population="subsample")
 
 
-SCORING, PROTOCOLS = "analysis/metrics", "analysis/protocols"
-LINES = {
-    f"{API}:put": [("is not a researcher of this site", "Send the name", puts_members)],
-    f"{API}:post": [
-        ("Only a researcher can create a board", "Send the token of a researcher", lambda: shown(api_of_team(builders.open_board()).post("boards/", {}))),
-    ],
-    f"{API}:perform": [
-        ("cannot be withdrawn", "Close the board instead", member_sends("submissions/1/withdraw/", {})),
-        ("so its name stays hidden", "Submit it again", team_sends("submissions/2/publish/", {}, before=withdrawn)),
-    ],
-    f"{API}:get_object": [
-        ("This parameter is missing", "Send the number of a submission", team_sends("submissions/2/comparison/", None, "GET", submitted)),
-        ("has no snapshot yet", "Wait until its first round is closed", team_sends("submissions/2/comparison/?baseline=2", None, "GET", submitted)),
-    ],
-    f"{API}:check_fields": [
-        (f"There is no study {MISSING}", "Send the code of your draft", lambda: shown(api_of(user()).post("boards/", {"slug": "a", "title": "A", "template": MISSING}))),
-    ],
-    f"{API}:check": [
-        ("Only members of the board", "Ask its owner for a role", team_sends("rounds/", {})),
-        ("Your role in this board (viewer)", "Ask an owner for another role", member_sends("rounds/", {}, "viewer")),
-    ],
-    f"{API}:_team": [
-        ("belongs to another team", "Leave this field out", team_sends("submissions/", lambda board: body(board, team="Other"))),
-        ("A member submits for a team", "Send the name of a team", member_sends("submissions/", body)),
-    ],
-    f"{API}:_uploaded_file": [("The form has no file", "Send the outputs as a file", form())],
-    f"{API}:_sent_rows": [("There are no outputs", "Send a list", team_sends("submissions/", {"name": "good"}))],
-    f"{API}:require_own_team": [("Only the team of the submission", "Send the key of the team", of_reference)],
-    f"{SERVICES}:compare_submissions": [("has no score of submission 4", "Choose a scored one", comparing_unscored)],
-    f"{SERVICES}:read_outputs_file": [
-        ("The file is larger than", "Send a smaller file", too_large),
-    ],
-    f"{SERVICES}:take": [
-        ("The key of the prompt is empty", "Enter the key", rows({"prompt": " ", "output": "a"})),
-        ("“zzz” is not a prompt of this board", "or correct the key", rows({"prompt": "zzz", "output": "a"})),
-        ("already has an output in row 1", "Keep one of the two", rows({"prompt": "p000", "output": "a"})),
-    ],
-    f"{SERVICES}:report_missing": [
-        ("1 prompt has no output", "Add one for each", without(1)),
-        ("7 prompts have no output", "Add one for each", without(7)),
-    ],
-    f"{SERVICES}:check_fields": [
-        ("This board takes images", "Send a ZIP file", team_sends("submissions/", body, make=builders.open_image_board)),
-        ("This board takes texts", "Send CSV or JSON lines", images_to_texts),
-    ],
-    f"{SERVICES}:_read_images": [
-        ("No row names the image “b.png”", "Add a row, or remove", images_sent("p000,a.png,")),
-        ("pixels together", "Make them smaller", with_many_pixels),
-    ],
-    f"{SERVICES}:refuse_over_limits": [
-        ("waiting submissions, and the board allows 1", "Wait until a round", over_limit(max_waiting_per_team=1)),
-        ("and the board allows 1 MB", "Ask the board's owner", over_limit(max_megabytes_per_team=1)),
-        ("within 24 hours, as many as the board allows", "Send the next one after", over_limit(max_daily_per_team=1)),
-    ],
-    f"{SERVICES}:_rows_of_table": [
-        ("There is no image", "write “yes” in the column “empty”", images_sent("p000,,")),
-        ("is marked as empty, but it has an image", "Remove the mark or the image", images_sent("p000,a.png,yes")),
-    ],
-    f"{SERVICES}:_find_or_submit_job": [("checking another file", "Wait until it has finished", second_check)],
-    f"{SERVICES}:run_check": [("no longer exists", "Upload it again", check_of_lost_file)],
-    f"{SERVICES}:store_submission": [("prompts have changed while", "Get the prompts again", with_changed_prompts)],
-    f"{SERVICES}:_output_text": [
-        ("The output is empty", "write “yes” in the column “empty”", rows(p000={"output": ""})),
-        ("is marked as empty, but", "Remove the mark or the output", rows(p000={"empty": True})),
-    ],
-    f"{SERVICES}:open_board": [
-        ("is open already", "You need not do anything", says_refused(lambda board: boards.open_board(board, board.owner))),
-        ("cannot be opened again", "Make another board", says_refused(lambda board: boards.open_board(board, board.owner), closed_board)),
-    ],
-    f"{SERVICES}:close_board": [
-        ("this one is closed", "You need not do anything", says_refused(lambda board: boards.close_board(board, board.owner), closed_board)),
-    ],
-    f"{SERVICES}:find_opening_problems": [
-        ("is not a draft any more", "Clone it", opening(lambda template, owner: setattr(template, "state", Study.State.CLOSED))),
-        ("has ready-made batches", "Remove them", opening(with_ready_made_batches)),
-        ("Ratings from preferences hold", "Choose the subsample", opening(make=builders.choice_template)),
-        ("chances about whole systems", "Untick “control for style”", opening(make=builders.chance_template, population="subsample", controls_style=True)),
-        ("has no prompt that a system can answer", "Import prompts", opening(lambda template, owner: Output.objects.filter(system__study=template).delete())),
-        ("has 13 prompts, but the template has only 12", "Choose fewer", opening(sample_size=13)),
-        ("have images, but teams submit texts", "Choose images", opening(with_images())),
-        ("belong to 1 group; scores for prompts like these", "Import more groups", opening(with_one_group)),
-    ],
-    f"{SERVICES}:_find_problems_of_kind": [
-        ("have images, but teams submit texts", "Choose images", opening(with_images())),
-        ("have texts, but teams submit images", "Choose texts", opening(output_kind="image")),
-        ("have descriptions, and submitted ones have none", "Remove the descriptions", opening(with_images("a cat"), output_kind="image")),
-        ("are those of texts", "Untick “control for style”", opening(with_images(), output_kind="image", controls_style=True)),
-        (f"at most {boards.MAX_IMAGES:,} images", "Choose a smaller subsample", opening(with_images(), output_kind="image", sample_size=boards.MAX_IMAGES + 1)),
-    ],
-    f"{SCORING}:find_scoring_problem": [
-        ("No live section gives scores", "Add ratings", opening(lambda template, owner: template.sections.update(purpose="training"))),
-        ("sections with scores and sections with preferences", "Keep one kind", opening(with_another_kind)),
-        ("about pairs of outputs and about whole systems", "Keep one of both", opening(with_chances, builders.choice_template, population="subsample")),
-        ("Section 1 has no question", "Add one", opening(lambda template, owner: template.sections.get().questions.all().delete())),
-    ],
-    f"{PROTOCOLS}/relative:find_problem": [
-        ("does not show each system with the reference", "Choose these pairs", opening(settings_of(pairs="all"), builders.relative_template)),
-    ],
-    f"{PROTOCOLS}/two_choice:find_problem": [
-        ("have a stopping rule", "Choose no rule", opening(settings_of(stopping="anytime"), builders.choice_template)),
-        ("have a labelling strategy", "Choose none", opening(settings_of(strategy="one"), builders.choice_template)),
-    ],
-    f"{PROTOCOLS}/humanlike:find_problem": [
-        ("has no human system", "Add one", opening(make=lambda owner: builders.template_of("humanlike", owner, systems=("weak",)))),
-    ],
-    f"{SERVICES}:_newest_snapshot": [("has no results yet", "Wait until its first round is closed", computing())],
-    f"{SERVICES}:request_metrics": [
-        ("No metric is chosen", "Choose one or more", computing(make=lambda: scored_board()[0])),
-        ("chances about whole systems", "Use a board of another protocol", computing(make=board_of_chances)),
-    ],
-    f"{SERVICES}:refuse_unless_open": [
-        ("The board is not open yet", "Wait until its owner opens it", team_sends("submissions/", {"name": "good", "outputs": [{"prompt": "a", "output": "b"}]}, make=draft_board)),
-        ("The board is closed", "Ask its owner", team_sends("submissions/", body, before=lambda board, api: boards.close_board(board, board.owner))),
-    ],
-}  # fmt: skip
+BOARDS = {
+    "This is not a researcher": puts_members,
+    "Only a researcher": lambda: shown(api_of_team(builders.open_board()).post("boards/", {})),
+    "A system of the template": member_sends("submissions/1/withdraw/", {}),
+    "The submission is withdrawn": team_sends("submissions/2/publish/", {}, before=withdrawn),
+    "This parameter is missing": team_sends("submissions/2/comparison/", None, "GET", submitted),
+    "The board has no snapshot": team_sends("submissions/2/comparison/?baseline=2", None, "GET", submitted),
+    "There is no study": lambda: shown(
+        api_of(user()).post("boards/", {"slug": "a", "title": "A", "template": MISSING})
+    ),
+    "Only members of the board": team_sends("rounds/", {}),
+    "Your role in this board": member_sends("rounds/", {}, "viewer"),
+    "The key belongs": team_sends("submissions/", lambda board: body(board, team="Other")),
+    "A member submits": member_sends("submissions/", body),
+    "The form has no file": form(),
+    "There are no outputs": team_sends("submissions/", {"name": "good"}),
+    "There are … more errors": rows(*({"prompt": f"x{n}", "output": "a"} for n in range(150))),
+    "Only the team": of_reference,
+    "Snapshot … has no score": comparing_unscored,
+    "The file is larger": too_large,
+    "The key of the prompt": rows({"prompt": " ", "output": "a"}),
+    "is not a prompt": rows({"prompt": "zzz", "output": "a"}),
+    "…The prompt “…” already": rows({"prompt": "p000", "output": "a"}),
+    "prompt has no output": without(1),
+    "prompts have no output": without(7),
+    "This board takes images": team_sends("submissions/", body, make=builders.open_image_board),
+    "This board takes texts": images_to_texts,
+    "No row names": images_sent("p000,a.png,"),
+    "The images have more than … pixels": with_many_pixels,
+    "This team has … waiting": over_limit(max_waiting_per_team=1),
+    "The files of this team": over_limit(max_megabytes_per_team=1),
+    "This team sent": over_limit(max_daily_per_team=1),
+    "There is no image": images_sent("p000,,"),
+    "The row is marked as empty, but it has an image": images_sent("p000,a.png,yes"),
+    "heval is checking": second_check,
+    "The uploaded file": check_of_lost_file,
+    "The board's prompts": with_changed_prompts,
+    "The output is empty": rows(p000={"output": ""}),
+    "The row is marked as empty, but it has an output": rows(p000={"empty": True}),
+    "The board is open": says_refused(lambda board: boards.open_board(board, board.owner)),
+    "The board is closed and cannot be opened": says_refused(
+        lambda board: boards.open_board(board, board.owner), closed_board
+    ),
+    "Only an open": says_refused(lambda board: boards.close_board(board, board.owner), closed_board),
+    "The template is not a draft": opening(lambda template, owner: setattr(template, "state", Study.State.CLOSED)),
+    "The template has ready-made": opening(with_ready_made_batches),
+    "Ratings from preferences": opening(make=builders.choice_template),
+    "Annotators state chances about whole systems, so length": opening(
+        make=builders.chance_template, population="subsample", controls_style=True
+    ),
+    "The template has no prompt": opening(
+        lambda template, owner: Output.objects.filter(system__study=template).delete()
+    ),
+    "The subsample has … prompts": opening(sample_size=13),
+    "find_opening_problems: Systems of the template": opening(with_images()),
+    "The prompts belong": opening(with_one_group),
+    "_find_problems_of_kind: Systems of the template have images": opening(with_images()),
+    "Systems of the template have texts": opening(output_kind="image"),
+    "Images of the template": opening(with_images("a cat"), output_kind="image"),
+    "Length and format": opening(with_images(), output_kind="image", controls_style=True),
+    "An archive has at most … images": opening(with_images(), output_kind="image", sample_size=boards.MAX_IMAGES + 1),
+    "No live section": opening(lambda template, owner: template.sections.update(purpose="training")),
+    "The template has sections": opening(with_another_kind),
+    "The template asks": opening(with_chances, builders.choice_template, population="subsample"),
+    "Section … has no question": opening(lambda template, owner: template.sections.get().questions.all().delete()),
+    "The relative scale": opening(settings_of(pairs="all"), builders.relative_template),
+    "The two choices have a stopping": opening(settings_of(stopping="anytime"), builders.choice_template),
+    "The two choices have a labelling": opening(settings_of(strategy="one"), builders.choice_template),
+    "Annotators compare human": opening(make=lambda owner: builders.template_of("humanlike", owner, systems=("weak",))),
+    "The board has no results": computing(),
+    "No metric is chosen": computing(make=lambda: scored_board()[0]),
+    "Annotators state chances about whole systems, so there": computing(make=board_of_chances),
+    "The board is not open": team_sends(
+        "submissions/", {"name": "good", "outputs": [{"prompt": "a", "output": "b"}]}, make=draft_board
+    ),
+    "The board is closed and takes": team_sends(
+        "submissions/", body, before=lambda board, api: boards.close_board(board, board.owner)
+    ),
+}

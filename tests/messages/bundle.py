@@ -17,9 +17,8 @@ from studies.models import Expected, Item, Output
 from studies.stimuli.images import encode_image, store_image
 from tests import builders
 
-from .lines import FILE, Shown
+from .lines import At, Shown, of_file
 
-BUNDLE = "studies/imports"
 SCALE = ("sections", 0, "questions", 0, "scale")
 
 
@@ -42,7 +41,7 @@ def refused(value) -> list[Shown]:
     try:
         create_draft_from_bundle(value, None)
     except BundleRefused as error:
-        return [Shown(problem) for problem in error.problems]
+        return of_file(error.problems)
     return []
 
 
@@ -98,7 +97,7 @@ def read(data):
         try:
             parse_bundle_json(data)
         except BundleRefused as error:
-            return [Shown(problem) for problem in error.problems]
+            return of_file(error.problems)
         return []
 
     return scenario
@@ -151,139 +150,61 @@ def two_tests(value):
         section |= {"purpose": "screening", "pass_mark": 1, "qualification": None}
 
 
-LINES = {
-    f"{BUNDLE}:check_sections": [("only one section of a study", FILE, with_change(two_tests))],
-    f"{BUNDLE}:_test": [
-        ("must be a number. Leave it out", FILE, as_test(pass_mark=None)),
-        ("is only for the purposes training and screening", FILE, as_test(purpose="live")),
-    ],
-    f"{BUNDLE}:check": [
-        ("The bundle must be an object", "must be an object", lambda: refused([])),
-        (
-            "schema: must be heval.bundle/1, not 'heval.bundle/9'",
-            "must be heval.bundle/1",
-            put("schema", "heval.bundle/9"),
-        ),
-    ],
-    f"{BUNDLE}:_check_images": [
-        ("images: must be an object of base64 by name", FILE, put("images", [])),
-        (
-            "is not an image as heval stores it",
-            "Import images in a zip",
-            put("images", {"a.webp": b64encode(png()).decode()}),
-        ),
-        ("images.a.webp: is not base64", FILE, put("images", {"a.webp": "!"})),
-    ],
-    f"{BUNDLE}:_check_stimuli": [
-        ("outputs[0]: must have exactly one of text, media and is_empty", FILE, put("outputs", 0, "is_empty", True)),
-        ("alpha on p000, sample 0, occurs twice", FILE, twice("outputs")),
-    ],
-    f"{BUNDLE}:_check_media": [
-        ("prompts[0].media: the image 'x.webp' is not among images", FILE, put("prompts", 0, "media", "x.webp"))
-    ],
-    f"{BUNDLE}:_check_items_and_batches": [
-        ("items[1]: another item of the section has the same number or the same content", FILE, twice("items")),
-        ("batches[0].items[0]: must be [section, number] of one of items", FILE, put("batches", 0, "items", [[9, 9]])),
-        ("batches[0].items: an item occurs twice", FILE, twice("batches", 0, "items")),
-        ("items[0].test_type: must be empty unless kind is test", FILE, with_change(live_with_a_type)),
-    ],
-    f"{BUNDLE}:_item_outputs": [
-        (
-            "items[0].outputs[0]: must be [system, prompt, sample] of one of outputs",
-            FILE,
-            put("items", 0, "outputs", [["zoe", "p000", 0]]),
-        ),
-        ("items[0].outputs: an output occurs twice", FILE, twice("items", 0, "outputs")),
-    ],
-    f"{BUNDLE}:_expected": [
-        (
-            "must be a range from low to high, or the number of an exposure",
-            FILE,
-            put("items", 0, "expected", 0, "high", -1.0),
-        ),
-        (
-            "expected[0].about: must be null, or the number of an exposure",
-            FILE,
-            put("items", 0, "expected", 0, "about", 9),
-        ),
-    ],
-    f"{BUNDLE}:check_study": [("study.target_cap: must not be below target_n", FILE, put("study", "target_cap", 1))],
-    f"{BUNDLE}:_check_scale": [
-        ("scale.points: is not a part of a scale", FILE, put(*SCALE, {"kind": "likert", "points": 5})),
-        ("scale.maximum: must be a whole number", FILE, put(*SCALE, {"kind": "likert", "maximum": "9"})),
-        ("scale.labels[0]: must be a text", FILE, put(*SCALE, {"kind": "likert", "labels": [1, 2]})),
-        ("scale.options[0]: must be an object with key, label", FILE, put(*SCALE, option(key="a"))),
-        ("scale.options[0]: key and label must be texts", FILE, put(*SCALE, option(key="a", label=7))),
-        (
-            "scale.options[0].screens_out: must be true or false",
-            FILE,
-            put(*SCALE, option(key="a", label="A", screens_out="x")),
-        ),
-    ],
-    f"{BUNDLE}:_check_skip_reasons": [
-        ("skip_reasons: must be a list", FILE, put("sections", 0, "questions", 0, "skip_reasons", {})),
-        (
-            "skip_reasons[0]: must be an object with the texts key and label",
-            FILE,
-            put("sections", 0, "questions", 0, "skip_reasons", ["x"]),
-        ),
-    ],
-    f"{BUNDLE}:_check_settings": [
-        (
-            "sections[0].settings.nuon: is not a setting; the settings are",
-            "the settings are",
-            put("sections", 0, "settings", "nuon", "x"),
-        )
-    ],
-    f"{BUNDLE}:_pair": [
-        ("questions[0]: must have both x and y, or neither", FILE, put("sections", 0, "questions", 0, "x", None)),
-        ("questions[0].y: must be another system than x", FILE, put("sections", 0, "questions", 0, "x", "alpha")),
-    ],
-    f"{BUNDLE}:check_contrasts_and_rules": [
-        (
-            "contrasts[0]: must compare two systems, or two different conditions, or neither",
-            FILE,
-            put("contrasts", 0, "x_condition", "none"),
-        ),
-        ("contrasts[0].margin: must be above 0, or null", FILE, put("contrasts", 0, "margin", 0)),
-        ("contrasts[2]: occurs twice, perhaps reversed", FILE, twice("contrasts")),
-    ],
-    f"{BUNDLE}:parse_bundle_json": [
-        ("The file has 6 bytes. At most 3 are allowed", FILE, too_large),
-        ("The file must contain one JSON object", "must contain one JSON object", read(b"[]")),
-        ("The file is not JSON at character 2", FILE, read(b"{")),
-    ],
-    f"{BUNDLE}:listed_rows_with_paths": [
-        ("systems: must be a list", FILE, put("systems", {})),
-        ("systems: is missing", FILE, drop("systems")),
-    ],
-    f"{BUNDLE}:check_object": [
-        ("study: must be an object", FILE, put("study", [])),
-        ("study.titel: is not allowed here", FILE, put("study", "titel", "x")),
-        ("study.seed: is missing", FILE, drop("study", "seed")),
-    ],
-    f"{BUNDLE}:check_reference": [
-        ("outputs[0].system: there is no system 'zoe'", FILE, put("outputs", 0, "system", "zoe"))
-    ],
-    f"{BUNDLE}:check_references": [
-        ("arms[0].systems: must be a list", FILE, put("arms", 0, "systems", "alpha")),
-        ("arms[0].systems: contains the same name twice", FILE, put("arms", 0, "systems", ["alpha", "alpha"])),
-    ],
-    f"{BUNDLE}:check_unique": [("systems[1].name: 'beta' occurs twice", FILE, put("systems", 0, "name", "BETA"))],
-    f"{BUNDLE}:json_to_column_value": [
-        ("study.preparation: must be an object", FILE, put("study", "preparation", [])),
-        ("study.replaces_excluded: must be true or false", FILE, put("study", "replaces_excluded", 1)),
-        ("study.seed: must be a whole number", FILE, put("study", "seed", "7")),
-        ("study.reward: must be a decimal number in quotes", "such as", put("study", "reward", "x")),
-        ("study.withdrawal_until: must be a date", "such as 2026-12-31", put("study", "withdrawal_until", "tomorrow")),
-    ],
-    f"{BUNDLE}:_wrong": [("study.title: must be a text", FILE, put("study", "title", 7))],
-    f"{BUNDLE}:check_json_is_storable": [
-        (
-            "is nested more than 32 levels deep",
-            FILE,
-            put("prompts", 0, "attributes", {"a": json.loads("[" * 40 + "]" * 40)}),
-        )
-    ],
-    f"{BUNDLE}:_image": [("is missing, so the study cannot be exported", "import it again", image_gone)],
+BUNDLE = {
+    "only one section": with_change(two_tests),
+    "must be a number": as_test(pass_mark=None),
+    "is only for the purposes": as_test(purpose="live"),
+    "The bundle must be an object": lambda: refused([]),
+    "schema: must be heval.bundle/1": put("schema", "heval.bundle/9"),
+    "must be an object of base64": At("images", put("images", [])),
+    "is not an image": put("images", {"a.webp": b64encode(png()).decode()}),
+    "is not base64": At("images.a.webp", put("images", {"a.webp": "!"})),
+    "must have exactly": At("outputs[0]", put("outputs", 0, "is_empty", True)),
+    "on …, sample": twice("outputs"),
+    "the image … is not among": At("prompts[0].media", put("prompts", 0, "media", "x.webp")),
+    "another item of the section": At("items[1]", twice("items")),
+    "must be [section": At("batches[0].items[0]", put("batches", 0, "items", [[9, 9]])),
+    "an item occurs": At("batches[0].items", twice("batches", 0, "items")),
+    "must be empty": At("items[0].test_type", with_change(live_with_a_type)),
+    "must be [system": At("items[0].outputs[0]", put("items", 0, "outputs", [["zoe", "p000", 0]])),
+    "an output occurs": At("items[0].outputs", twice("items", 0, "outputs")),
+    "must be a range": put("items", 0, "expected", 0, "high", -1.0),
+    "must be null": At("expected[0].about", put("items", 0, "expected", 0, "about", 9)),
+    "must not be below": At("study.target_cap", put("study", "target_cap", 1)),
+    "is not a part": At("scale.points", put(*SCALE, {"kind": "likert", "points": 5})),
+    "_check_scale: must be ….": At("scale.maximum", put(*SCALE, {"kind": "likert", "maximum": "9"})),
+    "must be a text": At("scale.labels[0]", put(*SCALE, {"kind": "likert", "labels": [1, 2]})),
+    "must be an object with key": At("scale.options[0]", put(*SCALE, option(key="a"))),
+    "key and label must be texts": At("scale.options[0]", put(*SCALE, option(key="a", label=7))),
+    "must be true": At("scale.options[0].screens_out", put(*SCALE, option(key="a", label="A", screens_out="x"))),
+    "_check_skip_reasons: must be a list": At("skip_reasons", put("sections", 0, "questions", 0, "skip_reasons", {})),
+    "must be an object with the texts": At(
+        "skip_reasons[0]", put("sections", 0, "questions", 0, "skip_reasons", ["x"])
+    ),
+    "is not a setting": At("sections[0].settings.nuon", put("sections", 0, "settings", "nuon", "x")),
+    "must have both": At("questions[0]", put("sections", 0, "questions", 0, "x", None)),
+    "must be another system": At("questions[0].y", put("sections", 0, "questions", 0, "x", "alpha")),
+    "must compare two": At("contrasts[0]", put("contrasts", 0, "x_condition", "none")),
+    "must be above": At("contrasts[0].margin", put("contrasts", 0, "margin", 0)),
+    "occurs twice, perhaps": At("contrasts[2]", twice("contrasts")),
+    "The file has … bytes": too_large,
+    "The file must contain": read(b"[]"),
+    "The file …": read(b"{"),
+    "listed_rows_with_paths: must be a list": At("systems", put("systems", {})),
+    "listed_rows_with_paths: is missing.": At("systems", drop("systems")),
+    "check_object: must be an object": At("study", put("study", [])),
+    "is not allowed": At("study.titel", put("study", "titel", "x")),
+    "check_object: is missing.": At("study.seed", drop("study", "seed")),
+    "there is no … ….": At("outputs[0].system", put("outputs", 0, "system", "zoe")),
+    "check_references: must be a list": At("arms[0].systems", put("arms", 0, "systems", "alpha")),
+    "contains the same": At("arms[0].systems", put("arms", 0, "systems", ["alpha", "alpha"])),
+    "occurs twice (names": At("systems[1].name", put("systems", 0, "name", "BETA")),
+    "json_to_column_value: an object": At("study.preparation", put("study", "preparation", [])),
+    "json_to_column_value: true or false": At("study.replaces_excluded", put("study", "replaces_excluded", 1)),
+    "a whole number": At("study.seed", put("study", "seed", "7")),
+    "a decimal number": At("study.reward", put("study", "reward", "x")),
+    "a date such": At("study.withdrawal_until", put("study", "withdrawal_until", "tomorrow")),
+    "_wrong: must be ….": At("study.title", put("study", "title", 7)),
+    "is nested more than … levels": put("prompts", 0, "attributes", {"a": json.loads("[" * 40 + "]" * 40)}),
+    "The stored image": image_gone,
 }

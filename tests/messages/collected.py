@@ -23,7 +23,7 @@ AREAS = {
     "importers": (
         "studies/imports/tables/**/*.py", "studies/imports/check_files.py", "studies/stimuli/rows.py", "studies/stimuli/texts.py", "studies/admin/views.py",
         "annotators/imports/**/*.py", "annotators/admin/views.py", "studies/protocols/marks.py",
-        "studies/stimuli/images.py", "studies/stimuli/normalising.py", "studies/stimuli/texts.py", "studies/imports/preparation.py",
+        "studies/stimuli/images.py", "studies/stimuli/normalising.py", "studies/imports/preparation.py",
     ),
     "bundle": ("studies/imports/bundle.py", "studies/imports/bundle_files.py"),
     "report": ("analysis/report/build.py",),

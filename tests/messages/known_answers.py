@@ -12,9 +12,7 @@ from studies.services.known_answers import KnownAnswerRequest, make_test_questio
 from studies.services.lifecycle import ActionRefused
 from tests import builders
 from tests.admin_pages import logged_in
-from tests.messages.lines import NOTHING, Shown
-
-ADMIN, SERVICES = "studies/admin", "studies/services"
+from tests.messages.lines import At, Shown, only_informs
 
 
 def rated(prompts=8, **settings):
@@ -151,81 +149,40 @@ def two_hundred(section_prompts):
 
 HEADER = "prompt,text,expected\n"
 FORMS = {
-    f"{ADMIN}:_store_file": [("And 5 more problems", NOTHING, gives(two_hundred(25)))],
-    f"{SERVICES}:make_test_questions_and_delete_test_runs": [
-        ("No test question can be made from these texts", "Import more prompts", makes(without_prompts, positive=0)),
-    ],
-    f"{SERVICES}:store_given_test_questions_and_delete_test_runs": [
-        (
-            "A section can have at most 1000 test questions",
-            "Give fewer",
-            gives(HEADER + "".join(f"p000,text {n} of many,high\n" for n in range(990)), make=lambda: many(20)),
-        ),
-    ],
-    f"{SERVICES}:_refuse_section": [
-        ("This protocol cannot have test questions", "Use ratings", refused(with_columns(protocol="spa"))),
-        (
-            "Only live sections can have test questions",
-            "Choose a live section",
-            refused(with_columns(purpose="training")),
-        ),
-        ("A section that shares its items", "Give each its own items", refused(shared_items)),
-    ],
-    f"{SERVICES}:_refuse_request": [
-        ("The question belongs to another section", "Choose a question of this one", refused(of_another_section)),
-        ("Texts can be damaged in these ways", "Choose among them", refused(lambda s: asks(s, damages=("burnt",)))),
-        ("No test question is requested", "Enter how many to make", makes(positive=0, negative=0)),
-        (
-            "A section can have at most 1000 test questions",
-            "Make fewer",
-            makes(positive=500, negative=500, damaged=1),
-        ),
-        ("need a reference system", "Choose one", makes(reference="")),
-    ],
-    f"{SERVICES}:scale_ends": [
-        ("has no scale with a middle", "Choose a question that rates", refused(without_a_middle))
-    ],
+    "And … more problems": only_informs(gives(two_hundred(25))),
+    "No test question can be made": makes(without_prompts, positive=0),
+    "A section can have at most … test questions, and this one has …. Give": gives(
+        HEADER + "".join(f"p000,text {n} of many,high\n" for n in range(990)), make=lambda: many(20)
+    ),
+    "This protocol cannot have test": refused(with_columns(protocol="spa")),
+    "Only live sections": refused(with_columns(purpose="training")),
+    "A section that shares": refused(shared_items),
+    "The question belongs": refused(of_another_section),
+    "Texts can be damaged": refused(lambda s: asks(s, damages=("burnt",))),
+    "No test question is requested": makes(positive=0, negative=0),
+    "A section can have at most … test questions, and this one has …. Make": makes(
+        positive=500, negative=500, damaged=1
+    ),
+    "Positive and negative": makes(reference=""),
+    "Question … has no scale": refused(without_a_middle),
 }
 PAGES = {
-    f"{ADMIN}:_make_questions": [
-        ("Test questions are stored: 1 positive, 1 negative.", NOTHING, makes()),
-        ("Too few prompts allow the others", "Import more prompts", makes(positive=20)),
-    ],
-    f"{ADMIN}:_store_file": [
-        ("1 test question of the file is new.", NOTHING, gives(HEADER + "p000,a text that is bad,low\n")),
-    ],
-    f"{ADMIN}:_delete_question": [
-        ("The test question is deleted.", NOTHING, deletes(1)),
-        ("That test question is already deleted.", NOTHING, deletes(2)),
-    ],
+    "Test questions are stored": only_informs(makes()),
+    "Too few prompts": makes(positive=20),
+    "test question… of the file": only_informs(gives(HEADER + "p000,a text that is bad,low\n")),
+    "The test question": only_informs(deletes(1)),
+    "That test question": only_informs(deletes(2)),
 }
-IMPORTS = "studies/imports"
 IMPORTERS = {
-    f"{IMPORTS}:read_test_question_file": [
-        ("occurs twice with this prompt", "Remove one of the rows", gives(HEADER + "p000,a,low\np000,a,low\n")),
-    ],
-    f"{IMPORTS}:_test_question": [
-        ("row 2, column “text”: is empty", "Fill it in", gives(HEADER + "p000,,low\n")),
-        ("no prompt has the key “p99”", "Import it first", gives(HEADER + "p99,a,low\n")),
-        ("is the same text", "Enter a worse one", gives("prompt,text,worse\np000,a,a\n", make=chosen)),
-        ("must be high, low, or a range from 1 to 5", "such as 4-5", gives(HEADER + "p000,a,9\n")),
-    ],
+    "occurs twice with this prompt": gives(HEADER + "p000,a,low\np000,a,low\n"),
+    "_test_question: is empty. Fill": At("row 2, column “text”", gives(HEADER + "p000,,low\n")),
+    "no prompt has the key": gives(HEADER + "p99,a,low\n"),
+    "is the same text": gives("prompt,text,worse\np000,a,a\n", make=chosen),
+    "must be high": gives(HEADER + "p000,a,9\n"),
 }
 CHECKLIST = {
-    "studies/design:_test_source_problems": [
-        (
-            "alpha holds texts of test questions only, but an arm names it",
-            "Remove it there",
-            source_in_an_arm,
-        )
-    ],
-    "studies/design:take": [
-        (
-            "no test question is left whose prompt is new to the batch",
-            "Make more test questions",
-            refused(drawn_without_prompts, make=lambda: rated(positive_share=0.5, negative_share=0.5)),
-        )
-    ],
+    "holds texts of test": source_in_an_arm,
+    "no test question": refused(drawn_without_prompts, make=lambda: rated(positive_share=0.5, negative_share=0.5)),
 }
 
 

@@ -20,7 +20,6 @@ from tests.messages.forms.scenarios import me, says_refused, upload
 from tests.messages.lines import Shown
 from tests.messages.pages.scenarios import draft
 
-METRICS = "analysis/metrics"
 METRIC = MetricDescription("metric", "v1")
 
 
@@ -128,133 +127,51 @@ def draw_form():
     return DrawForm(study, initial | {"judge": judge.pk, "question": "verdict", "min_agreement": ""})
 
 
-LINES = {
-    f"{METRICS}:request_comparison": [
-        (
-            "has no metric and no judge",
-            "Upload scores or compute",
-            says_refused(lambda: comparison.request_comparison(rated(), me())),
-        ),
-        (
-            "No question of this study gives scores",
-            "Compare metrics in a study with",
-            says_refused(lambda: compared_without_questions()),
-        ),
-    ],
-    f"{METRICS}:request_metrics": [("No metric is chosen", "Choose one or more", computing())],
-    f"{METRICS}:refuse_unless_computable": [
-        ("“none” is not a metric", "Choose one of: bleu", computing("none")),
-        ("need optional packages", "Install them", not_installed),
-        (
-            "has no reference outputs",
-            "Mark the system",
-            computing("exact_match", make=lambda: rating_template(me(), systems=("good",))),
-        ),
-    ],
-    f"{METRICS}:read": [("The file is larger than", "Send a smaller file", too_large)],
-    f"{METRICS}:_read_row": [
-        (
-            "has no column with scores",
-            "Add one, named like its metric",
-            faults(lambda rows: [row.pop("strict") for row in rows]),
-        ),
-        (
-            "already has scores for the same output",
-            "Keep one of the two rows",
-            faults(lambda rows: rows.append(dict(rows[0]))),
-        ),
-    ],
-    f"{METRICS}:_check_version": [
-        (
-            "The version is “v2”, and in row 2 “v1”",
-            "Upload one version at a time",
-            faults(lambda rows: [row.update(version=f"v{1 + (n > 0)}") for n, row in enumerate(rows)]),
-        ),
-    ],
-    f"{METRICS}:_unknown_question": [("“zzz” is not a question", "Use one of: “overall”", faults(question="zzz"))],
-    f"{METRICS}:_key": [
-        (
-            "Both outputs of the pair are the same",
-            "Name two systems",
-            faults(data=b"first,second,prompt,j\ngood,good,p000,1\n"),
-        )
-    ],
-    f"{METRICS}:_output": [
-        ("The name of the system is empty", "Enter a system", faults(cell("system", ""))),
-        ("“zzz” has no output for the prompt", "Correct the names", faults(cell("system", "zzz"))),
-    ],
-    f"{METRICS}:_number": [("“-1” is not a whole number from", "Correct it", faults(cell("run", "-1")))],
-    f"{METRICS}:_value": [
-        ("“good” is not a number", "Enter a number", faults(cell("strict", "good"))),
-        ("“inf” is not a finite number", "Leave the cell empty", faults(cell("strict", "inf"))),
-        (
-            "9 is outside of the scale from 1 to 5",
-            "correct the scale",
-            faults(cell("strict", "9"), scale_low=1, scale_high=5),
-        ),
-    ],
-    f"{METRICS}:_check_columns": [
-        ("has no scores in this column", "Check the name", faults(columns=("zzz",))),
-        (
-            "The file has no scores",
-            "Add a row for each output",
-            faults(lambda rows: [row.update(strict="") for row in rows]),
-        ),
-    ],
-    f"{METRICS}:_check_column": [
-        (
-            "All scores (rows 2 to 7) are 2",
-            "Check the metric or judge",
-            faults(lambda rows: [row.update(strict=2) for row in rows]),
-        ),
-        ("1 of 6 outputs have no score", "say that the file covers a part", faults(lambda rows: rows.pop())),
-    ],
-    f"{METRICS}:_store": [
-        ("already has scores of version “v1”", "or discard the old ones", sent_twice),
-        ("Enter both ends", "or neither", faults(described=MetricDescription("metric", "v1", scale_low=1.0))),
-        (
-            "The highest point must be above",
-            "above the lowest point",
-            faults(described=MetricDescription("metric", "v1", scale_low=5.0, scale_high=1.0)),
-        ),
-    ],
-    f"{METRICS}:": [
-        ("No file was chosen", "Choose the file", form_errors(lambda: ScoresForm(rated(), {}))),
-        ("The file is empty", "Choose the file", form_errors(lambda: ScoresForm(rated(), {}, {"file": upload(b"")}))),
-        ("The version is missing", "Enter the version", form_errors(lambda: ScoresForm(rated(), {}))),
-    ],
-    f"{METRICS}:draw_check": [("but the judge scored 40", "Draw fewer", drawing(n_test=41))],
-    f"{METRICS}:_check_design": [
-        (
-            "Only one section may show outputs",
-            "Delete the others",
-            drawing(lambda study, judge: Section.objects.create(study=study, position=2, protocol="rating", m=1)),
-        ),
-        (
-            "needs a study with one arm",
-            "Delete the other arms",
-            drawing(lambda study, judge: Arm.objects.create(study=study, name="two")),
-        ),
-        ("has ready-made batches", "Use a draft without them", drawing(with_ready_made_batches)),
-        ("are about another question", "Choose that question", drawing(about_another_question)),
-    ],
-    f"{METRICS}:_threshold": [
-        ("The judge has no scale", "Enter from which score", drawing(described=MetricDescription("judge", "v1"))),
-        ("outside of the judge's scale", "Enter a score from 1 to 5", drawing(threshold=9)),
-    ],
-    f"{METRICS}:clean": [("Nothing says what is good enough", "Enter a minimum", form_errors(draw_form))],
-    f"{METRICS}:request_result": [
-        ("No sample is drawn yet", "Draw one", says_refused(lambda: request_result(judged_draft(me()), me()))),
-        ("The study is a draft", "Launch it first", says_refused(lambda: request_result(drawn_draft(), me()))),
-    ],
-    f"{METRICS}:compute_result": [
-        (
-            "is not in use any more",
-            "Upload the scores of a version",
-            says_refused(lambda: compute_result(without_its_judge(), me())),
-        )
-    ],
-}  # fmt: skip - one line for each message
+METRICS = {
+    "The study has no metric": says_refused(lambda: comparison.request_comparison(rated(), me())),
+    "No question of this study": says_refused(lambda: compared_without_questions()),
+    "No metric is chosen": computing(),
+    "is not a metric": computing("none"),
+    "Automatic metrics need": not_installed,
+    "The study has no reference": computing("exact_match", make=lambda: rating_template(me(), systems=("good",))),
+    "The file is larger": too_large,
+    "The row has no column": faults(lambda rows: [row.pop("strict") for row in rows]),
+    "Row … already": faults(lambda rows: rows.append(dict(rows[0]))),
+    "The version is “…”, and in row": faults(
+        lambda rows: [row.update(version=f"v{1 + (n > 0)}") for n, row in enumerate(rows)]
+    ),
+    "is not a question": faults(question="zzz"),
+    "Both outputs of the pair": faults(data=b"first,second,prompt,j\ngood,good,p000,1\n"),
+    "The name of the system": faults(cell("system", "")),
+    "has no output": faults(cell("system", "zzz")),
+    "is not a whole": faults(cell("run", "-1")),
+    "is not a number": faults(cell("strict", "good")),
+    "is not a finite": faults(cell("strict", "inf")),
+    "is outside of the scale": faults(cell("strict", "9"), scale_low=1, scale_high=5),
+    "The file has no scores in this column": faults(columns=("zzz",)),
+    "The file has no scores. Add": faults(lambda rows: [row.update(strict="") for row in rows]),
+    "All scores… (rows": faults(lambda rows: [row.update(strict=2) for row in rows]),
+    "of … outputs": faults(lambda rows: rows.pop()),
+    "already has scores of version": sent_twice,
+    "Enter both ends": faults(described=MetricDescription("metric", "v1", scale_low=1.0)),
+    "The highest point": faults(described=MetricDescription("metric", "v1", scale_low=5.0, scale_high=1.0)),
+    "No file was chosen": form_errors(lambda: ScoresForm(rated(), {})),
+    "The file is empty": form_errors(lambda: ScoresForm(rated(), {}, {"file": upload(b"")})),
+    "The version is missing": form_errors(lambda: ScoresForm(rated(), {})),
+    "The sample has … outputs": drawing(n_test=41),
+    "Only one section": drawing(
+        lambda study, judge: Section.objects.create(study=study, position=2, protocol="rating", m=1)
+    ),
+    "The check needs": drawing(lambda study, judge: Arm.objects.create(study=study, name="two")),
+    "The study has ready-made": drawing(with_ready_made_batches),
+    "The judge's scores": drawing(about_another_question),
+    "The judge has no scale": drawing(described=MetricDescription("judge", "v1")),
+    "The threshold is outside": drawing(threshold=9),
+    "Nothing says what": form_errors(draw_form),
+    "No sample is drawn": says_refused(lambda: request_result(judged_draft(me()), me())),
+    "The study is a draft": says_refused(lambda: request_result(drawn_draft(), me())),
+    "The judge is not in use": says_refused(lambda: compute_result(without_its_judge(), me())),
+}
 
 
 def compared_without_questions():

@@ -28,9 +28,8 @@ from annotators.recruitment.panels import (
 from annotators.recruitment.panels.http_client import PanelHttpClient
 from tests import builders, players
 from tests.annotators.recruitment.pretend import Pretend, recruitment_of
-from tests.messages.lines import Shown
+from tests.messages.lines import Shown, only_informs
 
-PANELS = "annotators/recruitment"
 REFUSALS = (RequestRefused, ResultUnclear, PanelBusy, sync.PanelUnavailable)
 PERSON = {"submission": "S", "task": "T", "person": "P"}
 SUBMISSION = {"id": "S", "study_id": "T", "participant_id": "P", "status": "AWAITING REVIEW"}
@@ -41,7 +40,6 @@ STUDY = {
     "title": "Rate stories", "description": "You read stories.", "url": "https://eval.example.org/e/k/", "reward": "1.60", "currency": "GBP",
     "minutes": 8, "places": 30, "name": "Stories", "lists": [],
 }  # fmt: skip
-AGAIN = "Look at the panel before you try again"
 
 
 def answering(answers):
@@ -165,242 +163,72 @@ def synced(act):
 UNSET = {"POST /api/v1/submissions/bonus-payments/": {"amount": 5, "id": "B"}, ROW: SUBMISSION}
 # Messages of panels' code that pages and their forms show.
 FORMS = {
-    f"{PANELS}:clean_secret": [
-        ("The token is empty, or contains spaces", "Copy it again", connects("https://panel.example.org", "a b")),
-    ],
-    f"{PANELS}:__init__": [
-        (
-            "http://other.example.org is not an address of this panel",
-            "Correct it",
-            connects("http://other.example.org"),
-        ),
-    ],
-    f"{PANELS}:_check": [("The panel answers with a redirect (302)", "Correct the address", asks((302, b"")))],
-    f"{PANELS}:grant_credit": [
-        (
-            "SONA shows the credit as “P”, not as granted",
-            "Look at the sign-up at SONA",
-            credited(b"<a><Result><credit_status>P</credit_status></Result></a>"),
-        ),
-    ],
-    f"{PANELS}:submissions": [
-        (
-            "SONA does not show its sign-ups to other programs",
-            "Read them at SONA",
-            sona(lambda service: service.submissions("T")),
-        ),
-    ],
-    f"{PANELS}:_values_with_ids": [
-        ("The panel's id of this work has been erased", "Decide at the panel itself", erased),
-    ],
+    "The token is empty": connects("https://panel.example.org", "a b"),
+    "is not an address of this panel": connects("http://other.example.org"),
+    "The panel answers": asks((302, b"")),
+    "SONA shows the credit": credited(b"<a><Result><credit_status>P</credit_status></Result></a>"),
+    "SONA does not show": sona(lambda service: service.submissions("T")),
+    "The panel's id": erased,
 }
-LINES = {
-    f"{PANELS}:_parse_json": [("The panel's answer is not JSON", AGAIN, asks(b"<html>"))],
-    f"{PANELS}:_request": [
-        ("The panel's answer is too large", AGAIN, asks(b"1" * 1001, is_order=True)),
-        ("The panel cannot be reached (refused)", "Try again later", asks(httpx.ConnectError("refused"))),
-        ("its address is not valid", "Correct it", asks(httpx.InvalidURL("a line break"))),
-        ("The connection broke before the answer arrived (ReadTimeout)", AGAIN, asks(httpx.ReadTimeout("late"))),
-    ],
-    f"{PANELS}:_check": [
-        ("The panel receives too many requests", "Try again later", asks((429, b""))),
-        ("The panel's server failed (500)", AGAIN, asks((500, b"Sorry"))),
-    ],
-    f"{PANELS}:rows_of_all_pages": [
-        (
-            "Prolific's page links form a loop",
-            "Try again later",
-            prolific(
-                lambda service: list(service.submissions("T")),
-                {"": {"results": [], "_links": {"next": {"href": "https://elsewhere.example.org/"}}}},
-            ),
-        ),
-    ],
-    f"{PANELS}:require_json_object": [
-        (
-            "Prolific's answer is not an object",
-            "Look at Prolific",
-            prolific(lambda service: service.funds(), {"": [1]}),
-        ),
-    ],
-    f"{PANELS}:to_minor_units": [
-        ("0.001 is not a positive amount of money", "Correct the amount", ordered("bonus", UNSET, amount="0.001")),
-    ],
-    f"{PANELS}:parse_submission": [
-        (
-            "Prolific shows a submission without an id",
-            "Try again later",
-            prolific(lambda service: list(service.submissions("T")), {"": {"results": [{"status": "APPROVED"}]}}),
-        ),
-    ],
-    f"{PANELS}:find_workspace_id": [
-        (
-            "Prolific names no workspace for this project",
-            "Correct the project in the link's settings",
-            prolific(lambda service: service.subscribe("https://a.example.org"), {"": {}}, project="P"),
-        ),
-        (
-            "This account has 0 workspaces",
-            "Enter the project in the link's settings",
-            prolific(lambda service: service.subscribe("https://a.example.org"), {"": {"results": []}}),
-        ),
-    ],
-    f"{PANELS}:subscribe": [
-        (
-            "Prolific returned no secret",
-            "Try again later",
-            prolific(lambda service: service.subscribe("https://a.example.org"), ONE_WORKSPACE | {"": {}}),
-        ),
-        (
-            "does not say how to confirm the subscription",
-            "Try again later",
-            prolific(
-                lambda service: service.subscribe("https://a.example.org"),
-                ONE_WORKSPACE | {"GET /api/v1/hooks/secrets/": {"results": [{"value": "V"}]}, "": {}},
-            ),
-        ),
-        (
-            "This panel sends no notifications",
-            "heval asks it regularly instead",
-            lambda: said(lambda: PanelService().subscribe("https://a.example.org")),
-        ),
-    ],
-    f"{PANELS}:publish": [
-        (
-            "Prolific returned no id for the new study",
-            "Look at Prolific before you publish again",
-            ordered("publish", {ME: {"currency_code": "GBP"}, STUDIES: {}, NEW_STUDY: {}}),
-        ),
-    ],
-    f"{PANELS}:_draft": [
-        (
-            "This account pays in USD, but the link uses GBP",
-            "Change the currency of the link",
-            ordered("publish", {ME: {"currency_code": "USD"}, STUDIES: {}}),
-        ),
-    ],
-    f"{PANELS}:reject": [
-        ("Prolific has no category “RUDE”", "Choose another", ordered("reject", {}, category="RUDE", message="No.")),
-        (
-            "needs a reason of at least 100 characters; this one has 3",
-            "Write a longer one",
-            ordered("reject", {}, category="OTHER", message="No."),
-        ),
-    ],
-    f"{PANELS}:_transition_submission": [
-        (
-            "Prolific shows this submission as ACTIVE",
-            "heval tries again by itself",
-            ordered("approve", {ROW: SUBMISSION | {"status": "ACTIVE"}}),
-        ),
-        (
-            "Prolific shows this submission as “HELD”",
-            "Check at Prolific whether it is paid",
-            ordered("approve", {ROW: SUBMISSION | {"status": "HELD"}}),
-        ),
-    ],
-    f"{PANELS}:bonus": [
-        (
-            "Nothing was paid, because the bonus was not set up",
-            "heval tries again by itself",
-            ordered("bonus", {ROW: SUBMISSION, "POST": (500, b"")}, amount="0.50"),
-        ),
-        (
-            "Prolific set up 5 hundredths instead of 50",
-            "Look at Prolific before you order it again",
-            ordered("bonus", UNSET, amount="0.50"),
-        ),
-        (
-            "Prolific returned no id for the bonus; it was not paid",
-            "Order it again",
-            ordered("bonus", {ROW: SUBMISSION, "POST": {"amount": 50}}, amount="0.50"),
-        ),
-    ],
-    f"{PANELS}:_get_or_create_group": [
-        (
-            "Prolific returned no id for the new group",
-            "Look at your groups at Prolific",
-            ordered("bar", ONE_WORKSPACE | {"GET": {"results": []}, "POST": {}}, people=["P"], list="ours"),
-        ),
-    ],
-    f"{PANELS}:_find_decision_result": [
-        (
-            "Prolific is still processing this submission",
-            "Look at it at Prolific later",
-            lost("approve", {ROW: SUBMISSION | {"status": "PROCESSING"}}),
-        ),
-    ],
-    f"{PANELS}:_find_screen_out_result": [
-        (
-            "does not show this submission as screened out yet",
-            "Look at it at Prolific later",
-            lost("screen_out", {ROW: SUBMISSION}, amount="0.50"),
-        ),
-    ],
-    f"{PANELS}:_find_bonus_result": [
-        (
-            "Paid so far on this submission: 0.50",
-            "Look at Prolific before you pay again",
-            lost("bonus", {ROW: SUBMISSION | {"bonus_payments": [50]}}),
-        ),
-    ],
-    f"{PANELS}:_checked_submission": [
-        (
-            "Prolific shows no such submission in this study",
-            "Look for it at Prolific",
-            ordered("approve", {ROW: (404, b"")}),
-        ),
-        (
-            "At Prolific this submission belongs to another person",
-            "Look at it there",
-            ordered("approve", {ROW: SUBMISSION | {"participant_id": "Q"}}),
-        ),
-    ],
-    f"{PANELS}:carry_out": [
-        (
-            "This panel does not support “stop”",
-            "Do it at the panel itself",
-            sona(lambda service: service.carry_out(Order("stop", "token"))),
-        ),
-    ],
-    f"{PANELS}:find_order_result": [
-        (
-            "This panel cannot say whether the order was carried out",
-            "Check at the panel",
-            sona(lambda service: service.find_order_result(Order("stop", "token"))),
-        ),
-    ],
-    f"{PANELS}:grant_credit": [
-        ("contains neither a result nor an error", "Look at the sign-up at SONA", credited(b"<a/>")),
-    ],
-    f"{PANELS}:refuse": [
-        ("declares a document type", "Look at the sign-up at SONA", credited(b"<!DOCTYPE a [<!ENTITY b 'c'>]><a/>")),
-    ],
-    f"{PANELS}:parse_xml_texts": [("SONA's answer is not XML", "Look at the sign-up at SONA", credited(b"Hello"))],
-    f"{PANELS}:build_filters": [
-        (
-            "Prolific offers no filter “approval rate",
-            "Remove it from the link's settings",
-            filtered({"min_approval_rate": 95}),
-        ),
-        (
-            "Prolific does not know “Elvish”",
-            "Write it in the link's settings as Prolific does",
-            filtered({"languages": ["Elvish"]}, {"filter_id": "fluent-languages", "choices": {"1": "Dutch"}}),
-        ),
-    ],
-    f"{PANELS}:send_orders_and_sync_panel": [
-        (
-            "The panel did not show its submissions",
-            "Check the token and the link's settings",
-            synced(lambda recruitment: sync.send_orders_and_sync_panel(recruitment, lambda *_: None)),
-        ),
-    ],
-    f"{PANELS}:subscribe_to_webhooks": [
-        (
-            "The panel does not send notifications",
-            "Check the token and the link's settings",
-            synced(lambda recruitment: sync.subscribe_to_webhooks(recruitment, by=None)),
-        ),
-    ],
+PANELS = {
+    "The panel's answer is not JSON": asks(b"<html>"),
+    "The panel's answer is too": asks(b"1" * 1001, is_order=True),
+    "The panel cannot be reached": asks(httpx.ConnectError("refused")),
+    "The panel cannot be asked": asks(httpx.InvalidURL("a line break")),
+    "The connection broke": asks(httpx.ReadTimeout("late")),
+    "The panel receives": asks((429, b"")),
+    "The panel's server": asks((500, b"Sorry")),
+    "Prolific's page links": prolific(
+        lambda service: list(service.submissions("T")),
+        {"": {"results": [], "_links": {"next": {"href": "https://elsewhere.example.org/"}}}},
+    ),
+    "Prolific's answer is not an object": prolific(lambda service: service.funds(), {"": [1]}),
+    "is not a positive": ordered("bonus", UNSET, amount="0.001"),
+    "Prolific shows a submission": prolific(
+        lambda service: list(service.submissions("T")), {"": {"results": [{"status": "APPROVED"}]}}
+    ),
+    "Prolific names no workspace": prolific(
+        lambda service: service.subscribe("https://a.example.org"), {"": {}}, project="P"
+    ),
+    "This account has … workspaces": prolific(
+        lambda service: service.subscribe("https://a.example.org"), {"": {"results": []}}
+    ),
+    "Prolific returned no secret": prolific(
+        lambda service: service.subscribe("https://a.example.org"), ONE_WORKSPACE | {"": {}}
+    ),
+    "Prolific's answer does": prolific(
+        lambda service: service.subscribe("https://a.example.org"),
+        ONE_WORKSPACE | {"GET /api/v1/hooks/secrets/": {"results": [{"value": "V"}]}, "": {}},
+    ),
+    "This panel sends": only_informs(lambda: said(lambda: PanelService().subscribe("https://a.example.org"))),
+    "Prolific returned no id for the new study": ordered(
+        "publish", {ME: {"currency_code": "GBP"}, STUDIES: {}, NEW_STUDY: {}}
+    ),
+    "This account pays": ordered("publish", {ME: {"currency_code": "USD"}, STUDIES: {}}),
+    "Prolific has no category": ordered("reject", {}, category="RUDE", message="No."),
+    "Prolific needs a reason": ordered("reject", {}, category="OTHER", message="No."),
+    "Prolific shows this submission as …. heval": ordered("approve", {ROW: SUBMISSION | {"status": "ACTIVE"}}),
+    "Prolific shows this submission as “…”. Check": ordered("approve", {ROW: SUBMISSION | {"status": "HELD"}}),
+    "Nothing was paid": ordered("bonus", {ROW: SUBMISSION, "POST": (500, b"")}, amount="0.50"),
+    "Prolific set up": ordered("bonus", UNSET, amount="0.50"),
+    "Prolific returned no id for the bonus": ordered("bonus", {ROW: SUBMISSION, "POST": {"amount": 50}}, amount="0.50"),
+    "Prolific returned no id for the new group": ordered(
+        "bar", ONE_WORKSPACE | {"GET": {"results": []}, "POST": {}}, people=["P"], list="ours"
+    ),
+    "Prolific is still": lost("approve", {ROW: SUBMISSION | {"status": "PROCESSING"}}),
+    "Prolific does not show": lost("screen_out", {ROW: SUBMISSION}, amount="0.50"),
+    "Prolific pays bonuses": lost("bonus", {ROW: SUBMISSION | {"bonus_payments": [50]}}),
+    "Prolific shows no such": ordered("approve", {ROW: (404, b"")}),
+    "At Prolific this submission": ordered("approve", {ROW: SUBMISSION | {"participant_id": "Q"}}),
+    "This panel does": sona(lambda service: service.carry_out(Order("stop", "token"))),
+    "This panel cannot say": sona(lambda service: service.find_order_result(Order("stop", "token"))),
+    "SONA's answer contains": credited(b"<a/>"),
+    "SONA's answer declares": credited(b"<!DOCTYPE a [<!ENTITY b 'c'>]><a/>"),
+    "SONA's answer is not XML": credited(b"Hello"),
+    "Prolific offers no filter": filtered({"min_approval_rate": 95}),
+    "Prolific does not know": filtered(
+        {"languages": ["Elvish"]}, {"filter_id": "fluent-languages", "choices": {"1": "Dutch"}}
+    ),
+    "The panel did": synced(lambda recruitment: sync.send_orders_and_sync_panel(recruitment, lambda *_: None)),
+    "The panel does": synced(lambda recruitment: sync.subscribe_to_webhooks(recruitment, by=None)),
 }

@@ -17,9 +17,7 @@ from tests.analysis.protocols.answers import answer
 from tests.calibration.studies import answer_rows, drafted, import_and_report
 from tests.calibration.study_cells import StudyCell
 
-from .lines import NOTHING, Shown
-
-REPORT = "analysis/report"
+from .lines import Shown, only_informs
 
 
 def study_of(n=3, seconds=1200, **columns):
@@ -147,82 +145,28 @@ def with_similar_neighbours():
     return study
 
 
-LINES = {
-    f"{REPORT}:build_dependence_notices": [
-        (
-            "Prompts that follow each other got similar answers",
-            "Next time, give prompts of one document a group",
-            notices(make=with_similar_neighbours, closes=False, origins=["imported"]),
-        ),
-        (
-            "4 prompts share their source with another one",
-            "In a new study, give prompts of one source a group",
-            notices(make=with_shared_sources),
-        ),
-    ],
-    f"{REPORT}:_strict_rule_notices": [
-        ("excludes 6 of 6 annotators who submitted", "Check its settings", notices(make=hurried)),
-    ],
-    f"{REPORT}:_origin_notices": [
-        ("This analysis uses only answers of robots", NOTHING, notices(origins=["robot"])),
-    ],
-    f"{REPORT}:_amendment_notices": [
-        ("The design was amended (version 1: 3 assignments; version 2: 0 assignments)", NOTHING, notices(amended)),
-        ("1 item was retired by an amendment", NOTHING, notices(retired)),
-    ],
-    f"{REPORT}:_people_notices": [
-        (
-            "1 page was answered by annotators who reported an unseen image",
-            NOTHING,
-            notices(make=with_unseen_image),
-        ),
-        ("2 of 2 submitted assignments came by an open link", NOTHING, notices(make=by_open_link)),
-        ("1 assignment was withdrawn by the annotator and not included", NOTHING, notices(withdrawn)),
-        (
-            "1 annotator was excluded after the stopping rule had counted them",
-            "its sensitivity analysis leaves them out",
-            notices(excluded_later),
-        ),
-    ],
-    f"{REPORT}:_target_notices": [
-        (
-            "The stopping rule closed the study after 3 annotators; the maximum was 6",
-            NOTHING,
-            notices(decided),
-        ),
-        ("The study has 3 of its target of 6 annotators", "intervals are wider", notices()),
-        (
-            "The exclusion rules exclude every annotator, so nothing can be estimated",
-            "shows how many each rule flags",
-            notices(left_out),
-        ),
-    ],
-    f"{REPORT}:_outcome_notices": [
-        ("uses outcomes, so it applies only to the estimates as published", NOTHING, notices(make=with_tau)),
-        ("They are biased downwards", "do not base a claim on them", notices(make=with_tau)),
-        ("Some pairs were asked in only one order", NOTHING, notices(make=one_order)),
-    ],
-    f"{REPORT}:_arrival_notices": [
-        ("Arms were filled at different times", "See the table “Arrival by arm”", notices(make=filled_in_turn)),
-    ],
-    f"{REPORT}:explain_no_conclusion": [
-        ("no annotator has submitted answers", "Run the analysis again", why(submitted=0, kept=0)),
-        ("the exclusion rules exclude all 6 submitted assignments", "Check the rules' settings", why(kept=0)),
-        ("the analysis of the protocol spa failed", "gives the reason", why(problems=[{"row": "protocol spa"}])),
-        (
-            "no submitted assignment has answers of a live section",
-            "Check in the list of assignments",
-            why(),
-        ),
-        (
-            "no annotator judged both systems of a planned pair (alpha and beta)",
-            "Show both to the same annotators",
-            why(answers=["alpha", "beta"]),
-        ),
-        (
-            "do not estimate the planned quantities",
-            "Plan the quantities",
-            why(answers=["alpha", "beta"], together=True),
-        ),
-    ],
+REPORT = {
+    "Prompts that follow": notices(make=with_similar_neighbours, closes=False, origins=["imported"]),
+    "prompts share their source": notices(make=with_shared_sources),
+    "The exclusion rule “…” excludes": notices(make=hurried),
+    "This analysis uses": only_informs(notices(origins=["robot"])),
+    "The design was amended": only_informs(notices(amended)),
+    "item… retired by an amendment": only_informs(notices(retired)),
+    "page… answered by annotators": only_informs(notices(make=with_unseen_image)),
+    "of … submitted": only_informs(notices(make=by_open_link)),
+    "assignment… withdrawn by the annotator": only_informs(notices(withdrawn)),
+    "annotator… excluded after": only_informs(notices(excluded_later)),
+    "The stopping rule": only_informs(notices(decided)),
+    "The study has … of its target": only_informs(notices()),
+    "The exclusion rules": notices(left_out),
+    "The rule “…” uses": only_informs(notices(make=with_tau)),
+    "The estimates as in Ethayarajh": notices(make=with_tau),
+    "Some pairs were": only_informs(notices(make=one_order)),
+    "Arms were filled": notices(make=filled_in_turn),
+    "No planned comparison could be estimated: no annotator has submitted": why(submitted=0, kept=0),
+    "No planned comparison could be estimated: the exclusion": why(kept=0),
+    "No planned comparison could be estimated: the analysis": why(problems=[{"row": "protocol spa"}]),
+    "No planned comparison could be estimated: no submitted": why(),
+    "No planned comparison could be estimated: no annotator judged": why(answers=["alpha", "beta"]),
+    "No planned comparison could be estimated: the live": why(answers=["alpha", "beta"], together=True),
 }

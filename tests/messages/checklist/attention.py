@@ -4,8 +4,6 @@ from studies.models import Question, Section
 from tests.attention import add_attention, instructed
 from tests.messages.checklist.drafts import on, spa
 
-D = "studies/design"
-
 
 def checks(words=("Agree", "Disagree"), **columns):
     """A change: the study has attention checks, the first with these columns."""
@@ -32,15 +30,11 @@ def _right_answer_elsewhere(study):
     Section.objects.filter(study=study, purpose="attention").update(purpose="live")
 
 
-LINES = {
-    f"{D}:attention_problems": [
-        ("holds attention checks, which show no items", "Choose the protocol survey", on(spa, _checks_among_ratings)),
-        ("Only one attention check is asked in arm all", "Add another check", on(spa, checks(words=["Agree"]))),
-    ],
-    f"{D}:_question_problems": [
-        ("only attention checks and tests have one", "Remove the mark", on(spa, _right_answer_elsewhere)),
-        ("is an attention check", "mark exactly one as right", on(spa, checks(scale={"kind": "text"}))),
-        ("is an attention check", "remove its reasons to skip", on(spa, checks(required=False))),
-        ("one mistake must not end the visit", "Remove the mark", on(spa, checks(scale=screening_check()))),
-    ],
+CHECKLIST = {
+    "Section … holds": on(spa, _checks_among_ratings),
+    "Only one attention": on(spa, checks(words=["Agree"])),
+    "Section …, question …: an answer": on(spa, _right_answer_elsewhere),
+    "Section …, question … is an attention check. Give": on(spa, checks(scale={"kind": "text"})),
+    "Section …, question … is an attention check. Make": on(spa, checks(required=False)),
+    "Section …, question … is an attention check. Remove": on(spa, checks(scale=screening_check())),
 }

@@ -11,8 +11,7 @@ from tests.messages.checklist.drafts import (
     section_with,
     without_question,
 )
-
-P = "studies/protocols/best_worst"
+from tests.messages.lines import At
 
 
 def best_worst(systems=("alpha", "beta", "gamma", "delta")):
@@ -33,59 +32,29 @@ def worst_with(**columns):
     return lambda study: Question.objects.filter(section__study=study, key="worst").update(**columns)
 
 
-LINES = {
-    f"{P}:problems": [
-        (
-            "Best and worst need outputs of at least 3 systems",
-            "#systems-group",
-            on(lambda: best_worst(("alpha", "beta"))),
-        ),
-        (
-            "alpha would always be chosen",
-            "#systems-group",
-            on(best_worst, lambda s: s.systems.filter(name="alpha").update(reference="maximal")),
-        ),
-        (
-            "Arm second shows the outputs of fewer than 3 systems",
-            "#arms-group",
-            on(best_worst, arm(systems=["alpha", "beta"])),
-        ),
-        ("Annotators must see at least one prompt", "#id_m", on(best_worst, section_with(m=0))),
-        ("1 ready-made items have fewer than 3 outputs", "/", on(best_worst, ready_made(2))),
-        ("1 ready-made items have fewer than 3 outputs", "/", on(lambda: shown_again("rating"), ready_made(1))),
-        (
-            "Section 1 shows one output at a time",
-            "Reuse another section's items",
-            on(lambda: shown_again("humanlike")),
-        ),
-    ],
-    f"{P}:_question_problems": [
-        (
-            "The question with the key “worst” is missing",
-            "#questions-group",
-            on(best_worst, without_question("worst")),
-        ),
-        ("Question least is neither “best” nor “worst”", "#questions-group", on(best_worst, worst_with(key="least"))),
-        (
-            "Question best must have the scale “one of the outputs shown”",
-            "#questions-group",
-            on(best_worst, question_with(scale={"kind": "percent"})),
-        ),
-        ("Question best is about all outputs of a page", "#questions-group", on(best_worst, names_systems)),
-        (
-            "Question worst has reasons to skip",
-            "#questions-group",
-            on(best_worst, worst_with(skip_reasons=[{"key": "no", "label": "No"}])),
-        ),
-        (
-            "Best and worst have two different criteria",
-            "#questions-group",
-            on(best_worst, worst_with(criterion="fluency")),
-        ),
-        (
-            "Only one of the two questions is required",
-            "#questions-group",
-            on(best_worst, worst_with(required=False)),
-        ),
-    ],
+CHECKLIST = {
+    "Best and worst need": At("#systems-group", on(lambda: best_worst(("alpha", "beta")))),
+    "would always be chosen": At(
+        "#systems-group", on(best_worst, lambda s: s.systems.filter(name="alpha").update(reference="maximal"))
+    ),
+    "Arm … shows the outputs": At("#arms-group", on(best_worst, arm(systems=["alpha", "beta"]))),
+    "studies/protocols/best_worst:problems: Annotators must see": At("#id_m", on(best_worst, section_with(m=0))),
+    "ready-made items have fewer": (
+        At("/", on(best_worst, ready_made(2))),
+        At("/", on(lambda: shown_again("rating"), ready_made(1))),
+    ),
+    "Section … shows one output": on(lambda: shown_again("humanlike")),
+    "The question with the key “…” is missing. Add one that asks which output": At(
+        "#questions-group", on(best_worst, without_question("worst"))
+    ),
+    "Question … is neither": At("#questions-group", on(best_worst, worst_with(key="least"))),
+    "_question_problems: Question … must have the scale": At(
+        "#questions-group", on(best_worst, question_with(scale={"kind": "percent"}))
+    ),
+    "Question … is about": At("#questions-group", on(best_worst, names_systems)),
+    "Question … has reasons to skip, but a best": At(
+        "#questions-group", on(best_worst, worst_with(skip_reasons=[{"key": "no", "label": "No"}]))
+    ),
+    "Best and worst have two": At("#questions-group", on(best_worst, worst_with(criterion="fluency"))),
+    "Only one of the two": At("#questions-group", on(best_worst, worst_with(required=False))),
 }

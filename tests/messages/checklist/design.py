@@ -25,8 +25,7 @@ from tests.messages.checklist.drafts import (
     study_with,
     without_contrasts,
 )
-
-D = "studies/design"
+from tests.messages.lines import At
 
 
 def paying_link(**rules):
@@ -72,211 +71,81 @@ def _claim_about_sources(study):
     study.contrasts.create(x=beta, y=alpha, estimand="accuracy", hypothesis="noninferiority", margin=0.1)
 
 
-LINES = {
-    "annotators/pay:find_pay_problems": [
-        ("No pay is set for these early ends", "Set it in the link's form", on(spa, paying_link())),
-        ("The panel pays 1.0 to screened-out people", "Use the same amount", on(spa, paying_link(screened_out="2.00"))),
-        (
-            "People who fail attention checks have worked until then",
-            "Promise them at least that amount",
-            on(spa, lambda study: add_attention(study, position=9), paying_link(screened_out="1.00")),
-        ),
-    ],
-    f"{D}:exclusion_rule_problems": [
-        ("The exclusion rule “gone” is not installed", "Delete it", on(ruled("gone"))),
-        (
-            "no answer with the key “maybe”",
-            "Correct the rule's settings",
-            on(ruled("answered", question="fluent", options=["maybe"])),
-        ),
-        ("no section has test questions", "Make some on a section's page", on(ruled("failed_tests"))),
-        ("no section has attention checks", "Add one with the purpose", on(ruled("failed_attention_checks"))),
-    ],
-    f"{D}:barring_problems": [
-        (
-            "No rule says which annotators get no further batch",
-            "Declare a rule",
-            on(spa, study_with(bars_flagged_annotators=True)),
-        ),
-        (
-            "no consent text says so",
-            "Enter a consent text",
-            on(spa, study_with(bars_flagged_annotators=True, consent="")),
-        ),
-        (
-            "every annotator gets only one",
-            "#id_bars_flagged_annotators",
-            on(spa, study_with(bars_flagged_annotators=True)),
-        ),
-    ],
-    f"{D}:trial_batch_problems": [
-        ("its live sections compare nothing", "Name another section", on(full_spa, about_a_survey)),
-        ("no batch shows beta with alpha", "give one arm both systems", on(rankings_apart)),
-    ],
-    f"{D}:_problems_before_drawing": [
-        ("Add a title", "#id_public_title", on(spa, study_with(public_title=" "))),
-        ("There is no consent text", "#id_consent", on(spa, study_with(consent=""))),
-        ("no contact for annotators", "#id_contact", on(spa, study_with(contact=""))),
-        ("There is no target", "Enter how many annotators", on(spa, study_with(target_n=None))),
-        ("There is no reward", "#id_reward", on(spa, study_with(reward=None))),
-        ("The duration is missing", "#id_minutes", on(spa, study_with(minutes=None))),
-        ("The study has no arm", "#arms-group", on(spa, lambda s: s.arms.all().delete())),
-        ("The study has no live section", "#sections-group", on(spa, section_with(purpose="screening"))),
-        (
-            "Annotators may take several batches",
-            "#id_batches_per_annotator",
-            on(spa, study_with(batches_per_annotator=2)),
-        ),
-    ],
-    f"{D}:arm_problems": [
-        ("The arms have 9 places in total, but the target is 6", "#arms-group", on(spa, all_arms(wanted=9))),
-        ("An arm takes 40 minutes, but the study declares 12", "#id_minutes", on(spa, all_arms(minutes=40))),
-    ],
-    f"{D}:find_analysis_blockers": [
-        ("The study has no arm", "#arms-group", frozen(spa, lambda s: s.arms.all().delete())),
-        ("The study has no live section", "#sections-group", frozen(spa, section_with(purpose="screening"))),
-    ],
-    f"{D}:section_problems": [
-        ("Section 2 must come after the section that it reuses", "/change/", on(full_spa, reversed_sections)),
-    ],
-    f"{D}:section_config_problems": [
-        ("Section 1: the protocol gone is not installed", "/change/", on(spa, section_with(protocol="gone"))),
-        (
-            "Section 1 has no question",
-            "Add one",
-            on(spa, lambda s: first_question(s).section.questions.all().delete()),
-        ),
-    ],
-    f"{D}:stimuli_problems": [
-        (
-            "The study has only 1 system, so nothing can be compared",
-            "#systems-group",
-            on(rating, lambda s: only(s, "alpha")),
-        ),
-        ("1 prompts occur twice in a ready-made batch", "/", on(spa, ready_made(2, 3, twice=True))),
-        ("1 outputs are empty", "/", on(spa, lambda s: _empty(s))),
-        (
-            "3 prompts share their source with another one",
-            "Import the file again",
-            on(spa, lambda s: s.prompts.filter(key__lt="p003").update(source="One report.")),
-        ),
-    ],
-    f"{D}:_coverage_problems": [
-        (
-            "1 of 12 prompts lack the output of a system and are not shown: p011",
-            "/",
-            on(spa, lambda s: _missing(s, "p011")),
-        ),
-        (
-            "A batch needs 4 prompts with an output of every system; there are 2",
-            "Import more prompts",
-            on(spa, no_outputs_but("beta", "p000", "p001")),
-        ),
-    ],
-    f"{D}:too_wide_margin_problem": [
-        (
-            "The margin must be below 0.5, half of the scale in section",
-            "Enter a smaller margin",
-            on(spa, lambda s: s.contrasts.update(margin=0.6)),
-        ),
-    ],
-    f"{D}:hypothesis_problem": [
-        (
-            "contrasts[0].margin: This hypothesis needs a margin",
-            "Enter one",
-            contrast_in_bundle(hypothesis="noninferiority", margin=None),
-        ),
-        (
-            "contrasts[0].hypothesis: This hypothesis is about two systems",
-            "Choose x and y",
-            contrast_in_bundle(hypothesis="noninferiority", margin=0.1, x=None, y=None),
-        ),
-        (
-            "contrasts[0].expected: This hypothesis cannot show that x and y are equivalent",
-            "Choose another expected result",
-            contrast_in_bundle(hypothesis="superiority_by_margin", margin=0.1, expected="~"),
-        ),
-        (
-            "In section 1 this expected result means that x is worse",
-            "Exchange x and y",
-            on(spa, claims(expected="<")),
-        ),
-        (
-            "Section 1 does not say in which direction x is better",
-            "Choose another section",
-            on(builders.draft_study, _claim_about_sources),
-        ),
-        (
-            "The stopping rule of section 1 tests another hypothesis",
-            "Remove the stopping rule",
-            on(choice, section_with_stopping("anytime"), claims()),
-        ),
-    ],
-    f"{D}:contrast_problems": [
-        ("No comparison is planned", "#contrasts-group", on(spa, without_contrasts)),
-        (
-            "No planned comparison is primary",
-            "#contrasts-group",
-            on(spa, lambda s: s.contrasts.update(role="secondary")),
-        ),
-        (
-            "No section estimates 'utility'",
-            "#contrasts-group",
-            on(spa, lambda s: s.contrasts.update(estimand="utility")),
-        ),
-        (
-            "is expected to be equivalent but has no margin",
-            "#contrasts-group",
-            on(spa, lambda s: s.contrasts.update(expected="~")),
-        ),
-        ("No question asks about alpha and gamma", "#contrasts-group", on(spa, lambda s: _third_contrast(s))),
-    ],
-    f"{D}:population_problems": [
-        (
-            "beta > alpha, section 1: with 4 prompts the result is about exactly these",
-            "Add prompts to reach five",
-            on(lambda: builders.draft_study(prompts=4), _rating_about_prompts),
-        ),
-        (
-            "beta > alpha, section 1: batches have 1 set that shares no prompt",
-            "Add prompts",
-            on(lambda: spa(prompts=4), lambda s: s.contrasts.update(population="people_and_prompts")),
-        ),
-    ],
-    f"{D}:unanswered_prompt_problems": [
-        (
-            "Section 1: a target of 1 leaves 2 of 6 prompts without answers",
-            "Raise the target to 2, or use fewer prompts",
-            on(lambda: spa(prompts=6), study_with(target_n=1)),
-        )
-    ],
-    f"{D}:ready_made_batch_problems": [
-        (
-            "A target of 1 leaves 1 of 2 ready-made batches without answers",
-            "Raise the target to 2, or import fewer batches",
-            on(spa, ready_made(2, batches=2), study_with(target_n=1)),
-        )
-    ],
-    f"{D}:build_arm_block": [
-        ("Some arms have a number of places", "Give each arm a number", on(spa, all_arms(wanted=3), arm())),
-        (
-            "The places of the arms (131, 130)",
-            "Give the arms rounder numbers",
-            on(spa, all_arms(wanted=131), arm(wanted=130)),
-        ),
-    ],
-    f"{D}:_explain_shortage": [
-        ("Batch 1 cannot be filled: for section 1", "Import more prompts", on(lambda: _shared_prompts())),
-    ],
-    f"{D}:require_prompts": [
-        ("1 more prompt is needed and 0 are left", "Import more prompts", on(lambda: _shared_prompts())),
-        (
-            "1 more prompt is needed and 0 are left",
-            "lower the number of items",
-            on(lambda: _shared_prompts(), study_with(coverage="independent")),
-        ),
-        ("3 more prompts are needed and 2 are left", "Import more prompts", on(lambda: _after_humanlike())),
-    ],
+CHECKLIST = {
+    "No pay is set": on(spa, paying_link()),
+    "The panel pays": on(spa, paying_link(screened_out="2.00")),
+    "People who fail": on(spa, lambda study: add_attention(study, position=9), paying_link(screened_out="1.00")),
+    "The exclusion rule": on(ruled("gone")),
+    "Exclusion rule “…”: … Correct": (
+        on(ruled("answered", question="fluent", options=["maybe"])),
+        on(ruled("failed_tests")),
+        on(ruled("failed_attention_checks")),
+    ),
+    "No rule says": on(spa, study_with(bars_flagged_annotators=True)),
+    "Flagged annotators get no further batch, but no consent": on(
+        spa, study_with(bars_flagged_annotators=True, consent="")
+    ),
+    "Flagged annotators get no further batch, but every": At(
+        "#id_bars_flagged_annotators", on(spa, study_with(bars_flagged_annotators=True))
+    ),
+    "The planned comparison … cannot be answered: its live": on(full_spa, about_a_survey),
+    "The planned comparison … cannot be answered: ….": on(rankings_apart),
+    "Add a title": At("#id_public_title", on(spa, study_with(public_title=" "))),
+    "There is no consent": At("#id_consent", on(spa, study_with(consent=""))),
+    "There is no contact": At("#id_contact", on(spa, study_with(contact=""))),
+    "There is no target": on(spa, study_with(target_n=None)),
+    "There is no reward": At("#id_reward", on(spa, study_with(reward=None))),
+    "The duration is missing": At("#id_minutes", on(spa, study_with(minutes=None))),
+    "_problems_before_drawing: The study has no arm": At("#arms-group", on(spa, lambda s: s.arms.all().delete())),
+    "_problems_before_drawing: The study has no live": At(
+        "#sections-group", on(spa, section_with(purpose="screening"))
+    ),
+    "Annotators may take several batches. They": At(
+        "#id_batches_per_annotator", on(spa, study_with(batches_per_annotator=2))
+    ),
+    "The arms have … places": At("#arms-group", on(spa, all_arms(wanted=9))),
+    "An arm takes": At("#id_minutes", on(spa, all_arms(minutes=40))),
+    "find_analysis_blockers: The study has no arm": At("#arms-group", frozen(spa, lambda s: s.arms.all().delete())),
+    "find_analysis_blockers: The study has no live": At(
+        "#sections-group", frozen(spa, section_with(purpose="screening"))
+    ),
+    "must come after": At("/change/", on(full_spa, reversed_sections)),
+    "the protocol … is not installed": At("/change/", on(spa, section_with(protocol="gone"))),
+    "has no question": on(spa, lambda s: first_question(s).section.questions.all().delete()),
+    "The study has …, so nothing": At("#systems-group", on(rating, lambda s: only(s, "alpha"))),
+    "prompts occur twice": At("/", on(spa, ready_made(2, 3, twice=True))),
+    "outputs are empty": At("/", on(spa, lambda s: _empty(s))),
+    "prompts share their source": on(spa, lambda s: s.prompts.filter(key__lt="p003").update(source="One report.")),
+    "of … prompts": At("/", on(spa, lambda s: _missing(s, "p011"))),
+    "A batch… needs": on(spa, no_outputs_but("beta", "p000", "p001")),
+    "The margin must be below": on(spa, lambda s: s.contrasts.update(margin=0.6)),
+    "This hypothesis needs": At("contrasts[0].margin", contrast_in_bundle(hypothesis="noninferiority", margin=None)),
+    "This hypothesis is about": At(
+        "contrasts[0].hypothesis", contrast_in_bundle(hypothesis="noninferiority", margin=0.1, x=None, y=None)
+    ),
+    "This hypothesis cannot show": At(
+        "contrasts[0].expected", contrast_in_bundle(hypothesis="superiority_by_margin", margin=0.1, expected="~")
+    ),
+    "In section … this expected": on(spa, claims(expected="<")),
+    "Section … does not say": on(builders.draft_study, _claim_about_sources),
+    "The stopping rule of section": on(choice, section_with_stopping("anytime"), claims()),
+    "No comparison is planned": At("#contrasts-group", on(spa, without_contrasts)),
+    "No planned comparison": At("#contrasts-group", on(spa, lambda s: s.contrasts.update(role="secondary"))),
+    "No section estimates": At("#contrasts-group", on(spa, lambda s: s.contrasts.update(estimand="utility"))),
+    "is expected to be equivalent": At("#contrasts-group", on(spa, lambda s: s.contrasts.update(expected="~"))),
+    "No question asks": At("#contrasts-group", on(spa, lambda s: _third_contrast(s))),
+    "with … the result": on(lambda: builders.draft_study(prompts=4), _rating_about_prompts),
+    "batches have … set": on(lambda: spa(prompts=4), lambda s: s.contrasts.update(population="people_and_prompts")),
+    "Section …: a target": on(lambda: spa(prompts=6), study_with(target_n=1)),
+    "A target of … leaves": on(spa, ready_made(2, batches=2), study_with(target_n=1)),
+    "Some arms have a number": on(spa, all_arms(wanted=3), arm()),
+    "The places of the arms": on(spa, all_arms(wanted=131), arm(wanted=130)),
+    "Batch …… cannot be filled": on(lambda: _shared_prompts()),
+    "more prompt… … needed": (
+        on(lambda: _shared_prompts()),
+        on(lambda: _shared_prompts(), study_with(coverage="independent")),
+        on(lambda: _after_humanlike()),
+    ),
 }
 
 

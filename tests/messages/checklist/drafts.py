@@ -287,7 +287,6 @@ def humanlike_positions(study):
 
 
 LABELS = ["{first} much", "{first}", "the same", "{second}", "{second} much"]
-CATEGORIES = "style | Style"
 
 
 def choice_shown_again():

@@ -2,8 +2,7 @@
 
 from studies.models import ComparisonFamily
 from tests.messages.checklist.drafts import on, spa
-
-CHECKS = "analysis/protocols/families"
+from tests.messages.lines import At
 
 
 def families(*rows):
@@ -19,36 +18,12 @@ def secondary_has_another_level(study):
     study.contrasts.filter(role="secondary").update(level=0.01)
 
 
-LINES = {
-    f"{CHECKS}:find_family_problems": [
-        (
-            "must not wait for each other: primary after other after primary",
-            "Empty one of the fields",
-            on(spa, families(("primary", "other"), ("other", "primary"))),
-        ),
-        (
-            "No comparison belongs to the family “fluency”",
-            "Correct its name",
-            on(spa, families(("fluency", ""))),
-        ),
-        (
-            "The family “primary” waits for “fluency”",
-            "Correct the name",
-            on(spa, families(("primary", "fluency"))),
-        ),
-    ],
-    f"{CHECKS}:_unequal_levels": [
-        (
-            "The ordered families “primary” and “secondary” have different significance levels",
-            "enter the same",
-            on(spa, second_is_secondary, families(("secondary", "primary")), secondary_has_another_level),
-        ),
-    ],
-    f"{CHECKS}:_unordered_families": [
-        (
-            "The families “primary” and “secondary” have no order",
-            "#comparison_families-group",
-            on(spa, second_is_secondary),
-        ),
-    ],
+CHECKLIST = {
+    "The families of comparisons": on(spa, families(("primary", "other"), ("other", "primary"))),
+    "No comparison belongs": on(spa, families(("fluency", ""))),
+    "The family “…” waits": on(spa, families(("primary", "fluency"))),
+    "The ordered families": on(
+        spa, second_is_secondary, families(("secondary", "primary")), secondary_has_another_level
+    ),
+    "The families “…” and “…” have no order": At("#comparison_families-group", on(spa, second_is_secondary)),
 }

@@ -19,7 +19,6 @@ from tests import builders
 from tests.messages.lines import Shown
 
 REFUSALS = (CommandError, ImproperlyConfigured, ValueError, RehearsalRefused, TooManySnapshots)
-COMMANDS, RUNTIME = "heval_site/management", "heval_site/runtime"
 
 
 def draft() -> Study:

@@ -14,8 +14,6 @@ from tests import builders
 from tests.messages.commands.scenarios import command, draft, launched, link, said
 from tests.samples import sample_draft
 
-REHEARSAL, SIMULATION = "heval_site/rehearsal", "annotators/participation"
-
 
 def rehearsed(*options, make=link):
     return command("rehearse", "{key}", *options, make=make)
@@ -65,67 +63,29 @@ def busy():
 
 
 ABC = {"alpha": 0.0, "beta": 0.0, "gamma": 0.0}
-LINES = {
-    "studies/services:find_study": [
-        (
-            "There is no study nothing",
-            "Give its code, the beginning of its code, or its title",
-            command("export", "nothing"),
-        ),
-        (
-            "More than one study matches Twins",
-            "Give the whole code",
-            command("export", "Twins", make=lambda: [builders.draft_study(title="Twins") for _ in range(2)]),
-        ),
-    ],
-    f"{SIMULATION}:_check": [
-        ("preferences: the study has no system 'omega'", "Use its systems: alpha", preferring(**ABC, omega=1)),
-        ("preferences: the system 'gamma' has no preference", "Add one", preferring(alpha=0, beta=0)),
-        ("the preference of 'beta' must be a finite number", "Correct it", preferring(**ABC | {"beta": float("nan")})),
-    ],
-    f"{SIMULATION}:_take_part": [
-        ("a robot's answers were refused", "must define plausible answers: give it a method", implausible),
-    ],
-    "analysis/data:database_snapshot": [
-        ("Other reports are being computed", "Try again in a minute", busy),
-    ],
-    "analysis/data:write_parquet": [
-        (
-            "Parquet needs an optional package",
-            "pip install 'pyarrow",
-            command(
-                "export",
-                "{code}",
-                "--format",
-                "parquet",
-                "--output",
-                "{folder}/x.parquet",
-                **{"analysis.data.exports.find_spec": lambda name: None},
-            ),
-        ),
-    ],
-    f"{REHEARSAL}:build_rehearsal_plan": [
-        ("A rehearsal has 3 to 200 people", "not 9999. Change the number of people", rehearsed("--robots", "9999")),
-        (
-            "This link's channel, gone, is not installed",
-            "Install its package first",
-            rehearsed(make=lambda: link(channel="gone")),
-        ),
-        (
-            "The study cannot be launched as it is",
-            "Correct this first: ",
-            rehearsed(make=lambda: builders.recruitment(draft())),
-        ),
-    ],
-    f"{REHEARSAL}:_run_child": [
-        ("The rehearsal itself failed (it ended without a report)", "See the server's log", failing_child),
-    ],
-    f"{REHEARSAL}:_wait_for_report": [
-        (
-            "The study cannot be launched as it is",
-            "Correct this first: No target",
-            waiting({"failed": "No target.", "is_refused": True}),
-        ),
-        ("The rehearsal was stopped after 60 seconds", "Try again with fewer people", waiting()),
-    ],
+COMMANDS = {
+    "There is no study": command("export", "nothing"),
+    "More than one study": command(
+        "export", "Twins", make=lambda: [builders.draft_study(title="Twins") for _ in range(2)]
+    ),
+    "preferences: the study": preferring(**ABC, omega=1),
+    "preferences: the system": preferring(alpha=0, beta=0),
+    "preferences: the preference": preferring(**ABC | {"beta": float("nan")}),
+    "page …: a robot's": implausible,
+    "Other reports are being": busy,
+    "Parquet needs an optional": command(
+        "export",
+        "{code}",
+        "--format",
+        "parquet",
+        "--output",
+        "{folder}/x.parquet",
+        **{"analysis.data.exports.find_spec": lambda name: None},
+    ),
+    "A rehearsal has … to … people": rehearsed("--robots", "9999"),
+    "This link's channel": rehearsed(make=lambda: link(channel="gone")),
+    "build_rehearsal_plan: The study cannot be launched": rehearsed(make=lambda: builders.recruitment(draft())),
+    "The rehearsal itself": failing_child,
+    "_wait_for_report: The study cannot be launched": waiting({"failed": "No target.", "is_refused": True}),
+    "The rehearsal was stopped": waiting(),
 }

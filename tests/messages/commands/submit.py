@@ -14,8 +14,6 @@ from tests.boards.submitting import connected, run_submit, through_django
 from tests.messages.commands.scenarios import said
 from tests.messages.lines import Shown
 
-MANAGEMENT = "heval_site/management"
-
 
 def submitting(*options, token=None, name="good.jsonl", sleep=lambda seconds: None, send=through_django):
     """What the command says. ``token`` replaces the key of the team; {folder} is the folder of the file."""
@@ -47,40 +45,22 @@ def withdrawing(seconds):
 
 CHECK = b'{"check": "1", "state": "running", "submission": null, "errors": []}'
 
-LINES = {
-    f"{MANAGEMENT}:__post_init__": [
-        ("--site eval is not a web address", "Enter one", submitting("--site", "eval")),
-        ("is not encrypted", "Use https", submitting("--site", "http://eval.example.org")),
-    ],
-    f"{MANAGEMENT}:submit": [("nothing.jsonl cannot be read", "Name another file", submitting(name="nothing.jsonl"))],
-    f"{MANAGEMENT}:_send_once": [
-        ("cannot be reached (ConnectError)", "Check --site and the network", submitting(send=unreachable)),
-        ("answered 503", "Try again later", submitting(send=answering(503))),
-        ("answered 200 without JSON", "Check that --site", submitting(send=answering(200, b"<html>"))),
-    ],
-    f"{MANAGEMENT}:handle": [
-        ("--baseline compares scores", "Add --wait", submitting("--baseline", "human")),
-        ("compare with a baseline", "Add --baseline", submitting("--strict")),
-        ("not between 0 and 100 points", "Correct it", submitting("--wait", "--baseline", "1", "--max-loss", "101")),
-        ("must be greater than 0", "Correct them", submitting("--wait", "--timeout", "0")),
-    ],
-    f"{MANAGEMENT}:_wait_for_check": [
-        (
-            "The check has not ended yet",
-            "Run the same command again",
-            submitting("--timeout", "0.0000001", send=answering(202, CHECK)),
-        ),
-    ],
-    f"{MANAGEMENT}:_wait_for_score": [
-        ("was withdrawn", "Submit it again", submitting("--wait", sleep=withdrawing)),
-        ("has no score yet", "Run the same command again", submitting("--wait", "--timeout", "0.001")),
-    ],
-    f"{MANAGEMENT}:read_token": [
-        ("nothing cannot be read", "Correct --token-file", submitting("--token-file", "{folder}/nothing")),
-        ("There is no token", "Set HEVAL_TOKEN", submitting(token="")),
-        ("characters that no token has", "Copy it again", submitting(token="heval team")),
-    ],
-    f"{MANAGEMENT}:_find_submission": [
-        ("no submission “nobody”", "Correct --baseline", submitting("--wait", "--baseline", "nobody")),
-    ],
+COMMANDS = {
+    "--site … is not a web": submitting("--site", "eval"),
+    "--site … is not encrypted": submitting("--site", "http://eval.example.org"),
+    "cannot be read: …. Name": submitting(name="nothing.jsonl"),
+    "cannot be reached": submitting(send=unreachable),
+    "answered …. Try": submitting(send=answering(503)),
+    "answered … without": submitting(send=answering(200, b"<html>")),
+    "--baseline compares scores": submitting("--baseline", "human"),
+    "--max-loss and --strict": submitting("--strict"),
+    "--max-loss is not between": submitting("--wait", "--baseline", "1", "--max-loss", "101"),
+    "--timeout and --poll-every": submitting("--wait", "--timeout", "0"),
+    "The check has not ended": submitting("--timeout", "0.0000001", send=answering(202, CHECK)),
+    "The submission was withdrawn": submitting("--wait", sleep=withdrawing),
+    "Submission … has no score": submitting("--wait", "--timeout", "0.001"),
+    "cannot be read as text": submitting("--token-file", "{folder}/nothing"),
+    "There is no token": submitting(token=""),
+    "The token has characters": submitting(token="heval team"),
+    "The board has no submission": submitting("--wait", "--baseline", "nobody"),
 }

@@ -8,8 +8,9 @@ from annotators.pay.decisions import answer_appeal, create_appeal
 from annotators.places import assign
 from annotators.places.barrings import bar_annotator, lift_barring
 from tests.admin_pages import logged_in
-from tests.messages.forms.scenarios import PLACES, REPORT, WORK, me, said
+from tests.messages.forms.scenarios import me, said
 from tests.messages.forms.work import colleague, refused, with_work
+from tests.messages.lines import only_informs
 
 
 def barred(submission, reason="Copies.") -> Barring:
@@ -52,56 +53,20 @@ def object_in_test_run(submission):
     create_appeal(submission.assignment, "Why?", subject="checks")
 
 
-LINES = {
-    f"{WORK}:_barring_to_appeal": [
-        (
-            "You may do further parts",
-            "you do not need to object",
-            refused(lambda one: create_appeal(one.assignment, "Why?", subject="barring")),
-        ),
-    ],
-    f"{WORK}:_failed_checks_to_appeal": [
-        (
-            "Your work did not end because of wrong answers",
-            "you do not need to object",
-            refused(lambda one: create_appeal(one.assignment, "Why?", subject="checks")),
-        ),
-        (
-            "This is a test run",
-            "Only objections of annotators are stored",
-            refused(object_in_test_run),
-        ),
-    ],
-    f"{PLACES}:bar_annotator": [
-        (
-            "This annotator is already barred",
-            "You do not need to do anything",
-            refused(lambda one: [barred(one), barred(one)]),
-        ),
-        ("This person has no batch", "Choose an annotator who has taken part", refused(bars_somebody_else)),
-    ],
-    f"{PLACES}:lift_barring": [
-        (
-            "This barring is already lifted",
-            "You do not need to do anything",
-            refused(lambda one: [lift_barring(row, "Why?", me()) for row in [barred(one)] * 2]),
-        ),
-    ],
-    f"{REPORT}:barring_page": [
-        ("Barred", "can still be finished", on_barring_page()),
-        ("Lifted", "can take further batches", on_barring_page(barred, lift="1")),
-        ("This barring is already lifted", "You do not need to do anything", on_barring_page(lift="1")),
-    ],
-    f"{PLACES}:_clean_reason": [
-        ("The reason is empty", "Write why", refused(lambda one: barred(one, " "))),
-        ("The reason is too long", "Use at most 2000", refused(lambda one: barred(one, "x" * 2001))),
-    ],
-    f"{WORK}:answer_appeal": [
-        (
-            "You barred this annotator",
-            "Another editor must answer",
-            refused(lambda one: answer_appeal(barring_appealed(one), "No.", False, me())),
-        ),
-        ("The barring is lifted since", "No answer is needed", refused(answer_after_lifting)),
-    ],
+FORMS = {
+    "You may do": refused(lambda one: create_appeal(one.assignment, "Why?", subject="barring")),
+    "Your work did": refused(lambda one: create_appeal(one.assignment, "Why?", subject="checks")),
+    "This is a test": only_informs(refused(object_in_test_run)),
+    "This annotator is already": refused(lambda one: [barred(one), barred(one)]),
+    "This person has no batch": refused(bars_somebody_else),
+    "lift_barring: This barring is already": refused(
+        lambda one: [lift_barring(row, "Why?", me()) for row in [barred(one)] * 2]
+    ),
+    "Barred. A batch": only_informs(on_barring_page()),
+    "Lifted. The annotator": only_informs(on_barring_page(barred, lift="1")),
+    "barring_page: This barring is already": on_barring_page(lift="1"),
+    "The reason is empty": refused(lambda one: barred(one, " ")),
+    "The reason is too": refused(lambda one: barred(one, "x" * 2001)),
+    "You barred this annotator": refused(lambda one: answer_appeal(barring_appealed(one), "No.", False, me())),
+    "The barring is lifted": refused(answer_after_lifting),
 }

@@ -4,10 +4,8 @@ from analysis.metrics.calibrated.options import CalibrationForm, CalibrationOpti
 from analysis.metrics.calibrated.run import request_calibration
 from tests.boards.builders import rating_template
 from tests.messages.forms.scenarios import me, says_refused
-from tests.messages.lines import Shown
+from tests.messages.lines import Shown, only_informs
 from tests.messages.pages.scenarios import draft
-
-METRICS = "analysis/metrics"
 
 
 def field(**sent):
@@ -24,20 +22,10 @@ def requested(make):
     return says_refused(lambda: request_calibration(make(), me(), CalibrationOptions()))
 
 
-LINES = {
-    f"{METRICS}:clean_widths": [
-        ("“wide” is not a width", "Enter numbers from 0.01 to 100", field(widths="wide")),
-        ("These are 7 widths", "Enter at most 6", field(widths="1 2 3 4 5 6 7")),
-    ],
-    f"{METRICS}:clean_n_outputs": [
-        ("Each system has up to 6 outputs", "Enter at least this number", field(n_outputs="3")),
-    ],
-    f"{METRICS}:request_calibration": [
-        ("No question of the study gives scores", "Only ratings", requested(lambda: draft())),
-        (
-            "no scores of a metric or judge",
-            "Store scores first",
-            requested(lambda: rating_template(me(), prompts=6)),
-        ),
-    ],
+FORMS = {
+    "is not a width": field(widths="wide"),
+    "These are … widths": field(widths="1 2 3 4 5 6 7"),
+    "Each system has up": field(n_outputs="3"),
+    "No question of the study": only_informs(requested(lambda: draft())),
+    "The study has no scores": requested(lambda: rating_template(me(), prompts=6)),
 }

@@ -14,10 +14,8 @@ from studies.models import StudyMember
 from tests import builders, players
 from tests.admin_pages import logged_in
 from tests.messages.forms.scenarios import bare, me, posted, said, says_refused, sends
-from tests.messages.lines import NOTHING
+from tests.messages.lines import only_informs
 from tests.messages.pages.scenarios import launched
-
-CODING = "analysis/coding"
 
 
 def colleague(study):
@@ -104,52 +102,28 @@ def codebook(text, **more):
     return drawn(codebook=text, left_out="", **more)
 
 
-LINES = {
-    "analysis/admin:clean_expires_at": [("This time is in the past", "Enter a later time", token_expired)],
-    "analysis/admin:revoke_view": [("“mine” is revoked", NOTHING, token_revoked)],
-    f"{CODING}:clean": [("Choose a third coder if a third coder decides", "leave this empty", drawn(rule="third"))],
-    f"{CODING}:parse_codebook": [
-        ("Line 1 is not a label", "Write category | key | label", codebook("Form | grammar")),
-        ("Line 1: the key “Bad key” is not valid", "Use lower-case letters", codebook("Form | Bad key | A")),
-        ("Line 2: the key “a” is used twice", "Choose another key", codebook("Form | a | A\nForm | a | B")),
-        ("The codebook has no label", "Write at least one line", codebook(" \n ")),
-        (
-            "The codebook has 61 labels",
-            "Remove some",
-            codebook("\n".join(f"Form | a{n} | A" for n in range(61))),
-        ),
-        (
-            "no label has the category “Null”",
-            "Correct its name or remove it",
-            drawn(codebook="Form | a | A", left_out="Null"),
-        ),
-        ("every category is listed there", "Remove at least one", drawn(codebook="Form | a | A", left_out="Form")),
-    ],
-    f"{CODING}:draw_coding_sample": [
-        ("A draft has no answers to code", "Launch the study first", drawn()),
-        ("This rule needs two different coders", "Choose another person", drawn(launched, second="me")),
-        ("zoe is not a coder, editor or owner of this study", "Choose another coder", says_refused(stranger)),
-        (
-            "No submitted assignment of this origin has an explanation",
-            "Choose another origin under “answers of”",
-            drawn(launched),
-        ),
-    ],
-    f"{CODING}:draw_sample_view": [("Sample 1 was drawn", NOTHING, drawn(explained))],
-    f"{CODING}:redirect_to_next_uncoded_item_view": [("You have coded all your items", NOTHING, all_coded)],
-    f"{CODING}:store_coding": [
-        ("The codebook has no label “nonsense”", "Reload the page and choose again", coded(label="nonsense")),
-        ("not both", "Choose either labels or “no label applies”", coded(label="grammar", none="1")),
-        ("Choose at least one label", "or choose that no label applies", coded(seen="0")),
-    ],
-    f"{CODING}:code_item_view": [
-        ("You coded this item in another window meanwhile", "save it again", coded(label="grammar", seen="7"))
-    ],
-    "analysis/report:": [
-        (
-            "No origin is chosen",
-            "Choose at least one",
-            posted(explained, lambda study: f"/studies/{study.code}/analyses/run/", level="0.95", resamples="99"),
-        )
-    ],
+FORMS = {
+    "This time is in the past": token_expired,
+    "is revoked. Programs": only_informs(token_revoked),
+    "Choose a third": drawn(rule="third"),
+    "Line … is not a label": codebook("Form | grammar"),
+    "Line …: the key “…” is not valid": codebook("Form | Bad key | A"),
+    "Line …: the key “…” is used": codebook("Form | a | A\nForm | a | B"),
+    "The codebook has no label. Write": codebook(" \n "),
+    "The codebook has … labels": codebook("\n".join(f"Form | a{n} | A" for n in range(61))),
+    "Categories that are not counted: no label": drawn(codebook="Form | a | A", left_out="Null"),
+    "Categories that are not counted: every": drawn(codebook="Form | a | A", left_out="Form"),
+    "A draft has no answers": drawn(),
+    "This rule needs": drawn(launched, second="me"),
+    "is not a coder": says_refused(stranger),
+    "No submitted assignment": drawn(launched),
+    "Sample … was drawn": only_informs(drawn(explained)),
+    "You have coded": only_informs(all_coded),
+    "The codebook has no label “…”. Reload": coded(label="nonsense"),
+    "Choose either labels": coded(label="grammar", none="1"),
+    "Choose at least one label": coded(seen="0"),
+    "You coded this item": coded(label="grammar", seen="7"),
+    "No origin is chosen": posted(
+        explained, lambda study: f"/studies/{study.code}/analyses/run/", level="0.95", resamples="99"
+    ),
 }

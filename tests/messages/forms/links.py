@@ -16,8 +16,6 @@ from tests import builders, players
 from tests.admin_pages import logged_in
 from tests.annotators.recruitment.pretend import Pretend, speaks
 from tests.messages.forms.scenarios import (
-    CHANNELS,
-    PANEL_PAGES,
     bare,
     link,
     link_saved,
@@ -29,10 +27,8 @@ from tests.messages.forms.scenarios import (
     sends,
     upload,
 )
-from tests.messages.lines import NOTHING, Shown
+from tests.messages.lines import Shown, only_informs
 from tests.messages.pages.scenarios import launched
-
-LINKS = "annotators/participation"
 
 
 def has_people(one):
@@ -171,128 +167,50 @@ def declared(**columns):
     return posted(link, lambda one: link_url(one, "demographics/"), declare="1", **columns)
 
 
-LINES = {
-    f"{LINKS}:create_link": [
-        ("The study is closed or archived, so it cannot have a new link", "Clone it", says_refused(closed_study))
-    ],
-    f"{LINKS}:delete_link": [
-        ("People came by this link, so it stays on record", "Stop it instead", says_refused(used_link))
-    ],
-    f"{LINKS}:find_link_errors": [
-        ("Another link already has this name", "Choose another name", another_link),
-        (
-            "The link would close before it opens",
-            "Enter a later time",
-            link_saved(opens_at="2027-05-02T10:00", closes_at="2027-05-01T10:00"),
-        ),
-    ],
-    f"{LINKS}:_find_lowered_promises": [
-        (
-            "People have come, so pay can only rise",
-            "Enter at least 2.00",
-            link_saved(make=launched, before=has_people, reward="1.00"),
-        ),
-        (
-            "the currency cannot change",
-            "Enter the earlier currency again",
-            link_saved(make=launched, before=has_people, currency="EUR"),
-        ),
-        (
-            "the promised pay can only rise",
-            "Choose the earlier rule, or a better one",
-            link_saved(make=launched, before=has_people, ends_withdrawn="nothing"),
-        ),
-    ],
-    f"{PANEL_PAGES}:_clean_promises": [
-        ("“a fixed amount” needs an amount", "Enter it here", link_saved(ends_full="amount")),
-        ("Only “a fixed amount” has an amount", "or leave the amount empty", link_saved(ends_full_amount="1.00")),
-    ],
-    f"{PANEL_PAGES}:stop_or_reopen_view": [
-        ("The link is stopped", NOTHING, posted(link, lambda one: link_url(one, "state/"), stop="1")),
-        (
-            "The link is open to new people again",
-            NOTHING,
-            posted(lambda: link(stopped_at=timezone.now()), lambda one: link_url(one, "state/"), open="1"),
-        ),
-    ],
-    f"{PANEL_PAGES}:response_add": [
-        (
-            "The link is created",
-            "Now set its channel below",
-            link_added,
+FORMS = {
+    "The study is closed": says_refused(closed_study),
+    "People came by this link": says_refused(used_link),
+    "Another link already": another_link,
+    "The link would": link_saved(opens_at="2027-05-02T10:00", closes_at="2027-05-01T10:00"),
+    "People have come, so pay": link_saved(make=launched, before=has_people, reward="1.00"),
+    "People have come, so the currency": link_saved(make=launched, before=has_people, currency="EUR"),
+    "People have come, so the promised": link_saved(make=launched, before=has_people, ends_withdrawn="nothing"),
+    "needs an amount": link_saved(ends_full="amount"),
+    "Only “…” has an amount": link_saved(ends_full_amount="1.00"),
+    "The link is stopped": only_informs(posted(link, lambda one: link_url(one, "state/"), stop="1")),
+    "The link is open": only_informs(
+        posted(lambda: link(stopped_at=timezone.now()), lambda one: link_url(one, "state/"), open="1")
+    ),
+    "The link is created": link_added,
+    "The rehearsal is starting": only_informs(
+        posted(lambda: link(study=launched()), lambda one: link_url(one, "rehearsal/"), people="12")
+    ),
+    "has no panel": at_panel(sends_to(ask="1"), make=bare, is_ready=False),
+    "The study is not launched": published(make=bare),
+    "This link is stopped": published(
+        lambda one: Recruitment.objects.filter(pk=one.pk).update(stopped_at=timezone.now())
+    ),
+    "Panels accept only addresses": at_panel(without_https, "panel/publish/"),
+    "An earlier order": published(other_values),
+    "This link accepts": says_refused(lambda: import_panel_file_and_release_places(link(), "x", None)),
+    "The token is stored": only_informs(at_panel(sends_to(keep="1", token="t"), is_ready=False)),
+    "submission… imported": only_informs(
+        at_panel(
+            lambda client, url, one: client.post(url, {"file": upload("S1,P1,submitted"), "take": "1"}, follow=True)
         )
-    ],
-    f"{PANEL_PAGES}:rehearsal_view": [
-        (
-            "The rehearsal is starting",
-            NOTHING,
-            posted(lambda: link(study=launched()), lambda one: link_url(one, "rehearsal/"), people="12"),
-        )
-    ],
-    f"{CHANNELS}:get_panel_service": [
-        (
-            "has no panel token",
-            "Store the token on the panel page",
-            at_panel(sends_to(ask="1"), make=bare, is_ready=False),
-        )
-    ],
-    f"{CHANNELS}:publishing_obstacles": [
-        (
-            "The study is not launched",
-            "Launch it first",
-            published(make=bare),
-        ),
-        (
-            "This link is stopped",
-            "Open it again first",
-            published(lambda one: Recruitment.objects.filter(pk=one.pk).update(stopped_at=timezone.now())),
-        ),
-        (
-            "Panels accept only addresses that begin with https://",
-            "Set SITE_URL",
-            at_panel(without_https, "panel/publish/"),
-        ),
-    ],
-    f"{CHANNELS}:order_blocklist_and_publication": [
-        ("An earlier order to publish with other values is still open", "Wait until it ends", published(other_values))
-    ],
-    f"{CHANNELS}:import_panel_file_and_release_places": [
-        (
-            "This link accepts no exported file",
-            "Enter the file's columns",
-            says_refused(lambda: import_panel_file_and_release_places(link(), "x", None)),
-        )
-    ],
-    f"{PANEL_PAGES}:panel_view": [
-        ("The token is stored and encrypted", NOTHING, at_panel(sends_to(keep="1", token="t"), is_ready=False)),
-        (
-            "1 submission imported",
-            NOTHING,
-            at_panel(
-                lambda client, url, one: client.post(url, {"file": upload("S1,P1,submitted"), "take": "1"}, follow=True)
-            ),
-        ),
-    ],
-    f"{PANEL_PAGES}:_request_sync": [("The panel is asked now", "Reload this page", at_panel(sends_to(ask="1")))],
-    f"{PANEL_PAGES}:_try_publish": [("Publishing is ordered", "Reload this page", published())],
-    f"{PANEL_PAGES}:panel_rounds_view": [
-        ("There is no refused round", "You need not do anything", at_panel(sends_to(again="1"), "panel/rounds/")),
-        ("The round is ordered again", "Reload this page", at_panel(round_repeated, "panel/rounds/")),
-        ("The plan is saved", NOTHING, plan("5")),
-    ],
-    f"{PANEL_PAGES}:clean_people": [("The study needs only 6 people", "Enter at most this number", plan("7"))],
-    f"{PANEL_PAGES}:stop_panel_task_view": [("The task will be stopped", NOTHING, at_panel(task_stopped))],
-    f"{PANEL_PAGES}:cancel_or_resolve_panel_order_view": [
-        ("the order's status has changed", "Read its new status", at_panel(order_resolved))
-    ],
-    f"{PANEL_PAGES}:clean_file": [
-        ("The file is larger than 8 MB", "Export fewer submissions", large_file),
-        ("The file is not UTF-8 text", "Save it as", file_of("prolific", b"\xff\xfe")),
-    ],
-    f"{PANEL_PAGES}:clean": [
-        ("has more than 100 characters", "Shorten it here and in the file", declared(numbers="x" * 101)),
-        ("The column “age” is named twice", "Remove one of the two lines", declared(numbers="age\nAge")),
-        ("There are 21 columns", "Declare at most 20", declared(numbers="\n".join(map(str, range(21))))),
-        ("“Sex” is not a declared column", "or remove it here", declared(shown_small="Sex")),
-    ],
+    ),
+    "The panel is asked": at_panel(sends_to(ask="1")),
+    "Publishing is ordered": published(),
+    "There is no refused": at_panel(sends_to(again="1"), "panel/rounds/"),
+    "The round is ordered": at_panel(round_repeated, "panel/rounds/"),
+    "The plan is saved": only_informs(plan("5")),
+    "The study needs": plan("7"),
+    "The task will": only_informs(at_panel(task_stopped)),
+    "This is no longer": at_panel(order_resolved),
+    "The file is larger than 8": large_file,
+    "clean_file: The file is not UTF-8": file_of("prolific", b"\xff\xfe"),
+    "The column “……” has more than … characters": declared(numbers="x" * 101),
+    "The column “…” is named": declared(numbers="age\nAge"),
+    "There are … columns": declared(numbers="\n".join(map(str, range(21)))),
+    "Small counts: “…” is not a declared": declared(shown_small="Sex"),
 }

@@ -1,6 +1,6 @@
 """The lines of a section's form about the test before the work."""
 
-from tests.messages.forms.studies import ADMIN, section_saved, surveyed
+from tests.messages.forms.studies import section_saved, surveyed
 
 
 def tested():
@@ -16,32 +16,14 @@ def without_an_owner():
     return study
 
 
-LINES = {
-    f"{ADMIN}:clean": [
-        (
-            "Only a test has a qualification",
-            "Enter a pass mark",
-            section_saved(surveyed, "survey", qualification_name="reads"),
-        ),
-        (
-            "Only training and screening can be a test",
-            "Choose one of these purposes",
-            section_saved(surveyed, "survey", pass_mark="1", purpose="live"),
-        ),
-        (
-            "Another section is the test",
-            "Remove its pass mark first",
-            section_saved(tested, "survey", pass_mark="1", purpose="training"),
-        ),
-        (
-            "The study has no owner",
-            "Leave this empty",
-            section_saved(without_an_owner, "survey", pass_mark="1", purpose="training", qualification_name="r"),
-        ),
-        (
-            "A qualification needs a validity",
-            "Enter a number of days",
-            section_saved(surveyed, "survey", pass_mark="1", purpose="training", qualification_name="r", valid_days=""),
-        ),
-    ],
+FORMS = {
+    "Only a test": section_saved(surveyed, "survey", qualification_name="reads"),
+    "Only training and screening": section_saved(surveyed, "survey", pass_mark="1", purpose="live"),
+    "Another section is the test": section_saved(tested, "survey", pass_mark="1", purpose="training"),
+    "The study has no owner": section_saved(
+        without_an_owner, "survey", pass_mark="1", purpose="training", qualification_name="r"
+    ),
+    "A qualification needs": section_saved(
+        surveyed, "survey", pass_mark="1", purpose="training", qualification_name="r", valid_days=""
+    ),
 }

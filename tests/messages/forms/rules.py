@@ -25,11 +25,7 @@ def more_failed_than_counted():
     return [Shown(text) for errors in form.errors.values() for text in errors]
 
 
-LINES = {
-    "analysis/exclusions:clean": [
-        ("more than the counted test questions", "Enter at most their number", more_failed_than_counted),
-    ],
-    "analysis/exclusions:to_python": [
-        ("The keys cannot be read", "Separate them by commas", unread_keys),
-    ],
+FORMS = {
+    "This is more than the counted": more_failed_than_counted,
+    "The keys cannot be read": unread_keys,
 }

@@ -13,9 +13,6 @@ from tests.admin_pages import changed, form_of, logged_in, study_url
 from tests.messages.lines import Shown
 from tests.messages.pages.scenarios import draft
 
-CHANNELS, PANEL_PAGES, WORK = "annotators/recruitment", "annotators/admin", "annotators/pay"
-PLACES, REPORT = "annotators/places", "analysis/report"
-
 
 def said(response) -> list[Shown]:
     """The messages and the faults of fields on a page, each with the label beside it."""

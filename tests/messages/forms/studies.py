@@ -23,11 +23,9 @@ from tests.messages.forms.scenarios import (
     system,
     upload,
 )
-from tests.messages.lines import Shown
+from tests.messages.lines import At, Shown
 from tests.messages.pages.scenarios import draft, launched
 from tests.messages.pages.study import trained
-
-ADMIN, MODELS = "studies/admin", "studies/models"
 
 
 def section_saved(make=draft, protocol=None, **changes):
@@ -174,221 +172,71 @@ def cancelled_import():
     return said(client.get(page["Location"]))
 
 
-CLEAN = f"{ADMIN}:clean"
-LINES = {
-    "studies/access:require_owner_and_distinct_members": [
-        (
-            "A colleague is listed twice",
-            "Delete one of the rows",
-            row_added("members", 1, username=lambda _: me().username, role="viewer"),
-        ),
-        ("A study needs at least one owner", "Give one person this role", study_saved(**{"members-0-role": "viewer"})),
-    ],
-    "studies/access:check_permission_or_404": [
-        (
-            "Your account does not have this permission",
-            "Ask an administrator",
-            denied(lambda study: None, Action.CREATE, False),
-        ),
-        (
-            "Your role in this study (viewer) does not allow this",
-            "Ask an owner",
-            denied(lambda study: study, Action.EDIT),
-        ),
-    ],
-    "studies/access:_check_token": [
-        (
-            "This token is bound to one study",
-            "Use a token for all your studies",
-            denied(lambda study: None, Action.CREATE, scope="write"),
-        )
-    ],
-    "studies/access:check_token_scope": [
-        (
-            "This token may only read",
-            "Use a token that may also write",
-            denied(lambda study: study, Action.EDIT, scope="read"),
-        )
-    ],
-    f"{ADMIN}:clean_username": [
-        (
-            "No active user has this name",
-            "Ask an administrator",
-            row_added("members", 1, username="nobody", role="viewer"),
-        )
-    ],
-    f"{ADMIN}:_clean_texts": [
-        ("Title: it contains no visible character", "Enter a visible text", study_saved(title="\u2060")),
-    ],
-    f"{MODELS}:clean": [
-        ("The target is 0", "Enter at least 1", study_saved(target_n="0")),
-        ("The cap (4) is below the target (6)", "Raise the cap", study_saved(target_n="6", target_cap="4")),
-        ("0 seconds are too short", "Enter at least 60", study_saved(idle_seconds="0")),
-    ],
-    f"{MODELS}:": [
-        ("This is not a language tag", "Enter one such as en", study_saved(language="en_GB!")),
-        ("This is not a currency code", "Enter three letters", study_saved(currency="12")),
-    ],
-    f"{ADMIN}:add_lookalike_name_errors": [
-        ("Another system has this name: “alpha”", "Choose another name", row_added("systems", 3, name="ALPHA"))
-    ],
-    CLEAN: [
-        ("Only one system is chosen", "Choose two systems", row_added("contrasts", 2, x=system("alpha"))),
-        (
-            "a system cannot be compared with itself",
-            "Choose another system",
-            row_added("contrasts", 2, x=system("alpha"), y=system("alpha")),
-        ),
-        (
-            "Only one condition is chosen",
-            "Choose two conditions",
-            row_added("contrasts", 2, x_condition="none"),
-        ),
-        (
-            "a condition cannot be compared with itself",
-            "Choose another condition",
-            row_added("contrasts", 2, x_condition="none", y_condition="none"),
-        ),
-        (
-            "Systems and conditions are chosen",
-            "not both",
-            row_added("contrasts", 2, x=system("alpha"), y=system("beta"), x_condition="none", y_condition="examples"),
-        ),
-        (
-            "The margin must be above 0",
-            "Leave it empty",
-            row_added("contrasts", 2, x=system("alpha"), y=system("gamma"), margin="0"),
-        ),
-        (
-            "Two rows have this comparison",
-            "Delete one of them",
-            row_added("contrasts", 2, x=system("alpha"), y=system("beta"), expected=">", role="primary", level="0.05"),
-        ),
-        ("A study needs at least one arm", "Keep one", study_saved(**{"arms-0-DELETE": "on"})),
-        ("Two rows have this rule", "Delete one of them", two_rules),
-        ("Some of these settings are not valid", "Correct the marked fields", rule_settings("-1")),
-        ("Only one system is chosen", "Choose two systems or none", question(y="")),
-        (
-            "Another question of this section has the key",
-            "Choose another key",
-            section_saved(**{"questions-0-key": "ab", "questions-1-key": "AB"}),
-        ),
-        (
-            "The minimum is above the maximum number of characters",
-            "Lower the minimum",
-            question(scale_kind="text", scale_minimum_length="9", scale_maximum_length="3"),
-        ),
-        (
-            "There are 2 labels for 5 points",
-            "Enter one label per point",
-            question(scale_kind="likert", scale_minimum="1", scale_maximum="5", scale_labels="bad\ngood"),
-        ),
-        ("Two lines have the key “a”", "Change one of them", answers("a | One\na | Two")),
-        ("human has no output for a prompt with the key “nothing”", "Choose another prompt or system", unknown_prompt),
-        ("The number of characters or words is missing", "Enter it here", prepares(manner="words")),
-        ("No system is ticked", "Tick the systems", prepares(manner="longest_of_others")),
-        (
-            "The maximum is below the minimum (9)",
-            "Raise the maximum",
-            prepares(minimum_words="9", maximum_words="3"),
-        ),
-        (
-            "An output must be exactly one of these",
-            "Change its text or its tick",
-            stimulus("output", text="Words.", is_empty="on"),
-        ),
-        (
-            "A file of single texts cannot contain ready-made batches",
-            "Untick one of the two",
-            imports(makes_pairs="on", makes_batches="on"),
-        ),
-        ("You entered attributes below", "Tick this to make pairs", imports(pairs_by="tense")),
-    ],
-    f"{ADMIN}:parse_line": [
-        ("Line 1 has no key or no label", "Write both", answers(" | Yes")),
-        ("Line 2: the key has 51 characters", "Use at most 50", answers(f"a | One\n{'k' * 51} | Two")),
-        (
-            "Line 1: only “screens out”, “right” or nothing may follow the label, not “maybe”",
-            r"Write \| for a bar",
-            answers("a | One | maybe"),
-        ),
-    ],
-    f"{ADMIN}:clean_m": [
-        ("This protocol shows no items", "enter 0 for m", section_saved(surveyed, "survey", m="3")),
-    ],
-    f"{ADMIN}:clean_position": [
-        (
-            "Another section has this position",
-            "Change the order on the study's page",
-            section_saved(surveyed, "survey", position="1"),
-        )
-    ],
-    f"{ADMIN}:clean_order": [
-        (
-            "The study has no system “omega”",
-            "Correct or remove this line",
-            generated(**{"generate-order": "alpha\nomega"}),
-        )
-    ],
-    f"{ADMIN}:clean_text": [
-        ("The question does not contain {x} and {y}", "Add both", generated(**{"generate-text": "Which is better?"}))
-    ],
-    f"{ADMIN}:clean_key": [
-        ("Another prompt has this key: “p001”", "Choose another key", stimulus("prompt", key="P001"))
-    ],
-    f"{ADMIN}:clean_file": [("The file has 1,000,000,000,000 bytes", "Choose a smaller bundle", large_bundle)],
-    f"{ADMIN}:amend_page": [("You have not changed anything", "Change at least one value", unchanged_amendment)],
-    f"{ADMIN}:_render_report": [
-        ("The import was cancelled, and nothing was written", "choose it again", cancelled_import)
-    ],
-    f"{ADMIN}:preparation_page": [
-        (
-            "The settings or the study changed since the preview",
-            "confirm again",
-            prepares(act="prepare", seen="another"),
-        )
-    ],
-    "studies/services:_build_item": [
-        (
-            "Only training sections can have practice items",
-            "Choose a training section",
-            practised(lambda s, o: create_practice_item(s.study.sections.get(purpose="live"), [], by=None)),
-        ),
-        (
-            "No text is chosen",
-            "Choose at least one",
-            practised(lambda s, o: create_practice_item(s, [], by=None)),
-        ),
-        (
-            "The texts have different prompts",
-            "Choose texts of the same prompt",
-            practised(
-                lambda s, o: create_practice_item(
-                    s, [o["human", "news-human-001"], o["gpt3", "news-gpt3-001"]], by=None
-                )
-            ),
-        ),
-        (
-            "The same text is chosen twice",
-            "Choose two different texts",
-            practised(lambda s, o: create_practice_item(s, [o["human", "news-human-001"]] * 2, by=None)),
-        ),
-        (
-            "This protocol has no expected answers",
-            "Use another protocol",
-            practised(
-                lambda s, o: (
-                    setattr(s, "protocol", "spa"),
-                    create_practice_item(s, [o["human", "news-human-001"]], by=None),
-                )
-            ),
-        ),
-        (
-            "This practice item already exists",
-            "Choose other texts",
-            practised(
-                lambda s, o: [create_practice_item(s, [o["human", "news-human-001"]], by=None) for _ in range(2)]
-            ),
-        ),
-    ],
+FORMS = {
+    "A colleague is listed": row_added("members", 1, username=lambda _: me().username, role="viewer"),
+    "A study needs at least one owner": study_saved(**{"members-0-role": "viewer"}),
+    "Your account does": denied(lambda study: None, Action.CREATE, False),
+    "Your role in this study": denied(lambda study: study, Action.EDIT),
+    "This token is bound": denied(lambda study: None, Action.CREATE, scope="write"),
+    "This token may": denied(lambda study: study, Action.EDIT, scope="read"),
+    "No active user": row_added("members", 1, username="nobody", role="viewer"),
+    "it contains no visible": At("Title", study_saved(title="\u2060")),
+    "The target is 0": study_saved(target_n="0"),
+    "The cap (…) is below": study_saved(target_n="6", target_cap="4"),
+    "seconds are too": study_saved(idle_seconds="0"),
+    "This is not a language": study_saved(language="en_GB!"),
+    "This is not a currency": study_saved(currency="12"),
+    "Another … has this name": row_added("systems", 3, name="ALPHA"),
+    "Only one system is chosen. Choose two systems.": row_added("contrasts", 2, x=system("alpha")),
+    "Choose another system": row_added("contrasts", 2, x=system("alpha"), y=system("alpha")),
+    "Only one condition": row_added("contrasts", 2, x_condition="none"),
+    "Choose another condition": row_added("contrasts", 2, x_condition="none", y_condition="none"),
+    "Systems and conditions": row_added(
+        "contrasts", 2, x=system("alpha"), y=system("beta"), x_condition="none", y_condition="examples"
+    ),
+    "The margin must be above": row_added("contrasts", 2, x=system("alpha"), y=system("gamma"), margin="0"),
+    "Two rows have this comparison": row_added(
+        "contrasts", 2, x=system("alpha"), y=system("beta"), expected=">", role="primary", level="0.05"
+    ),
+    "A study needs at least one arm": study_saved(**{"arms-0-DELETE": "on"}),
+    "Two rows have this rule": two_rules,
+    "Some of these": rule_settings("-1"),
+    "Only one system is chosen. Choose two systems or none": question(y=""),
+    "Another question of this section": section_saved(**{"questions-0-key": "ab", "questions-1-key": "AB"}),
+    "The minimum is above": question(scale_kind="text", scale_minimum_length="9", scale_maximum_length="3"),
+    "There are … labels": question(scale_kind="likert", scale_minimum="1", scale_maximum="5", scale_labels="bad\ngood"),
+    "Two lines have the key": answers("a | One\na | Two"),
+    "has no output": unknown_prompt,
+    "The number of characters": prepares(manner="words"),
+    "No system is ticked": prepares(manner="longest_of_others"),
+    "The maximum is below": prepares(minimum_words="9", maximum_words="3"),
+    "An output must be exactly": stimulus("output", text="Words.", is_empty="on"),
+    "A file of single": imports(makes_pairs="on", makes_batches="on"),
+    "You entered attributes": imports(pairs_by="tense"),
+    "Line … has no key": answers(" | Yes"),
+    "Line …: the key has … characters": answers(f"a | One\n{'k' * 51} | Two"),
+    "Line …: only “screens": answers("a | One | maybe"),
+    "This protocol shows": section_saved(surveyed, "survey", m="3"),
+    "Another section has this position": section_saved(surveyed, "survey", position="1"),
+    "The study has no system": generated(**{"generate-order": "alpha\nomega"}),
+    "The question does": generated(**{"generate-text": "Which is better?"}),
+    "Another prompt has this key": stimulus("prompt", key="P001"),
+    "The file has … bytes": large_bundle,
+    "You have not changed": unchanged_amendment,
+    "The import was cancelled": cancelled_import,
+    "The settings or the study": prepares(act="prepare", seen="another"),
+    "Only training sections": practised(
+        lambda s, o: create_practice_item(s.study.sections.get(purpose="live"), [], by=None)
+    ),
+    "No text is chosen": practised(lambda s, o: create_practice_item(s, [], by=None)),
+    "The texts have different": practised(
+        lambda s, o: create_practice_item(s, [o["human", "news-human-001"], o["gpt3", "news-gpt3-001"]], by=None)
+    ),
+    "The same text": practised(lambda s, o: create_practice_item(s, [o["human", "news-human-001"]] * 2, by=None)),
+    "This protocol has no expected": practised(
+        lambda s, o: (setattr(s, "protocol", "spa"), create_practice_item(s, [o["human", "news-human-001"]], by=None))
+    ),
+    "This practice item": practised(
+        lambda s, o: [create_practice_item(s, [o["human", "news-human-001"]], by=None) for _ in range(2)]
+    ),
 }

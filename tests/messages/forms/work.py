@@ -16,8 +16,8 @@ from tests.admin_pages import logged_in
 from tests.annotators.pay.verdicts.conftest import LONG, checks, sent, work
 from tests.annotators.recruitment.pretend import Pretend, speaks
 from tests.builders import promised
-from tests.messages.forms.scenarios import PANEL_PAGES, WORK, link, link_url, me, said, says_refused
-from tests.messages.lines import NOTHING
+from tests.messages.forms.scenarios import link, link_url, me, said, says_refused
+from tests.messages.lines import only_informs
 from tests.messages.pages.scenarios import launched
 
 
@@ -182,158 +182,55 @@ def objects(text, make=rejected, times=1):
     return with_work(act)
 
 
-OPEN = f"{WORK}:_store_appeal"
-LINES = {
-    OPEN: [
-        ("Your objection is empty", "Please write a few words", objects(" ")),
-        ("Your objection is too long", "Please use at most 2000", objects("x" * 2001)),
-        ("You have already sent an objection", "You do not need to send it again", objects("Why?", times=2)),
-    ],
-    f"{WORK}:_rejection_to_appeal": [
-        ("Your work is not rejected", "you do not need to object", objects("Why?", make=lambda submission: None)),
-    ],
-    f"{WORK}:answer_appeal": [
-        (
-            "You rejected this work",
-            "Another editor must answer",
-            refused(lambda one: answer_appeal(appealed(one), "No.", False, me())),
-        ),
-        (
-            "The person who rejected this work at the panel cannot answer",
-            "Confirm that it was not you",
-            refused(answer_without_word),
-        ),
-        (
-            "The panel has approved this work since",
-            "No answer is needed",
-            refused(answer_to_paid_work),
-        ),
-        (
-            "This appeal is already answered",
-            "You need not do anything",
-            refused(lambda one: [answer_appeal(appeal, "No.", False, colleague()) for appeal in [appealed(one)] * 2]),
-        ),
-    ],
-    f"{PANEL_PAGES}:answer_appeal_view": [
-        (
-            "Answered. The rejection is taken back. heval cannot send this to the panel",
-            "approve the work there",
-            answered(is_sent=True, is_upheld="yes", before=lambda appeal: set_work(origin="robot")(appeal.verdict)),
-        ),
-        ("taken back before it took effect", NOTHING, answered(is_upheld="yes")),
-        (
-            "Answered. The work now pays",
-            "Settle the link",
-            answered(make=failed_checks_appealed, is_upheld="yes"),
-        ),
-        ("The panel cannot pay any more, so a compensation of 2.50", NOTHING, answered(is_sent=True, is_upheld="yes")),
-    ],
-    f"{PANEL_PAGES}:_back": [
-        ("This work has no rejection to take back", "You need not do anything", with_work(nothing_to_take_back))
-    ],
-    f"{PANEL_PAGES}:_reject": [
-        (
-            "No category has evidence. Approve",
-            "Approve the work, or leave it undecided",
-            rejects(set_work(submitted_at=None)),
-        )
-    ],
-    f"{WORK}:clean_message_to_annotator": [
-        (
-            "The message still says “[Write here",
-            "Replace this with your own words",
-            rejects(message=f"{LONG} {evidence.MESSAGE_PLACEHOLDER}"),
-        ),
-        ("The message has 5 characters", "Write at least 100", rejects(message="Wrong")),
-        (
-            "The answer has 2500 characters",
-            "Shorten it to at most 2000",
-            refused(lambda one: answer_appeal(appealed(one), "x" * 2500, False, colleague())),
-        ),
-        ("The message names the system “alpha”", "Remove it", rejects(message=f"{LONG} Alpha was right.")),
-    ],
-    f"{WORK}:validate_rejection": [
-        (
-            "The panel has no such category",
-            "Choose one of its categories",
-            refused(lambda one: decisions.validate_rejection(work(one), "whim", LONG)),
-        ),
-        (
-            "TOO_QUICKLY cannot be chosen: the time cannot be compared",
-            "Choose another category",
-            refused(lambda one: decisions.validate_rejection(work(one), "TOO_QUICKLY", LONG)),
-        ),
-        (
-            "LOW_EFFORT has no measured evidence",
-            "Describe your observations in the note",
-            rejects(category="LOW_EFFORT"),
-        ),
-        ("a person who is unknown in heval", "Ask the person", refused(unknown_person)),
-        (
-            "heval does not reject work at this channel",
-            "Approve the work",
-            lambda: says_refused(lambda: decisions.validate_rejection(_without_policy(), "x", LONG))(),
-        ),
-        ("This work has no real annotator", "You need not decide", rejects(set_work(origin="robot"))),
-        ("The annotator has withdrawn", "You need not decide", rejects(set_work(withdrawn_at=timezone.now()))),
-        (
-            "heval ended this visit early",
-            "Pay the amount promised for this",
-            rejects(set_work(submitted_at=None, released_at=timezone.now(), released_reason="screened_out")),
-        ),
-        (
-            "The work is not finished, and no panel shows it",
-            "Wait until it is submitted",
-            unfinished(lambda found: decisions.validate_rejection(found, "FAILED_CHECK", LONG)),
-        ),
-        (
-            "The work is rejected already",
-            "take the rejection back",
-            refused(lambda one: (rejected(one), rejected(one))),
-        ),
-        (
-            "The work is approved already",
-            "You need not do anything",
-            rejects(lambda one: decisions.approve_work(work(one), me())),
-        ),
-    ],
-    f"{WORK}:approve_work": [
-        ("The work is rejected", "Take back the rejection instead", decided(rejected, approve="1")),
-        (
-            "The work is not finished, and no panel shows it",
-            "Wait until it is submitted",
-            unfinished(lambda found: decisions.approve_work(found, me())),
-        ),
-    ],
-    f"{WORK}:_require_renewable_credit": [
-        (
-            "The work was not submitted at the panel",
-            "Wait until it is submitted",
-            decided(set_submission(state="working"), approve="1"),
-        ),
-        ("The credit is ordered already", "See its status on the panel page", refused(credited)),
-    ],
-    f"{WORK}:create_rejection_reversal": [
-        ("This decision is not a rejection", "Choose a rejection", reverses(of_reversal=True)),
-        ("The rejection was taken back already", "You need not do anything", reverses()),
-    ],
-    f"{WORK}:order_return_request": [
-        (
-            "heval cannot ask for a return here",
-            "Write to the annotator",
-            refused(asks, has_token=False),
-        ),
-        (
-            "there is nothing to return",
-            "You need not do anything",
-            refused(lambda one: (set_submission(state="returned")(one), asks(one))),
-        ),
-        (
-            "The annotator was asked already",
-            "Wait for the answer",
-            refused(lambda one: (asks(one), asks(one))),
-        ),
-    ],
+FORMS = {
+    "Your objection is empty": objects(" "),
+    "Your objection is too": objects("x" * 2001),
+    "You have already": objects("Why?", times=2),
+    "Your work is not rejected": objects("Why?", make=lambda submission: None),
+    "You rejected this work": refused(lambda one: answer_appeal(appealed(one), "No.", False, me())),
+    "The person who rejected": refused(answer_without_word),
+    "The panel has approved": refused(answer_to_paid_work),
+    "This appeal is already": refused(
+        lambda one: [answer_appeal(appeal, "No.", False, colleague()) for appeal in [appealed(one)] * 2]
+    ),
+    "Answered. The rejection is taken back. heval": answered(
+        is_sent=True, is_upheld="yes", before=lambda appeal: set_work(origin="robot")(appeal.verdict)
+    ),
+    "Answered. The rejection is taken back before": only_informs(answered(is_upheld="yes")),
+    "Answered. The work": answered(make=failed_checks_appealed, is_upheld="yes"),
+    "Answered. The rejection is taken back. The panel": only_informs(answered(is_sent=True, is_upheld="yes")),
+    "This work has no rejection": with_work(nothing_to_take_back),
+    "No category has evidence": rejects(set_work(submitted_at=None)),
+    "The … still": rejects(message=f"{LONG} {evidence.MESSAGE_PLACEHOLDER}"),
+    "The … has … characters. Write": rejects(message="Wrong"),
+    "The … has … characters. Shorten": refused(
+        lambda one: answer_appeal(appealed(one), "x" * 2500, False, colleague())
+    ),
+    "The … names": rejects(message=f"{LONG} Alpha was right."),
+    "The panel has no such": refused(lambda one: decisions.validate_rejection(work(one), "whim", LONG)),
+    "cannot be chosen": refused(lambda one: decisions.validate_rejection(work(one), "TOO_QUICKLY", LONG)),
+    "has no measured": rejects(category="LOW_EFFORT"),
+    "The panel shows": refused(unknown_person),
+    "heval does not reject": lambda: says_refused(lambda: decisions.validate_rejection(_without_policy(), "x", LONG))(),
+    "This work has no real": rejects(set_work(origin="robot")),
+    "The annotator has withdrawn": rejects(set_work(withdrawn_at=timezone.now())),
+    "heval ended this visit": rejects(
+        set_work(submitted_at=None, released_at=timezone.now(), released_reason="screened_out")
+    ),
+    "validate_rejection: The work is not finished": unfinished(
+        lambda found: decisions.validate_rejection(found, "FAILED_CHECK", LONG)
+    ),
+    "The work is rejected already": refused(lambda one: (rejected(one), rejected(one))),
+    "The work is approved": rejects(lambda one: decisions.approve_work(work(one), me())),
+    "The work is rejected. Take": decided(rejected, approve="1"),
+    "approve_work: The work is not finished": unfinished(lambda found: decisions.approve_work(found, me())),
+    "The work was not submitted": decided(set_submission(state="working"), approve="1"),
+    "The credit is ordered": refused(credited),
+    "This decision is not a rejection": reverses(of_reversal=True),
+    "The rejection was taken": reverses(),
+    "heval cannot ask": refused(asks, has_token=False),
+    "The panel has decided": refused(lambda one: (set_submission(state="returned")(one), asks(one))),
+    "The annotator was asked": refused(lambda one: (asks(one), asks(one))),
 }
 
 

@@ -18,9 +18,7 @@ from tests.messages.importers.answer_drafts import (
     three_systems,
 )
 from tests.messages.importers.scenarios import second_arm, shown_by
-from tests.messages.lines import FILE, NOTHING
-
-ANSWERS = "annotators/imports"
+from tests.messages.lines import At, only_informs
 
 
 def answer_options(read, given):
@@ -97,274 +95,81 @@ def with_own_answers():
 
 ONE = SAID + "w1,p002,alpha,beta,beta\n"
 RATED = "annotator,prompt_key,system,value\n"
-LINES = {
-    f"{ANSWERS}:_read_layout": [
-        (
-            "the file has no column “worker”, which is declared as annotator",
-            FILE,
-            answers(ONE, columns={"annotator": "worker"}),
-        ),
-        (
-            "no column annotator; the columns found are: who, prompt_key",
-            "write under “Column mapping”",
-            answers("who,prompt_key,chosen\nw,p001,alpha\n"),
-        ),
-        (
-            "no column holds an answer",
-            "write under “Column mapping”",
-            answers("annotator,prompt_key,naturalness\nw,p001,4\n"),
-        ),
-        (
-            "the columns “prompt” and “prompt_key” mean the same",
-            FILE,
-            answers("annotator,prompt,prompt_key,chosen\nw,p,p,alpha\n"),
-        ),
-    ],
-    f"{ANSWERS}:_parse_row": [
-        ("column “annotator”: must not be empty", FILE, answers(SAID + ",p002,alpha,beta,beta\n")),
-        ("must be a letter such as A or B, not “7”", FILE, answers("annotator,prompt_key,label\nw,p002,7\n")),
-        ("the same system is in two of the shown: columns", FILE, answers(SAID + "w,p002,alpha,alpha,alpha\n")),
-    ],
-    f"{ANSWERS}:_parse_time": [
-        (
-            "must be a time such as 2026-11-21T10:00:00Z, not 'noon'",
-            "such as",
-            answers("annotator,prompt_key,chosen,time\nw,p002,alpha,noon\n"),
-        ),
-        (
-            "must not be in the future: '2999-01-01'",
-            FILE,
-            answers("annotator,prompt_key,chosen,time\nw,p002,alpha,2999-01-01\n"),
-        ),
-    ],
-    f"{ANSWERS}:from_json": [
-        (
-            "must be an object with only the key “columns”",
-            "must be an object",
-            answer_options(AnswerOptions.from_json, {"x": 1}),
-        )
-    ],
-    f"{ANSWERS}:from_text": [
-        (
-            "line 1: write heval's column name, “=”, and the file's column name",
-            "annotator = worker",
-            answer_options(AnswerOptions.from_text, "annotator: worker"),
-        ),
-        (
-            "line 2: the column annotator is named twice",
-            FILE,
-            answer_options(AnswerOptions.from_text, "annotator = a\nannotator = b"),
-        ),
-    ],
-    f"{ANSWERS}:validate_column_mapping": [
-        (
-            "the value of 'annotator' must be the name of a column of the file",
-            "must be the name",
-            answer_options(AnswerOptions.from_json, {"columns": {"annotator": 7}}),
-        ),
-        (
-            "heval has no column “worker”",
-            "Its columns are",
-            answer_options(AnswerOptions.from_text, "worker = annotator"),
-        ),
-        ("“a” is named twice", FILE, answer_options(AnswerOptions.from_text, "annotator = a\nprompt_key = a")),
-    ],
-    f"{ANSWERS}:import_answers_and_close_draft": [
-        (
-            "A study that collects answers cannot import others",
-            "Clone it",
-            lambda: _answered(builders.choice_study(), ONE),
-        ),
-        (
-            "The study has collected answers, so it cannot import others",
-            "Clone it",
-            lambda: _answered(with_own_answers(), ONE),
-        ),
-        (
-            "The study is not ready: Section 1, question better: The scale 'stars' does not exist",
-            "not ready",
-            answers(ONE, lambda s: s.sections.get().questions.update(scale={"kind": "stars"})),
-        ),
-    ],
-    f"{ANSWERS}:_count_new_and_known": [
-        (
-            "another answer of “w1” to this is already stored",
-            FILE,
-            answers(SAID + "w1,p002,alpha,beta,alpha\n", answered_before(ONE)),
-        ),
-        (
-            "1 answers were erased or withdrawn after their import",
-            NOTHING,
-            answers(ONE, answered_before(ONE), withdrawn),
-        ),
-    ],
-    f"{ANSWERS}:_add_findings": [
-        ("The study is a draft. Writing these answers freezes its design", "Clone it first to collect", answers(ONE)),
-        (
-            "1 times have no UTC offset. They are read as UTC",
-            NOTHING,
-            answers("annotator,prompt_key,chosen,time\nw,p002,alpha,2021-05-17T15:52:44\n"),
-        ),
-        ("The file has no times", NOTHING, answers(ONE)),
-        (
-            "The file does not say where each output was shown",
-            NOTHING,
-            answers("annotator,prompt_key,chosen\nw,p002,alpha\n"),
-        ),
-    ],
-    f"{ANSWERS}:_resolve_arm": [
-        ("must name the arm of “w1”; the arms are all, second", "must name the arm of", answers(ONE, second_arm)),
-        (
-            "puts “w1” into several arms: all, second",
-            FILE,
-            answers("annotator,arm,prompt_key,chosen\nw1,all,p001,alpha\nw1,second,p002,alpha\n", second_arm),
-        ),
-        (
-            "the study has no arm “x”; the arms are all",
-            FILE,
-            answers("annotator,arm,prompt_key,chosen\nw1,x,p001,alpha\n"),
-        ),
-    ],
-    f"{ANSWERS}:_resolve_row": [
-        (
-            "“gpt” is not among the outputs shown",
-            FILE,
-            answers(
-                "annotator,question,prompt_key,shown:A,system,value\nw,source,p002,human,gpt,3\n",
-                make=lambda: _one_shown(),
-            ),
-        ),
-        (
-            "must name the prompt, because the row names a system",
-            FILE,
-            answers("annotator,system,value\nw,alpha,3\n", make=rating_draft),
-        ),
-    ],
-    f"{ANSWERS}:_resolve_question": [
-        ("the study has no section 9", FILE, answers("annotator,section,prompt_key,chosen\nw,9,p002,alpha\n")),
-        (
-            "the study does not ask “worse”; its questions are better",
-            FILE,
-            answers("annotator,question,prompt_key,chosen\nw,worse,p002,alpha\n"),
-        ),
-        (
-            "matches several questions: fluent in section 1",
-            "Fill in the columns question and section",
-            answers("annotator,prompt_key,system,value\nw,p002,alpha,3\n", make=full_draft),
-        ),
-    ],
-    f"{ANSWERS}:_resolve_output": [
-        ("the study has no system “omega”; it has alpha, beta", FILE, answers(SAID + "w,p002,alpha,omega,alpha\n")),
-        (
-            "“alpha” has no output for “p002”",
-            FILE,
-            answers(
-                ONE, lambda s: Output.objects.filter(system__study=s, system__name="alpha", prompt__key="p002").delete()
-            ),
-        ),
-        (
-            "“alpha” has no sample 3 for “p002”",
-            FILE,
-            answers("annotator,prompt_key,shown:A,shown:B,chosen,sample\nw1,p002,alpha,beta,beta,3\n"),
-        ),
-    ],
-    f"{ANSWERS}:_resolve_item": [
-        ("the study has no prompt “x”", FILE, answers(SAID + "w,x,alpha,beta,beta\n")),
-        (
-            "must be empty: section 1 shows no texts",
-            "must be empty",
-            answers("annotator,question,prompt_key,choice\nw,fluent,p002,yes\n", make=full_draft),
-        ),
-        (
-            "section 1 shows 2 outputs at a time, but the row has 1",
-            "Name the shown outputs",
-            answers("annotator,prompt_key,shown:A,chosen\nw,p002,alpha,alpha\n"),
-        ),
-        (
-            "differs from row 2, which is about the same item",
-            FILE,
-            answers(
-                "annotator,prompt_key,shown:A,shown:B,system,value\nw,p002,alpha,beta,alpha,3\nw,p002,beta,alpha,beta,3\n",
-                make=rating_draft,
-            ),
-        ),
-    ],
-    f"{ANSWERS}:_default_outputs": [
-        (
-            "must name the system whose output was shown",
-            FILE,
-            answers("annotator,question,prompt_key,value\nw,source,news-human-001,3\n", make=humanlike_draft),
-        ),
-    ],
-    f"{ANSWERS}:find_field_and_clean_value": [
-        ("answers the same question as row 3", FILE, answers(ONE + "w1,p002,alpha,beta,alpha\n")),
-    ],
-    f"{ANSWERS}:_fill_section_pages": [
-        ("“why” is not asked after the earlier answers", FILE, lambda: _not_asked()),
-        (
-            "is A, but the shown: columns give the letter B",
-            FILE,
-            answers("annotator,prompt_key,shown:A,shown:B,chosen,label\nw1,p002,alpha,beta,beta,A\n"),
-        ),
-    ],
-    f"{ANSWERS}:_find_fields": [
-        (
-            "must be one of dull, long: “overall” needs a row for each",
-            "must be one of",
-            answers("annotator,prompt_key,system,value\nw,p002,alpha,1\n", multiple, make=rating_draft),
-        ),
-        (
-            "“overall” is asked about texts",
-            "must not be empty",
-            answers("annotator,value\nw,3\n", make=rating_draft),
-        ),
-        (
-            "is not asked about one text",
-            "must be empty",
-            answers(
-                "annotator,question,prompt_key,shown:A,shown:B,value\nw,beta-alpha,p002,alpha,beta,60\n", make=spa_draft
-            ),
-        ),
-        (
-            "“overall” is asked about each output",
-            "must not be empty",
-            answers("annotator,prompt_key,value\nw,p002,3\n", make=rating_draft),
-        ),
-        (
-            "is asked about all outputs together",
-            "must be empty",
-            answers("annotator,prompt_key,shown:A,shown:B,system,chosen\nw,p002,alpha,beta,alpha,alpha\n"),
-        ),
-    ],
-    f"{ANSWERS}:_parse_value": [
-        ("must be a number, not 'high'", "must be a number", answers(RATED + "w,p002,alpha,high\n", make=rating_draft)),
-    ],
-    f"{ANSWERS}:_clean_value": [
-        (
-            "answers to “overall” are about no part of an output",
-            "must be empty",
-            answers("annotator,prompt_key,system,value,part\nw,p002,alpha,3,1\n", make=rating_draft),
-        ),
-        (
-            "is empty. Give the answer or a skip_reason",
-            "remove the row",
-            answers(RATED + "w,p002,alpha,\n", make=rating_draft),
-        ),
-        (
-            "must be empty: answers to “overall” belong in the column value",
-            "must be empty",
-            answers("annotator,prompt_key,system,value,text\nw,p002,alpha,3,Good\n", make=rating_draft),
-        ),
-        ("“9” is not a valid answer to “overall”", FILE, answers(RATED + "w,p002,alpha,9\n", make=rating_draft)),
-    ],
-    f"{ANSWERS}:_form_value": [
-        (
-            "no output was shown under “C”",
-            FILE,
-            answers("annotator,prompt_key,shown:A,shown:B,label\nw,p002,alpha,beta,C\n"),
-        ),
-        ("“beta” is not among the outputs shown", FILE, lambda: _not_shown()),
-    ],
+IMPORTERS = {
+    "the file has no column “…”, which is declared": answers(ONE, columns={"annotator": "worker"}),
+    "no column annotator": answers("who,prompt_key,chosen\nw,p001,alpha\n"),
+    "no column holds": answers("annotator,prompt_key,naturalness\nw,p001,4\n"),
+    "_read_layout: the columns “…” and “…” mean": answers("annotator,prompt,prompt_key,chosen\nw,p,p,alpha\n"),
+    "_parse_row: must not be empty": At("column “annotator”", answers(SAID + ",p002,alpha,beta,beta\n")),
+    "must be a letter": answers("annotator,prompt_key,label\nw,p002,7\n"),
+    "the same system": answers(SAID + "w,p002,alpha,alpha,alpha\n"),
+    "must be a time": answers("annotator,prompt_key,chosen,time\nw,p002,alpha,noon\n"),
+    "must not be in the future": answers("annotator,prompt_key,chosen,time\nw,p002,alpha,2999-01-01\n"),
+    "options: must be an object": answer_options(AnswerOptions.from_json, {"x": 1}),
+    "line …: write": answer_options(AnswerOptions.from_text, "annotator: worker"),
+    "line …: the column": only_informs(answer_options(AnswerOptions.from_text, "annotator = a\nannotator = b")),
+    "columns: the value": answer_options(AnswerOptions.from_json, {"columns": {"annotator": 7}}),
+    "columns: heval has no column": only_informs(answer_options(AnswerOptions.from_text, "worker = annotator")),
+    "columns: “…” is named": only_informs(answer_options(AnswerOptions.from_text, "annotator = a\nprompt_key = a")),
+    "A study that collects": lambda: _answered(builders.choice_study(), ONE),
+    "The study has collected": lambda: _answered(with_own_answers(), ONE),
+    "The study is not ready": answers(ONE, lambda s: s.sections.get().questions.update(scale={"kind": "stars"})),
+    "another answer of “…” to this is already": answers(SAID + "w1,p002,alpha,beta,alpha\n", answered_before(ONE)),
+    "answers were erased": only_informs(answers(ONE, answered_before(ONE), withdrawn)),
+    "The study is a draft": answers(ONE),
+    "times have no UTC": only_informs(answers("annotator,prompt_key,chosen,time\nw,p002,alpha,2021-05-17T15:52:44\n")),
+    "The file has no times": only_informs(answers(ONE)),
+    "The file does": only_informs(answers("annotator,prompt_key,chosen\nw,p002,alpha\n")),
+    "must name the arm": answers(ONE, second_arm),
+    "puts “…” into": answers("annotator,arm,prompt_key,chosen\nw1,all,p001,alpha\nw1,second,p002,alpha\n", second_arm),
+    "the study has no arm “…”; the arms": answers("annotator,arm,prompt_key,chosen\nw1,x,p001,alpha\n"),
+    "_resolve_row: “…” is not among": answers(
+        "annotator,question,prompt_key,shown:A,system,value\nw,source,p002,human,gpt,3\n", make=lambda: _one_shown()
+    ),
+    "must name the prompt": answers("annotator,system,value\nw,alpha,3\n", make=rating_draft),
+    "the study has no section": answers("annotator,section,prompt_key,chosen\nw,9,p002,alpha\n"),
+    "the study does not ask": answers("annotator,question,prompt_key,chosen\nw,worse,p002,alpha\n"),
+    "matches several questions": answers("annotator,prompt_key,system,value\nw,p002,alpha,3\n", make=full_draft),
+    "the study has no system “…”; it has ….": answers(SAID + "w,p002,alpha,omega,alpha\n"),
+    "has no output": answers(
+        ONE, lambda s: Output.objects.filter(system__study=s, system__name="alpha", prompt__key="p002").delete()
+    ),
+    "has no sample": answers("annotator,prompt_key,shown:A,shown:B,chosen,sample\nw1,p002,alpha,beta,beta,3\n"),
+    "the study has no prompt": answers(SAID + "w,x,alpha,beta,beta\n"),
+    "must be empty: section": answers("annotator,question,prompt_key,choice\nw,fluent,p002,yes\n", make=full_draft),
+    "section … shows … outputs": answers("annotator,prompt_key,shown:A,chosen\nw,p002,alpha,alpha\n"),
+    "differs from row …, which is about": answers(
+        "annotator,prompt_key,shown:A,shown:B,system,value\nw,p002,alpha,beta,alpha,3\nw,p002,beta,alpha,beta,3\n",
+        make=rating_draft,
+    ),
+    "must name the system": answers(
+        "annotator,question,prompt_key,value\nw,source,news-human-001,3\n", make=humanlike_draft
+    ),
+    "answers the same": answers(ONE + "w1,p002,alpha,beta,alpha\n"),
+    "is not asked after": lambda: _not_asked(),
+    "is …, but the shown": answers("annotator,prompt_key,shown:A,shown:B,chosen,label\nw1,p002,alpha,beta,beta,A\n"),
+    "must be one of …: “…” needs": answers(
+        "annotator,prompt_key,system,value\nw,p002,alpha,1\n", multiple, make=rating_draft
+    ),
+    "must not be empty: “…” is asked about texts": answers("annotator,value\nw,3\n", make=rating_draft),
+    "must be empty: “…” is not asked": answers(
+        "annotator,question,prompt_key,shown:A,shown:B,value\nw,beta-alpha,p002,alpha,beta,60\n", make=spa_draft
+    ),
+    "must not be empty: “…” is asked about each": answers("annotator,prompt_key,value\nw,p002,3\n", make=rating_draft),
+    "must be empty: “…” is asked": answers(
+        "annotator,prompt_key,shown:A,shown:B,system,chosen\nw,p002,alpha,beta,alpha,alpha\n"
+    ),
+    "must be a number": answers(RATED + "w,p002,alpha,high\n", make=rating_draft),
+    "must be empty: answers to “…” are about": answers(
+        "annotator,prompt_key,system,value,part\nw,p002,alpha,3,1\n", make=rating_draft
+    ),
+    "is empty. Give": answers(RATED + "w,p002,alpha,\n", make=rating_draft),
+    "must be empty: answers to “…” belong in the column ….": answers(
+        "annotator,prompt_key,system,value,text\nw,p002,alpha,3,Good\n", make=rating_draft
+    ),
+    "is not a valid": answers(RATED + "w,p002,alpha,9\n", make=rating_draft),
+    "no output was shown": answers("annotator,prompt_key,shown:A,shown:B,label\nw,p002,alpha,beta,C\n"),
+    "_form_value: “…” is not among": lambda: _not_shown(),
 }
 
 

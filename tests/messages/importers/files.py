@@ -5,8 +5,8 @@ import zipfile
 
 from studies.stimuli.images import ZipLimits, read_zip
 from studies.stimuli.rows import TableLimits, read_rows
-from tests.messages.importers.scenarios import FILES, bad, file, image_file
-from tests.messages.lines import FILE, Shown
+from tests.messages.importers.scenarios import bad, file, image_file
+from tests.messages.lines import At, Shown, of_file
 from tests.studies.imports.files import HEAD, zipped
 
 
@@ -16,7 +16,7 @@ def limited(data, name="t.csv", **limits):
     def scenario():
         rows = read_rows(name, data.encode() if isinstance(data, str) else data, limits=TableLimits(**limits))
         list(rows)
-        return [Shown(str(problem)) for problem in rows.problems]
+        return of_file(rows.problems)
 
     return scenario
 
@@ -27,12 +27,12 @@ def archive(data, image="", **limits):
     def scenario():
         with read_zip("t.zip", data() if callable(data) else data, zip_limits=ZipLimits(**limits)) as read:
             list(read.rows)
-            shown = [Shown(str(problem)) for problem in read.problems]
+            shown = of_file(read.problems)
             if image:
                 try:
                     read.image(image)
                 except Exception as error:
-                    shown.append(Shown(str(error)))
+                    shown += of_file([error])
             return shown
 
     return scenario
@@ -77,164 +77,78 @@ def broken_directory():
     return data.replace(b"PK\x01\x02", b"PK\x01\x09")
 
 
-LINES = {
-    f"{FILES}:read_rows": [("“t.parquet” is not a table", "Use one of these file types", bad("other kind"))],
-    f"{FILES}:_csv_rows": [
-        ("The file has only blank lines", FILE, file("\n \n")),
-        ("no column a; the columns found are: b", FILE, lambda: _requiring("b\n1\n")),
-    ],
-    f"{FILES}:_records": [
-        ("a quote is opened and never closed (the row begins in line 2)", FILE, bad("unclosed quote")),
-        ("a quote in a cell is not doubled", FILE, file(HEAD + 'p1,P,ada,"a"b\n')),
-        ("a cell is too long; check for a quote that is never closed", FILE, lambda: _csv_limit()),
-    ],
-    f"{FILES}:_columns": [
-        ("the header has 3 columns. At most 2 are allowed", FILE, limited("a,b,c\n1,2,3\n", columns=2)),
-        ("column 5 has no name", "remove an extra delimiter", bad("trailing comma")),
-        ("the name of column 2 contains a NUL character", FILE, file("prompt_key,te\0xt\np1,x\n")),
-        ("columns 2 and 3 have the same name", "Rename one of them", bad("double header")),
-    ],
-    f"{FILES}:_checked_records": [
-        ("the file has more than 1 rows", FILE, limited("a\n1\n2\n", rows=1)),
-        ("has 3 cells, the header has 4", FILE, bad("ragged short")),
-        ("The file has no row below the header", FILE, bad("header only")),
-    ],
-    f"{FILES}:_cells_are_sound": [
-        ("has 5 characters. At most 4 are allowed", FILE, limited("a\n12345\n", cell_characters=4)),
-        ("contains a NUL character", FILE, bad("nul byte")),
-    ],
-    f"{FILES}:_json_rows": [
-        (
-            "This is a bundle",
-            "Choose “New study from a file”",
-            file('{"schema": "heval.bundle/1", "study": {}}', "t.json"),
-        ),
-    ],
-    f"{FILES}:_json_records": [
-        ("the file has more than 1 rows", FILE, limited('{"a": 1}\n{"a": 2}\n', "t.jsonl", rows=1)),
-        ("The file has only blank lines", FILE, file("\n\n", "t.jsonl")),
-    ],
-    f"{FILES}:_check_is_lines": [
-        ("this is a JSON array", "write one object per line instead", bad("array")),
-        ("an object has several lines", "write one object per line", file('{\n"prompt_key": 1}\n', "t.jsonl")),
-    ],
-    f"{FILES}:_json_values": [
-        ("is not an object such as", "such as", bad("scalar line")),
-        ("has 3 keys. At most 2 are allowed", FILE, limited('{"a": 1, "b": 2, "c": 3}\n', "t.jsonl", columns=2)),
-    ],
-    f"{FILES}:_named": [
-        ("has a key without a name", FILE, file('{" ": 1}\n', "t.jsonl")),
-        ("has the keys “a” and “A”, which differ only in case", FILE, file('{"a": 1, "A": 2}\n', "t.jsonl")),
-    ],
-    f"{FILES}:_values_are_sound": [
-        ("“a”: is missing", FILE, lambda: _requiring('{"b": 1}\n', "t.jsonl")),
-        ("has 5 characters. At most 4 are allowed", FILE, limited('{"a": "12345"}\n', "t.jsonl", cell_characters=4)),
-    ],
-    f"{FILES}:__next__": [
-        (
-            "a row has more than 20 characters in line 3",
-            "check for a quote that is never closed",
-            limited('a\n"1234567890\n1234567890\n1234567890\n', row_characters=20),
-        ),
-    ],
-    f"{FILES}:_split": [
-        ("the file has more than 3 bytes", FILE, limited("a\n123\n", bytes=3)),
-        ("line 2 has more than 20 characters", FILE, limited("a\n" + "1" * 30, row_characters=20)),
-    ],
-    f"{FILES}:_decoder": [
-        ("The file is empty", FILE, bad("empty file")),
-        ("is compressed with gzip", "unpack it first", bad("gzip")),
-        ("The file is UTF-32", "Save it as “CSV UTF-8”", file("a".encode("utf-32"))),
-        (
-            "The file looks like UTF-16 without a byte order mark",
-            "Save it as “CSV UTF-8”",
-            bad("utf-16-le without mark"),
-        ),
-    ],
-    f"{FILES}:loads": [
-        ("is not UTF-8 (byte 2)", FILE, lambda: _json(b'"\xff"')),
-        ("is empty", FILE, lambda: _json(b" ")),
-        ("is not JSON at character 21", FILE, bad("trailing json comma")),
-        ("is nested more than 32 levels deep", FILE, bad("deep")),
-    ],
-    f"{FILES}:unique": [("has the key “prompt_key” more than once", FILE, bad("duplicate keys"))],
-    f"{FILES}:finite": [("contains 1e400, which is too large for a number", FILE, bad("infinite"))],
-    f"{FILES}:short": [("contains an integer of 5,000 digits", "write it as a text", bad("long integer"))],
-    f"{FILES}:constant": [("contains NaN, which is not a number", FILE, bad("nan"))],
-    f"{FILES}:image": [
-        ("the image “b.png” is not in the archive", FILE, archive(image_file, "b.png")),
-        (
-            "the image “img/A.png” is not in the archive, but “img/a.png” is",
-            "use this name in the table",
-            archive(image_file, "img/A.png"),
-        ),
-        (
-            "the image “a.png” is damaged in the archive",
-            FILE,
-            archive(lambda: damaged(b"IHDR", "a.png", "....IHDR...."), "a.png"),
-        ),
-    ],
-    f"{FILES}:read_zip": [
-        (
-            "The archive must contain exactly one table (CSV or JSON lines). Tables in it: none",
-            "must contain exactly one table",
-            archive(lambda: zipped({"a.png": b"x"})),
-        ),
-        ("“t.zip” is damaged", FILE, archive(lambda: member().replace(b"PK\x03\x04", b"PK\x03\x09"))),
-    ],
-    f"{FILES}:read": [("“t.csv” is damaged in the archive", FILE, archive(damaged))],
-    f"{FILES}:_opened": [("“t.zip” is not a zip archive, or is cut off", FILE, archive(broken_directory))],
-    f"{FILES}:_check_directory": [
-        ("“t.zip” has 19 bytes. At most 18 are allowed", FILE, archive(b"PK\x03\x04 and so on, ab.", bytes=18)),
-        ("“t.zip” is not a zip archive, or is cut off", FILE, bad("not a zip")),
-        ("“t.zip” uses the 64-bit zip format", FILE, archive(zip64)),
-        (
-            "“t.zip” has 2 members. At most 1 are allowed",
-            FILE,
-            archive(lambda: zipped({"t.csv": "a", "b.png": "b"}), members=1),
-        ),
-    ],
-    f"{FILES}:_members": [
-        ("The archive has 2 members. At most 1 are allowed", FILE, lambda: _many_members()),
-        (
-            "The archive has 300 bytes when unpacked. At most 200 are allowed",
-            FILE,
-            archive(lambda: zipped({"t.csv": "a" * 300}), bytes=200),
-        ),
-        ("has a name with invisible characters", FILE, archive(lambda: member("a\x01.csv"))),
-        (
-            "has a path that leads out of the archive",
-            "use names such as images/p01.png",
-            archive(lambda: member("../t.csv")),
-        ),
-        ("is a link or a device, not a file", FILE, archive(lambda: member(kind=0o020644))),
-        ("is a symbolic link, not a file", FILE, archive(lambda: member(kind=0o120644))),
-        ("is encrypted", FILE, archive(lambda: member(flags=1))),
-        ("is packed in an uncommon way", "use ordinary (deflate) compression", archive(lambda: member(packing=14))),
-        ("grows more than 2-fold when unpacked", FILE, archive(lambda: zipped({"t.csv": "a" * 2_000_000}), ratio=2)),
-        (
-            "are allowed for an image",
-            FILE,
-            archive(lambda: zipped({"t.csv": "a", "b.png": b"\0" * 60_000_000}), ratio=10**9),
-        ),
-        (
-            "has the same name as “A.png”, except for case or composition",
-            FILE,
-            archive(lambda: zipped({"t.csv": "a", "A.png": "b", "a.png": "c"})),
-        ),
-        (
-            "is neither a table nor a PNG, JPEG, WebP or GIF",
-            FILE,
-            archive(lambda: zipped({"t.csv": "a", "b.exe": "b"})),
-        ),
-    ],
+IMPORTERS = {
+    "is not a table": bad("other kind"),
+    "_csv_rows: The file has only blank": file("\n \n"),
+    "no column …; the columns": lambda: _requiring("b\n1\n"),
+    "a quote is opened": bad("unclosed quote"),
+    "a quote in a cell": file(HEAD + 'p1,P,ada,"a"b\n'),
+    "a cell is too": lambda: _csv_limit(),
+    "the header has … columns": limited("a,b,c\n1,2,3\n", columns=2),
+    "column … has no name": bad("trailing comma"),
+    "the name of column": file("prompt_key,te\0xt\np1,x\n"),
+    "columns … and … have the same": bad("double header"),
+    "_checked_records: the file has more than … rows": limited("a\n1\n2\n", rows=1),
+    "has … cell": bad("ragged short"),
+    "The file has no row": bad("header only"),
+    "_cells_are_sound: has … characters": limited("a\n12345\n", cell_characters=4),
+    "_cells_are_sound: contains a NUL": bad("nul byte"),
+    "This is a bundle": file('{"schema": "heval.bundle/1", "study": {}}', "t.json"),
+    "_json_records: the file has more than … rows": limited('{"a": 1}\n{"a": 2}\n', "t.jsonl", rows=1),
+    "_json_records: The file has only blank": file("\n\n", "t.jsonl"),
+    "this is a JSON": bad("array"),
+    "an object has several": file('{\n"prompt_key": 1}\n', "t.jsonl"),
+    "is not an object": bad("scalar line"),
+    "has … keys": limited('{"a": 1, "b": 2, "c": 3}\n', "t.jsonl", columns=2),
+    "has a key": file('{" ": 1}\n', "t.jsonl"),
+    "has the keys": file('{"a": 1, "A": 2}\n', "t.jsonl"),
+    "_values_are_sound: is missing.": At("“a”", lambda: _requiring('{"b": 1}\n', "t.jsonl")),
+    "_values_are_sound: has … characters": limited('{"a": "12345"}\n', "t.jsonl", cell_characters=4),
+    "a row has more than … characters": limited('a\n"1234567890\n1234567890\n1234567890\n', row_characters=20),
+    "the file has more than … bytes": limited("a\n123\n", bytes=3),
+    "line … has more than … characters": limited("a\n" + "1" * 30, row_characters=20),
+    "_decoder: The file is empty": bad("empty file"),
+    "The file ….": bad("gzip"),
+    "The file is UTF-32": file("a".encode("utf-32")),
+    "The file looks": bad("utf-16-le without mark"),
+    "is not UTF-8": lambda: _json(b'"\xff"'),
+    "loads: is empty": lambda: _json(b" "),
+    "is not JSON": bad("trailing json comma"),
+    "is nested more than … levels": bad("deep"),
+    "has the key “…” more than once": bad("duplicate keys"),
+    "contains …, which is too": bad("infinite"),
+    "contains an integer": bad("long integer"),
+    "contains …, which is not a number": bad("nan"),
+    "the image “…” is not in the archive.": archive(image_file, "b.png"),
+    "the image “…” is not in the archive, but “…” is: use": archive(image_file, "img/A.png"),
+    "the image “…” is damaged": archive(lambda: damaged(b"IHDR", "a.png", "....IHDR...."), "a.png"),
+    "The archive must contain": archive(lambda: zipped({"a.png": b"x"})),
+    "is damaged.": archive(lambda: member().replace(b"PK\x03\x04", b"PK\x03\x09")),
+    "read: “…” is damaged": archive(damaged),
+    "_opened: “…” is not a zip": archive(broken_directory),
+    "_check_directory: “…” has … bytes": archive(b"PK\x03\x04 and so on, ab.", bytes=18),
+    "_check_directory: “…” is not a zip": bad("not a zip"),
+    "uses the 64-bit": archive(zip64),
+    "_check_directory: “…” has … members": archive(lambda: zipped({"t.csv": "a", "b.png": "b"}), members=1),
+    "The archive has … members": lambda: _many_members(),
+    "The archive has … bytes": archive(lambda: zipped({"t.csv": "a" * 300}), bytes=200),
+    "in the archive has a name": archive(lambda: member("a\x01.csv")),
+    "in the archive has a path": archive(lambda: member("../t.csv")),
+    "in the archive is a link": archive(lambda: member(kind=0o020644)),
+    "in the archive is a symbolic": archive(lambda: member(kind=0o120644)),
+    "in the archive is encrypted": archive(lambda: member(flags=1)),
+    "in the archive is packed": archive(lambda: member(packing=14)),
+    "in the archive grows": archive(lambda: zipped({"t.csv": "a" * 2_000_000}), ratio=2),
+    "in the archive has … bytes": archive(lambda: zipped({"t.csv": "a", "b.png": b"\0" * 60_000_000}), ratio=10**9),
+    "in the archive has the same": archive(lambda: zipped({"t.csv": "a", "A.png": "b", "a.png": "c"})),
+    "in the archive is neither": archive(lambda: zipped({"t.csv": "a", "b.exe": "b"})),
 }
 
 
 def _requiring(text, name="t.csv"):
     rows = read_rows(name, text.encode(), required_columns=("a",))
     list(rows)
-    return [Shown(str(problem)) for problem in rows.problems]
+    return of_file(rows.problems)
 
 
 def _csv_limit():
@@ -250,7 +164,7 @@ def _json(data):
     try:
         texts.loads(data)
     except texts.BadJson as error:
-        return [Shown(str(error))]
+        return of_file([error])
     return []
 
 
@@ -261,4 +175,4 @@ def _many_members():
     problems = TableProblems()
     with zipfile.ZipFile(io.BytesIO(zipped({"t.csv": "a", "b.png": "b"}))) as file:
         _members(file, ZipLimits(members=1), problems)
-    return [Shown(str(problem)) for problem in problems]
+    return of_file(problems)

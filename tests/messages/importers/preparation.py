@@ -6,8 +6,8 @@ from studies.imports.preparation import prepare_stimuli_and_delete_dropped_promp
 from studies.models import Item
 from studies.stimuli import images
 from tests import builders
-from tests.messages.importers.scenarios import FILES, IMAGE, REFUSALS, file, shown_by, small
-from tests.messages.lines import Shown
+from tests.messages.importers.scenarios import IMAGE, REFUSALS, file, shown_by, small
+from tests.messages.lines import At, Shown
 from tests.studies.imports.files import table, zipped
 from tests.studies.stimuli.png import png_with_size
 
@@ -68,61 +68,30 @@ def used():
     )
 
 
-SETTINGS = f"{FILES}:__post_init__"
-LINES = {
-    f"{FILES}:encode_image": [
-        ("The image is damaged or cut off", "Export it again", image(b"\x89PNG\r\n\x1a\nand no more")),
-    ],
-    f"{FILES}:_check_signature": [
-        ("“img/a.png”: The image is empty", "Export it again", image(b"")),
-        ("bytes. At most 9 are allowed", "Make it smaller", encoded(png_with_size(8, 8), max_bytes=9)),
-        ("An SVG image can contain a program", "Export it as PNG", image(b"<svg/>")),
-        ("This is a web page or XML", "Choose an image", image(b"<html>")),
-        ("This is not an image of a known kind", "Use PNG", image(b"BM")),
-    ],
-    f"{FILES}:_pixels": [
-        ("The image has more than the", "Make it smaller", image(png_with_size(100_000, 100_000))),
-        ("The image has 20,000 x 1 pixels", "Make it smaller", image(png_with_size(20_000, 1))),
-    ],
-    f"{FILES}:get_sentence_end_rule": [("length: ends must be one of", "not “x”", length(ends="x"))],
-    f"{FILES}:require_whole_number": [
-        ("length: limit must be a whole number from 1", "not 0", length(manner="words", limit=0)),
-    ],
-    SETTINGS: [
-        ("length: manner must be none, longest_of_others", "not “x”", length(manner="x")),
-        ("length: longest_of_others needs “trimmed”", "Add it", length(manner="longest_of_others")),
-        (
-            "word_limits: minimum and maximum must be from 0",
-            "Correct them",
-            filtered({"filter": "word_limits", "minimum": -1}),
-        ),
-        (
-            "copies_at_most: share must lie between 0 and 1",
-            "Correct them",
-            filtered({"filter": "copies_at_most", "references": ["a"], "share": 2}),
-        ),
-    ],
-    f"{FILES}:from_json": [("prompt_filters: must be a list", "must be a list", prepared(prompt_filters={}))],
-    f"{FILES}:parse_prompt_filter": [
-        ("prompt_filters[1]: must be an object", "must be an object", filtered("word_limits")),
-        ("prompt_filters[1]: filter must be one of", "one of begins_with", filtered({"filter": "x"})),
-    ],
-    f"{FILES}:parse_record": [
-        ("prompt_filters[1] begins_with: text is missing", "Add it", filtered({"filter": "begins_with"})),
-    ],
-    "studies/imports:prepare_stimuli_and_delete_dropped_prompts": [
-        ("Stimuli can only be prepared in a draft", "Clone the study", launched)
-    ],
-    "studies/imports:_delete_prompts": [
-        ("The filters would remove the prompt p1", "Delete these items first, or change the filters", used),
-    ],
-    f"{FILES}:validate_settings_object": [
-        ("length: must be an object", "must be an object", prepared(length=3)),
-        ("settings: unknown names size", "Remove them. Allowed are: length", prepared(size=3)),
-    ],
-    f"{FILES}:_typed": [
-        ("normalisation.composed: must be true or false", "not 3", prepared(normalisation={"composed": 3})),
-        ("length.limit: must be a whole number", "not 'x'", length(limit="x")),
-        ("length.trimmed: must be a list of texts", "not 'x'", length(trimmed="x")),
-    ],
+IMPORTERS = {
+    "The image is damaged": image(b"\x89PNG\r\n\x1a\nand no more"),
+    "The image is empty": At("“img/a.png”", image(b"")),
+    "The image has … bytes": encoded(png_with_size(8, 8), max_bytes=9),
+    "An SVG image": image(b"<svg/>"),
+    "This is a web": image(b"<html>"),
+    "This is not an image": image(b"BM"),
+    "The image has more than the … pixels": image(png_with_size(100_000, 100_000)),
+    "The image has … x": image(png_with_size(20_000, 1)),
+    "length: ends must be one of …, not “…”": length(ends="x"),
+    "length: … must be a whole": length(manner="words", limit=0),
+    "length: manner must be none": length(manner="x"),
+    "length: longest_of_others needs": length(manner="longest_of_others"),
+    "word_limits: minimum and maximum": filtered({"filter": "word_limits", "minimum": -1}),
+    "copies_at_most: share must lie": filtered({"filter": "copies_at_most", "references": ["a"], "share": 2}),
+    "prompt_filters: must be a list": prepared(prompt_filters={}),
+    "must be an object with the name": At("prompt_filters[1]", filtered("word_limits")),
+    "filter must be one of …, not ….": At("prompt_filters[1]", filtered({"filter": "x"})),
+    "is missing. Add": At("prompt_filters[1] begins_with", filtered({"filter": "begins_with"})),
+    "Stimuli can only be prepared": launched,
+    "The filters would": used,
+    "must be an object with names": At("length", prepared(length=3)),
+    "unknown names …. Remove": At("settings", prepared(size=3)),
+    "_typed: …: must be true": At("normalisation.composed", prepared(normalisation={"composed": 3})),
+    "must be a whole number, not ….": At("length.limit", length(limit="x")),
+    "must be a list of texts": At("length.trimmed", length(trimmed="x")),
 }

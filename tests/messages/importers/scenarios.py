@@ -10,13 +10,12 @@ from studies.models import Arm, Study, System
 from studies.services import lifecycle
 from studies.stimuli.texts import SettingsRefused
 from tests import builders
-from tests.messages.lines import Shown
+from tests.messages.lines import Shown, of_file
 from tests.studies.imports.files import BAD_FILES, lines, long, table, zipped
 from tests.studies.stimuli.png import png_with_size
 
 BAD = {name: (data, file) for name, data, file, _, _ in BAD_FILES}
 REFUSALS = (lifecycle.ActionRefused, SettingsRefused)
-FILES, TABLES = "studies/stimuli", "studies/imports/tables"
 
 
 def small() -> Study:
@@ -32,8 +31,8 @@ def shown_by(read) -> list[Shown]:
         report = read()
     except REFUSALS as refused:
         return [Shown(str(refused))]
-    findings = [f"{finding.text} {' '.join(finding.examples)}" for finding in report.findings]
-    return [Shown(text) for text in (*map(str, report.problems), *findings)]
+    findings = [Shown(f"{finding.text} {' '.join(finding.examples)}") for finding in report.findings]
+    return of_file(report.problems) + findings
 
 
 def bad(name):

@@ -10,8 +10,8 @@ from studies.models import Job
 from studies.services import lifecycle
 from tests import builders
 from tests.messages.importers.answers import moved_answers
-from tests.messages.importers.scenarios import GOOD, TABLES, brings, file, imported, pairs, shown_by, small
-from tests.messages.lines import FILE, NOTHING
+from tests.messages.importers.scenarios import GOOD, brings, file, imported, pairs, shown_by, small
+from tests.messages.lines import only_informs
 from tests.studies.imports.files import HEAD, long, table
 
 
@@ -118,52 +118,25 @@ def gone(by_job):
     return scenario
 
 
-LINES = {
-    f"{TABLES}:import_stimuli_file": [
-        ("1 pairs of texts were made", NOTHING, pairs("system,text\nada,One.\nbo,Two.\n")),
-        ("The study's preparation will be applied", NOTHING, file(GOOD, "t.csv", lambda s: _prepared(s))),
-        (
-            "The study's preparation changed",
-            NOTHING,
-            file(table([long("p1", "ada", "  One.  ")]), "t.csv", lambda s: _prepared(s), is_written=True),
-        ),
-    ],
-    f"{TABLES}:check_expected_outcome": [
-        (
-            "The study was changed after the file was checked",
-            "Check the new report",
-            moved_since_looked,
-        ),
-        ("The study was changed after the file was checked", "Check the new report", moved_answers),
-    ],
-    f"{TABLES}:add_file_findings": [
-        (
-            "Columns that are not imported. extra",
-            NOTHING,
-            file(HEAD.replace("text\n", "text,extra\n") + "p1,P,ada,a,b\n"),
-        ),
-        ("The same file was imported on", NOTHING, file(GOOD, "t.csv", brings(GOOD))),
-    ],
-    f"{TABLES}:store_file": [
-        ("The file has more than 10 bytes", FILE, kept(b"01234567890")),
-        ("The file is empty", FILE, kept(b"")),
-    ],
-    f"{TABLES}:_check": [("The uploaded file no longer exists", "Upload it again", gone(False))],
-    f"{TABLES}:dry_run_or_import_upload_job": [("The uploaded file no longer exists", "Upload it again", gone(True))],
-    f"{TABLES}:write_import_plan": [
-        ("Stimuli can only be imported into a draft", "Clone the study", lambda: _into_a_launched_study()),
-        (
-            "Stimuli can only be imported into a draft",
-            "Clone the study",
-            launched_meanwhile(table([long("new", "alpha", "One.")])),
-        ),
-        ("The study was changed while the file was being read", "Check the file again", moved_while_read(GOOD)),
-        (
-            "The study was changed while the file was being written",
-            "Check the file again",
-            moved_while_written(GOOD),
-        ),
-    ],
+IMPORTERS = {
+    "pairs of texts": only_informs(pairs("system,text\nada,One.\nbo,Two.\n")),
+    "The study's preparation will": only_informs(file(GOOD, "t.csv", lambda s: _prepared(s))),
+    "The study's preparation changed": only_informs(
+        file(table([long("p1", "ada", "  One.  ")]), "t.csv", lambda s: _prepared(s), is_written=True)
+    ),
+    "The study was changed after": (moved_since_looked, moved_answers),
+    "Columns that are not imported": only_informs(file(HEAD.replace("text\n", "text,extra\n") + "p1,P,ada,a,b\n")),
+    "The same file": only_informs(file(GOOD, "t.csv", brings(GOOD))),
+    "The file has more than … bytes": kept(b"01234567890"),
+    "store_file: The file is empty": only_informs(kept(b"")),
+    "_check: The uploaded file": gone(False),
+    "dry_run_or_import_upload_job: The uploaded file": gone(True),
+    "Stimuli can only be imported": (
+        lambda: _into_a_launched_study(),
+        launched_meanwhile(table([long("new", "alpha", "One.")])),
+    ),
+    "The study was changed while the file was being read": moved_while_read(GOOD),
+    "The study was changed while the file was being written": moved_while_written(GOOD),
 }
 
 

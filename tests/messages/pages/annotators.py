@@ -16,10 +16,8 @@ from studies.models import Arm
 from studies.services import lifecycle
 from tests import builders, players
 from tests.admin_pages import logged_in
-from tests.messages.lines import NOTHING, Shown
+from tests.messages.lines import Shown, only_informs
 from tests.messages.pages.scenarios import (
-    COLLECTING,
-    PLACES,
     archived,
     draft,
     launched,
@@ -132,126 +130,42 @@ def a_try(study):
     exclude_assignments([create_test_batch_and_assignment(study)], "too_fast", None)
 
 
-LINES = {
-    f"{PLACES}:draw_first_batch": [
-        (
-            "The study has no arm",
-            "Add one under Arms",
-            refused(draft, lambda s: (s.arms.all().delete(), draw_first_batch(s))),
-        ),
-        (
-            "The protocol gone of section 1 is not installed",
-            "delete the section",
-            refused(draft, lambda s: (strange_protocol(s), draw_first_batch(s))),
-        ),
-    ],
-    f"{PLACES}:create_test_batch_and_assignment": [
-        (
-            "Test runs are possible only in a draft",
-            "Open the study's link",
-            refused(launched, create_test_batch_and_assignment),
+PAGES = {
+    "The study has no arm": refused(draft, lambda s: (s.arms.all().delete(), draw_first_batch(s))),
+    "The protocol … of section": refused(draft, lambda s: (strange_protocol(s), draw_first_batch(s))),
+    "Test runs are possible": refused(launched, create_test_batch_and_assignment),
+    "start_test_run: The study is archived": refused(archived, lambda s: start_test_run(s, None)),
+    "There is no batch": refused(launched, other_arm),
+    "Choose a reason": with_test(lambda s, done: exclude_assignments([done], "", None)),
+    "Describe the other": with_test(lambda s, done: exclude_assignments([done], "other", None)),
+    "Choose assignments of one study": with_test(two_studies),
+    "Choose at least one assignment.": with_test(lambda s, done: exclude_assignments([], "too_fast", None)),
+    "is a test": refused(draft, a_try),
+    "is not submitted": refused(launched, lambda s: exclude_assignments([players.claimed(s, "x")], "too_fast", None)),
+    "open again for other": only_informs(excluded(launched, reopen="on")),
+    "The study is not running": only_informs(excluded(launched, is_closed=True)),
+    "opened again within": excluded(lambda: launched(replaces_excluded=True)),
+    "opened again when": excluded(lambda: launched(replaces_excluded=True), is_paused=True),
+    "taken: no other annotator gets …. The cap": excluded(small_cap),
+    "taken: no other annotator gets …. To let": excluded(launched),
+    "This row already": with_test(reversed_twice(True)),
+    "This exclusion is already": with_test(reversed_twice(False)),
+    "Places can be opened": with_test(
+        lambda s, done: (
+            lifecycle.start_closing(s, by=None),
+            exclude_assignments([done], "too_fast", builders.user(), should_reopen_places=True),
         )
-    ],
-    f"{PLACES}:start_test_run": [
-        ("The study is archived", "Bring it back first", refused(archived, lambda s: start_test_run(s, None)))
-    ],
-    f"{COLLECTING}:_create_preview_assignment": [
-        ("There is no batch for this arm", "Choose another arm", refused(launched, other_arm))
-    ],
-    f"{PLACES}:exclude_assignments": [
-        ("Choose a reason", "Choose a reason", with_test(lambda s, done: exclude_assignments([done], "", None))),
-        (
-            "Describe the other reason",
-            "in the note",
-            with_test(lambda s, done: exclude_assignments([done], "other", None)),
-        ),
-        ("Choose assignments of one study", "Choose", with_test(two_studies)),
-        (
-            "Choose at least one assignment",
-            "Choose",
-            with_test(lambda s, done: exclude_assignments([], "too_fast", None)),
-        ),
-        ("is a test run, and test runs are never counted", "Choose only the others", refused(draft, a_try)),
-        (
-            "is not submitted yet, so it cannot be excluded",
-            "Choose only the others",
-            refused(launched, lambda s: exclude_assignments([players.claimed(s, "x")], "too_fast", None)),
-        ),
-    ],
-    f"{PLACES}:describe_excluded_places": [
-        ("Its place is open again for other annotators", NOTHING, excluded(launched, reopen="on")),
-        ("The study is not running, so its place stays closed", NOTHING, excluded(launched, is_closed=True)),
-        (
-            "Its place is opened again within a few minutes, up to the cap of 9 places",
-            "You do not need to do anything",
-            excluded(lambda: launched(replaces_excluded=True)),
-        ),
-        (
-            "Its place is opened again when the study is resumed",
-            "You do not need to do anything",
-            excluded(lambda: launched(replaces_excluded=True), is_paused=True),
-        ),
-        (
-            "Its place stays taken: no other annotator gets it. The cap of 4 places is reached",
-            "Clone the study",
-            excluded(small_cap),
-        ),
-        ("Its place stays taken: no other annotator gets it. To let", "choose “Open more places”", excluded(launched)),
-    ],
-    f"{PLACES}:create_exclusion_reversal": [
-        (
-            "This row already undoes an exclusion",
-            "exclude it as before",
-            with_test(reversed_twice(True)),
-        ),
-        ("This exclusion is already undone", "You do not need to do anything", with_test(reversed_twice(False))),
-    ],
-    f"{PLACES}:open_replacement_batches": [
-        (
-            "Places can be opened only while a study is launched or paused, but it is closing",
-            "Exclude without opening the place again",
-            with_test(
-                lambda s, done: (
-                    lifecycle.start_closing(s, by=None),
-                    exclude_assignments([done], "too_fast", builders.user(), should_reopen_places=True),
-                )
-            ),
-        ),
-        (
-            "The study is capped at 4 places, and 4 are open or taken",
-            "clone the study",
-            with_test(lambda s, done: open_replacement_batches(s, [done], None), make=small_cap),
-        ),
-    ],
-    f"{PLACES}:release_place": [
-        (
-            "This assignment holds no place",
-            "You do not need to do anything",
-            with_test(lambda s, done: release_place(done, None)),
-        )
-    ],
-    f"{COLLECTING}:preview_view": [
-        (
-            "There is nothing to preview yet. Section 1: A pair needs two systems",
-            "Add a system",
-            says(one_system, previewed),
-        ),
-    ],
-    f"{COLLECTING}:start_test_run_view": [
-        ("A test run is not possible yet. Section 1: A pair needs two systems", "Add a system", says(one_system, tried))
-    ],
-    f"{COLLECTING}:delete_test_runs_view": [
-        ("2 test runs were deleted, with their answers", NOTHING, says(draft, tries_cleared(2))),
-        ("One test run was deleted", NOTHING, says(draft, tries_cleared(1))),
-    ],
-    f"{COLLECTING}:render_exclusion_form": [
-        ("Choose at most 1000 assignments at a time", "Choose at most", many_chosen)
-    ],
-    f"{COLLECTING}:render_exclude_page": [
-        ("Choose at least one assignment of a study that you may change", "Choose", says(launched, chosen_nothing))
-    ],
-    f"{COLLECTING}:lift_exclusion_view": [
-        ("The exclusion was taken back: the assignment counts again", NOTHING, says(launched, taken_back))
-    ],
-    f"{COLLECTING}:release_view": [("The place is free again", NOTHING, says(launched, place_released))],
+    ),
+    "The study is capped at … places, and … are open": with_test(
+        lambda s, done: open_replacement_batches(s, [done], None), make=small_cap
+    ),
+    "This assignment holds": with_test(lambda s, done: release_place(done, None)),
+    "There is nothing to preview": says(one_system, previewed),
+    "A test run": says(one_system, tried),
+    "test runs were": only_informs(says(draft, tries_cleared(2))),
+    "One test run": only_informs(says(draft, tries_cleared(1))),
+    "Choose at most 1000": many_chosen,
+    "Choose at least one assignment of a study": says(launched, chosen_nothing),
+    "The exclusion was taken": only_informs(says(launched, taken_back)),
+    "The place is free": only_informs(says(launched, place_released)),
 }

@@ -8,9 +8,6 @@ from tests import builders, players
 from tests.admin_pages import changed, form_of, logged_in, study_url
 from tests.messages.lines import Shown
 
-SERVICES, ADMIN = "studies/services", "studies/admin"
-PLACES, COLLECTING = "annotators/places", "annotators/admin"
-
 
 def by_nobody(step):
     """A step of a study's life that the site itself takes."""

@@ -11,10 +11,8 @@ from studies.services import copying, drafts, lifecycle
 from tests import builders
 from tests.admin_pages import changed, form_of, logged_in, study_url
 from tests.messages.checklist.drafts import ready_made, study_with
-from tests.messages.lines import NOTHING, Shown
+from tests.messages.lines import At, Shown, only_informs
 from tests.messages.pages.scenarios import (
-    ADMIN,
-    SERVICES,
     act,
     amend,
     amended,
@@ -134,244 +132,82 @@ def spent():
     return builders.launched(study)
 
 
-LINES = {
-    f"{SERVICES}:_refuse_launched": [
-        (
-            "Only a draft can be launched, and the study is launched",
-            "Clone it",
-            refused(launched, by_nobody(lifecycle.request_launch)),
-        ),
-        ("The study is archived", "Bring it back first", lambda: _archived_launch()),
-    ],
-    f"{SERVICES}:launch": [
-        (
-            "The study was edited during the launch",
-            "Check it and launch it again",
-            refused(draft, launch_edited),
-        ),
-    ],
-    f"{SERVICES}:freeze_and_close": [
-        (
-            "Only a draft can be frozen, and the study is launched",
-            "Clone it",
-            refused(launched, by_nobody(lifecycle.freeze_and_close)),
+PAGES = {
+    "Only a draft can be launched": refused(launched, by_nobody(lifecycle.request_launch)),
+    "_refuse_launched: The study is archived": lambda: _archived_launch(),
+    "The study was edited": refused(draft, launch_edited),
+    "Only a draft can be frozen": refused(launched, by_nobody(lifecycle.freeze_and_close)),
+    "You can open places": refused(closed, lambda s: lifecycle.open_more_places(s, 1, by=None)),
+    "The study is capped at … places; … are open. You can open": refused(
+        launched, lambda s: lifecycle.open_more_places(s, 4, by=None)
+    ),
+    "The study is capped at … places; … are open. You cannot open": refused(
+        small_cap, lambda s: lifecycle.open_more_places(s, 1, by=None)
+    ),
+    "The study has ready-made": refused(ready_made_study, all_open),
+    "There are not enough": refused(spent, all_open),
+    "Only a launched": refused(draft, by_nobody(lifecycle.start_closing)),
+    "The study is …, not …. Somebody": refused(draft, by_nobody(lifecycle.pause)),
+    "Enter a reason. It is stored": refused(launched, lambda s: lifecycle.amend(s, {}, reason=" ", by=None)),
+    "amend: You can amend": refused(closed, lambda s: amend(s, contact="x")),
+    "After launch … cannot be amended": refused(launched, lambda s: amend(s, seed=4)),
+    "Nothing would change": refused(launched, lambda s: amend(s, contact=s.contact)),
+    "Pay can only rise": refused(launched, lambda s: _cheaper(s)),
+    "Enter a reason. The report": refused(launched, lambda s: lifecycle.unblind(s, None, " ")),
+    "There is nothing to unblind": only_informs(refused(draft, lambda s: lifecycle.unblind(s, None, "A look."))),
+    "The study is already": refused(archived, by_nobody(lifecycle.archive)),
+    "Close the study": refused(launched, by_nobody(lifecycle.archive)),
+    "Only a draft can be deleted": refused(launched, lambda s: copying.delete_or_archive_draft(s, None)),
+    "The study is not archived": only_informs(refused(draft, lambda s: copying.restore_archived(s, None))),
+    "Another study already": refused(
+        draft, lambda s: drafts.create_draft_with_default_arm(Study(title="t", code=s.code), None)
+    ),
+    "The study was changed": refused(draft, lambda s: drafts.update_draft(s, None, {}, version=7)),
+    "The study is launched": (says(launched, written), says(lambda: builders.launched(trained()), practice)),
+    "_pause: The study is paused": says(launched, act("pause")),
+    "The study is resumed": only_informs(says(paused, act("resume"))),
+    "_close: The study is closing": says(launched, act("close", reason="")),
+    "more places are open": only_informs(says(launched, act("draw-more", places=2))),
+    "Outcomes are visible": only_informs(says(launched, act("unblind", reason="A look."))),
+    "This is the copy": says(launched, act("clone", title="Copy")),
+    "The study is archived. To see": says(draft, act("archive")),
+    "The study is back": only_informs(says(archived, act("restore"))),
+    "_delete: “…” is deleted": only_informs(says(lambda: builders.draft_study(owner=builders.user()), act("delete"))),
+    "has records that must be kept": says(lambda: _on_record(), act("delete")),
+    "You cannot do": says(draft, act("pause")),
+    "amend_page: You can amend": says(draft, lambda client, study: client.get(study_url(study, "amend/"), follow=True)),
+    "Version … of the design": only_informs(says(launched, amended)),
+    "This job has already": only_informs(says(draft, cancelled("done"))),
+    "The job will": only_informs(says(draft, cancelled("running"))),
+    "The job is cancelled": only_informs(says(draft, cancelled("waiting"))),
+    "things are missing": At("#id_contact", stands(draft, study_with(contact="", minutes=None))),
+    "One thing is missing": At("#id_minutes", stands(draft, study_with(minutes=None))),
+    "Nothing is missing": At("/launch/", stands(draft)),
+    "Nothing blocks the launch": At("/launch/", stands(draft, study_with(consent=""))),
+    "The study is closed": At("/", stands(closed)),
+    "Annotators can start.": At("/collecting/", stands(launched)),
+    "next_step: The study is paused": stands(paused),
+    "The study is closing. 1": stands(closing(1)),
+    "The study is closing. … annotators": stands(closing(2)),
+    "The study is closing. No annotators are still answering. The study closes in a minute": stands(closing()),
+    "The study is closing. No annotators are still answering. The study closes at the latest": stands(
+        closing_with_third_labels
+    ),
+    "The practice item is stored": only_informs(says(trained, a_new_practice_item)),
+    "The practice item is deleted": only_informs(
+        says(trained, lambda c, s: practice(c, s, delete=str(s.items.filter(kind="practice").first().pk)))
+    ),
+    "That practice item": only_informs(says(trained, lambda c, s: practice(c, s, delete="999999"))),
+    "The section is added": says(draft, section_added),
+    "The draft is created": says(draft, study_added),
+    "Section … is saved": only_informs(says(draft, section_saved)),
+    "Section … is deleted": only_informs(says(draft, section_deleted)),
+    "Added: … question": only_informs(
+        says(
+            draft, lambda c, s: (s.sections.first().questions.filter(key__startswith="beta").delete(), written(c, s))[1]
         )
-    ],
-    f"{SERVICES}:open_more_places": [
-        (
-            "You can open places only while a study is launched or paused, and it is closed",
-            "Clone it",
-            refused(closed, lambda s: lifecycle.open_more_places(s, 1, by=None)),
-        ),
-        (
-            "The study is capped at 9 places; 6 are open. You can open at most 3 more",
-            "Clone the study",
-            refused(launched, lambda s: lifecycle.open_more_places(s, 4, by=None)),
-        ),
-        (
-            "The study is capped at 4 places; 4 are open. You cannot open any more",
-            "Clone the study",
-            refused(small_cap, lambda s: lifecycle.open_more_places(s, 1, by=None)),
-        ),
-        (
-            "The study has ready-made batches, and all of them are open",
-            "clone the study",
-            refused(ready_made_study, all_open),
-        ),
-        (
-            "There are not enough items left for 9 more batches. Batch 3 cannot be filled",
-            "clone it",
-            refused(spent, all_open),
-        ),
-    ],
-    f"{SERVICES}:start_closing": [
-        (
-            "Only a launched or paused study can be closed, and this one is draft",
-            "You need not do anything",
-            refused(draft, by_nobody(lifecycle.start_closing)),
-        )
-    ],
-    f"{SERVICES}:_change_state": [
-        ("The study is draft, not launched", "Reload its page", refused(draft, by_nobody(lifecycle.pause)))
-    ],
-    f"{SERVICES}:amend": [
-        (
-            "Enter a reason",
-            "stored with the new version",
-            refused(launched, lambda s: lifecycle.amend(s, {}, reason=" ", by=None)),
-        ),
-        ("You can amend only a launched or paused study", "clone it", refused(closed, lambda s: amend(s, contact="x"))),
-        ("After launch seed cannot be amended", "clone the study", refused(launched, lambda s: amend(s, seed=4))),
-        ("Nothing would change", "Change at least one value", refused(launched, lambda s: amend(s, contact=s.contact))),
-    ],
-    f"{SERVICES}:_refuse_lower_pay": [
-        (
-            "Pay can only rise after launch",
-            "Enter at least the promised amount",
-            refused(launched, lambda s: _cheaper(s)),
-        )
-    ],
-    f"{SERVICES}:unblind": [
-        (
-            "Enter a reason. The report shows it",
-            "Enter a reason",
-            refused(launched, lambda s: lifecycle.unblind(s, None, " ")),
-        ),
-        (
-            "There is nothing to unblind: the study is a draft",
-            NOTHING,
-            refused(draft, lambda s: lifecycle.unblind(s, None, "A look.")),
-        ),
-    ],
-    f"{SERVICES}:archive": [
-        ("The study is already archived", "You need not do anything", refused(archived, by_nobody(lifecycle.archive))),
-        (
-            "only a draft or a closed study can be archived, and this one is launched",
-            "Close the study first",
-            refused(launched, by_nobody(lifecycle.archive)),
-        ),
-    ],
-    f"{SERVICES}:delete_or_archive_draft": [
-        (
-            "Only a draft can be deleted",
-            "archive it instead",
-            refused(launched, lambda s: copying.delete_or_archive_draft(s, None)),
-        )
-    ],
-    f"{SERVICES}:restore_archived": [
-        (
-            "The study is not archived: it is in the list already",
-            NOTHING,
-            refused(draft, lambda s: copying.restore_archived(s, None)),
-        )
-    ],
-    f"{SERVICES}:create_draft_with_default_arm": [
-        (
-            "Another study already has this code",
-            NOTHING,
-            refused(draft, lambda s: drafts.create_draft_with_default_arm(Study(title="t", code=s.code), None)),
-        )
-    ],
-    f"{SERVICES}:update_draft": [
-        (
-            "The study was changed meanwhile (revision 0)",
-            "Read it again",
-            refused(draft, lambda s: drafts.update_draft(s, None, {}, version=7)),
-        )
-    ],
-    f"{SERVICES}:refuse_if_launched": [
-        ("The study is launched, so its design cannot change", "Clone it", says(launched, written)),
-        (
-            "The study is launched, so its design cannot change",
-            "Clone it",
-            says(lambda: builders.launched(trained()), practice),
-        ),
-    ],
-    f"{ADMIN}:_pause": [
-        ("The study is paused. No new annotators can start", "until you resume it", says(launched, act("pause")))
-    ],
-    f"{ADMIN}:_resume": [("The study is resumed", NOTHING, says(paused, act("resume")))],
-    f"{ADMIN}:_close": [
-        (
-            "The study is closing. No annotators are still answering.",
-            "You need not do anything",
-            says(launched, act("close", reason="")),
-        )
-    ],
-    f"{ADMIN}:_draw_more": [("2 more places are open", NOTHING, says(launched, act("draw-more", places=2)))],
-    f"{ADMIN}:_unblind": [
-        ("Outcomes are visible from now on", NOTHING, says(launched, act("unblind", reason="A look.")))
-    ],
-    f"{ADMIN}:_clone": [
-        (
-            "This is the copy: a draft with the same design and a new seed",
-            "target",
-            says(launched, act("clone", title="Copy")),
-        )
-    ],
-    f"{ADMIN}:_archive": [
-        ("The study is archived", "filter the list of studies by “Archived”", says(draft, act("archive")))
-    ],
-    f"{ADMIN}:_restore": [("The study is back in the list", NOTHING, says(archived, act("restore")))],
-    f"{ADMIN}:_delete": [
-        (
-            "“Which writer is better (secret hypothesis)” is deleted",
-            NOTHING,
-            says(lambda: builders.draft_study(owner=builders.user()), act("delete")),
-        ),
-        ("has records that must be kept. It was archived instead", NOTHING, says(lambda: _on_record(), act("delete"))),
-    ],
-    f"{ADMIN}:act_page": [
-        ("You cannot do this now: the study is a draft", "The buttons below show", says(draft, act("pause")))
-    ],
-    f"{ADMIN}:amend_page": [
-        (
-            "You can amend only a launched or paused study",
-            "clone it",
-            says(draft, lambda client, study: client.get(study_url(study, "amend/"), follow=True)),
-        ),
-        ("Version 2 of the design applies to everybody who starts from now on", NOTHING, says(launched, amended)),
-    ],
-    f"{ADMIN}:cancel_view": [
-        ("This job has already ended. There is nothing to cancel", NOTHING, says(draft, cancelled("done"))),
-        ("The job will stop at its next step", NOTHING, says(draft, cancelled("running"))),
-        ("The job is cancelled. It had not started", NOTHING, says(draft, cancelled("waiting"))),
-    ],
-    f"{ADMIN}:next_step": [
-        (
-            "2 things are missing before you can launch the study",
-            "#id_contact",
-            stands(draft, study_with(contact="", minutes=None)),
-        ),
-        (
-            "One thing is missing before you can launch the study",
-            "#id_minutes",
-            stands(draft, study_with(minutes=None)),
-        ),
-        ("Nothing is missing", "/launch/", stands(draft)),
-        ("Nothing blocks the launch. The checklist has one", "/launch/", stands(draft, study_with(consent=""))),
-        ("The study is closed", "/", stands(closed)),
-        ("Annotators can start", "/collecting/", stands(launched)),
-        ("The study is paused. No new annotators can start", "until you resume it", stands(paused)),
-        ("1 annotator is still answering and may finish until", "You need not do anything", stands(closing(1))),
-        ("2 annotators are still answering and may finish until", "You need not do anything", stands(closing(2))),
-        (
-            "No annotators are still answering. The study closes in a minute",
-            "You need not do anything",
-            stands(closing()),
-        ),
-        (
-            "No annotators are still answering. The study closes at the latest at",
-            "You need not do anything",
-            stands(closing_with_third_labels),
-        ),
-    ],
-    f"{ADMIN}:_create_item": [("The practice item is stored", NOTHING, says(trained, a_new_practice_item))],
-    f"{ADMIN}:_delete_item": [
-        (
-            "The practice item is deleted",
-            NOTHING,
-            says(trained, lambda c, s: practice(c, s, delete=str(s.items.filter(kind="practice").first().pk))),
-        ),
-        ("That practice item is already deleted", NOTHING, says(trained, lambda c, s: practice(c, s, delete="999999"))),
-    ],
-    f"{ADMIN}:response_add": [
-        ("The section is added", "enter the settings of its protocol", says(draft, section_added)),
-        ("The draft is created", "Its checklist shows what is missing", says(draft, study_added)),
-    ],
-    f"{ADMIN}:response_change": [("Section 1 is saved", NOTHING, says(draft, section_saved))],
-    f"{ADMIN}:response_delete": [("Section 1", NOTHING, says(draft, section_deleted))],
-    f"{ADMIN}:generate_questions_view": [
-        (
-            "Added: 2 questions, 0 comparisons",
-            NOTHING,
-            says(
-                draft,
-                lambda c, s: (s.sections.first().questions.filter(key__startswith="beta").delete(), written(c, s))[1],
-            ),
-        ),
-        ("Nothing was missing", NOTHING, says(draft, written)),
-    ],
+    ),
+    "Nothing was missing": only_informs(says(draft, written)),
 }
 
 

@@ -19,7 +19,6 @@ from tests.analysis.api.rest import Api, api_of, closed_study
 from tests.boards.builders import rating_template
 from tests.messages.lines import Shown
 
-API, DATA = "analysis/api", "analysis/data"
 OUTPUT = {"system": "alpha", "prompt": "p000", "sample": 5, "text": "A text."}
 
 
@@ -46,9 +45,12 @@ def launched() -> Study:
 def shown(answer) -> list[Shown]:
     problem = json.loads(answer.content)
     assert answer.status_code == problem["status"] >= 400
-    return [Shown(problem["detail"])] + [
-        Shown(f"row {row['row']}, {row['field']}: {row['message']}") for row in problem["errors"]
-    ]
+    return [Shown(problem["detail"]), *(Shown(f"{_place(error)}: {error['message']}") for error in problem["errors"])]
+
+
+def _place(error) -> str:
+    row = [] if error["row"] is None else [f"row {error['row']}"]
+    return ", ".join([*row, *([error["field"]] if error["field"] else [])])
 
 
 def refuses(method, path="", body=None, make=draft, before=None, **headers):
