@@ -50,10 +50,10 @@ test-postgres-more: $(VENV)/.installed-dev
 	HEVAL_TEST_ON=postgres $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not browser" $(ARGS)
 
 bench: $(VENV)/.installed-dev
-	$(BIN)/python -m tests.bench.annotator_cycle $(ARGS)
+	$(BIN)/python -m tools.proofs.bench.annotator_cycle $(ARGS)
 
 bench-stats: $(VENV)/.installed-dev
-	$(BIN)/python -m tests.bench.statistics $(ARGS)
+	$(BIN)/python -m tools.proofs.bench.statistics $(ARGS)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests import ROOT
-from tests.papers.dynamic import DELTAS, FILES, KAPPA, RELEASED, TABLE_6, TABLE_7, confidence
 from tests.playing import at_home, timed
+from tools.proofs.papers.dynamic import DELTAS, FILES, KAPPA, RELEASED, TABLE_6, TABLE_7, confidence
 
 DATA = ROOT.parent / "shared" / "data"
 # The file's names of the columns.

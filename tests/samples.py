@@ -3,8 +3,8 @@
 from studies.design import checklist
 from studies.models import Contrast, Output, Section, Study
 from studies.protocols import REGISTRY
+from tools.proofs.bench.study import text_of
 
-from .bench.study import text_of
 from .builders import add_section, draft_study
 
 

@@ -12,8 +12,8 @@ from studies.services.lifecycle import ActionRefused
 from tests.boards import builders
 from tests.boards.scored_rows import NEW, ROUNDS, rows_of
 from tests.builders import user
-from tests.calibration.studies import answer_rows, drafted, import_and_report
-from tests.calibration.study_cells import StudyCell
+from tools.proofs.calibration.studies import answer_rows, drafted, import_and_report
+from tools.proofs.calibration.study_cells import StudyCell
 
 pytestmark = pytest.mark.django_db
 SAMPLE = {"sample": {"prompts": 100, "seed": 5}, "population": "prompts"}

@@ -25,8 +25,8 @@ import yaml
 from boards.api.base import MAX_IMAGES_FORM_BYTES
 from studies.imports.bundle import MAX_BUNDLE_BYTES
 from tests import ROOT
-from tests.bench.machine import Postgres, end, folder, free_port, postgres_programs
 from tests.conftest import lacking
+from tools.proofs.bench.machine import Postgres, end, folder, free_port, postgres_programs
 
 pytestmark = pytest.mark.xdist_group("deploy")
 HOW_TO = ROOT / "templates/docs/how-to"

@@ -14,8 +14,8 @@ from studies.models import Arm, Study, audit
 from studies.services import lifecycle
 from tests import builders
 from tests.analysis.protocols.answers import answer
-from tests.calibration.studies import answer_rows, drafted, import_and_report
-from tests.calibration.study_cells import StudyCell
+from tools.proofs.calibration.studies import answer_rows, drafted, import_and_report
+from tools.proofs.calibration.study_cells import StudyCell
 
 from .lines import Shown, only_informs
 

@@ -13,6 +13,7 @@ SOURCES = [
     path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py")) if "migrations" not in path.parts
 ]
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
+TOOLS = sorted((ROOT / "tools").rglob("*.py"))
 TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests import ROOT
 from tests.blockers import AD_WORDS
 
-from . import SOURCES, TEMPLATES, TESTS, lines_with, name, parsed, walk
+from . import SOURCES, TEMPLATES, TESTS, TOOLS, lines_with, name, parsed, walk
 
 BANNED_CALLS = {"eval", "exec", "compile"}
 BANNED_MODULES = {
@@ -146,7 +146,7 @@ SILENCED = re.compile(r"#\s*(noqa|type:\s*ignore)(?!: [A-Z]+[0-9]+(, [A-Z]+[0-9]
 def test_a_silenced_line_says_of_what_and_why():
     found = [
         f"{name(path)}:{n}"
-        for path in [*SOURCES, *TESTS]
+        for path in [*SOURCES, *TESTS, *TOOLS]
         for n, line in enumerate(path.read_text().splitlines(), 1)
         if SILENCED.search(line) and path != Path(__file__)
     ]

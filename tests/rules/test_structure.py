@@ -15,13 +15,13 @@ from annotators.recruitment.channels import REGISTRY as CHANNELS
 from studies.protocols import REGISTRY as PROTOCOLS
 from tests import ROOT
 
-from . import PACKAGES, SOURCES, TEMPLATES, TESTS, lines_with, name, parsed, walk
+from . import PACKAGES, SOURCES, TEMPLATES, TESTS, TOOLS, lines_with, name, parsed, walk
 
 MOST_LINES = 800
 
 
 def test_no_file_is_too_long_to_read():
-    paths = [*SOURCES, *sorted((ROOT / "tools").rglob("*.py")), *TESTS]
+    paths = [*SOURCES, *TOOLS, *TESTS]
     lines = {name(path): len(path.read_text().splitlines()) for path in paths}
     too_long = [f"{file}: {n}" for file, n in lines.items() if n > MOST_LINES]
     assert not too_long, "split them by their subjects: " + ", ".join(too_long)
@@ -66,7 +66,7 @@ def imports_of_tests(tree: ast.AST):
 
 def test_no_module_imports_a_module_of_tests():
     """What several tests share stands in a module of its own, or in a conftest."""
-    found = {name(path) for path in TESTS if list(imports_of_tests(parsed(path)))}
+    found = {name(path) for path in [*TESTS, *TOOLS] if list(imports_of_tests(parsed(path)))}
     assert not found, found
 
 

@@ -9,8 +9,8 @@ from annotators.participation.simulate import record_simulated_answers
 from studies.models import Prompt
 from studies.protocols import REGISTRY
 from tests.builders import add_section, draft_study, launched
-from tests.calibration.studies import answer_rows, drafted, import_and_report
-from tests.calibration.study_cells import StudyCell
+from tools.proofs.calibration.studies import answer_rows, drafted, import_and_report
+from tools.proofs.calibration.study_cells import StudyCell
 
 pytestmark = pytest.mark.django_db
 SPA = {"sd_people": 12.0, "sd_prompts": 8.0}

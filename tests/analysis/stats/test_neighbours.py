@@ -5,7 +5,7 @@ import pytest
 
 from analysis.stats import clusters
 from analysis.stats.clusters import neighbour_dependence
-from tests.calibration.claims import limit
+from tools.proofs.calibration.claims import limit
 
 STUDIES = 400
 # Fewer permutations give the test the same level, and hardly less power.

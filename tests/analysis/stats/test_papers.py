@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from tests.papers import page
-from tests.papers.numbers import PARTS, computed, kept, part_name, plain
-from tests.papers.rows import Row, decimals, rounds_to, within
-from tests.papers.spa import BANDS, pvalue_band
+from tools.proofs.papers import page
+from tools.proofs.papers.numbers import PARTS, computed, kept, part_name, plain
+from tools.proofs.papers.rows import Row, decimals, rounds_to, within
+from tools.proofs.papers.spa import BANDS, pvalue_band
 
 BY_NAME = {part_name(part): part for part in PARTS}
 SLOW = [name for name, part in BY_NAME.items() if part.is_simulated]

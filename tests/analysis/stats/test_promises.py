@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from tests.calibration import page
-from tests.calibration.__main__ import outcomes
-from tests.calibration.cells import cells
+from tools.proofs.calibration import page
+from tools.proofs.calibration.__main__ import outcomes
+from tools.proofs.calibration.cells import cells
 
 CELLS = {cell.name: cell for cell in cells()}
 

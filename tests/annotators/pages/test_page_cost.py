@@ -12,10 +12,10 @@ from annotators.pages.record import full_page_state, partial_page_state
 from annotators.pages.sequence import get_section_itinerary
 from annotators.places import assign
 from studies.protocols import REGISTRY, Protocol
-from tests.bench.protocol_pages import bytes_beside_stimuli
 from tests.builders import add_rating, draft_study, humanlike_draft, launched, recruitment, spa_study
 from tests.players import answered, claimed, sent_from
 from tests.samples import sample_draft
+from tools.proofs.bench.protocol_pages import bytes_beside_stimuli
 
 pytestmark = pytest.mark.django_db
 PAGES = 16

@@ -105,7 +105,7 @@ FIELD = {
         "annotators/views/test_pages_browser::test_the_end_can_be_reopened_and_leaves_no_copy_behind",
     ],
     "the server starts anew": [
-        "faults/test_kill_workers::test_workers_killed_while_people_answer_lose_and_double_nothing",
+        "tools/proofs/test_kill_workers::test_workers_killed_while_people_answer_lose_and_double_nothing",
         "annotators/recruitment/panels/test_orders::test_a_process_that_died_after_sending_is_no_second_payment",
     ],
     "one sentence for three reasons": [

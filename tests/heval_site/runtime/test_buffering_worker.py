@@ -8,7 +8,7 @@ import urllib.request
 import pytest
 
 from heval_site.runtime.buffering_worker import MAX_FORM_BYTES, MAX_HEAD_BYTES, is_complete
-from tests.bench.machine import Site
+from tools.proofs.bench.machine import Site
 
 HEAD = b"POST /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 

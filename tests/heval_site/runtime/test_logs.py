@@ -25,7 +25,7 @@ from heval_site.runtime import logs
 from tests import ROOT
 from tests.addresses import addresses
 from tests.addresses import filled as addresses_of_world
-from tests.bench.machine import Site
+from tools.proofs.bench.machine import Site
 
 pytestmark = pytest.mark.django_db
 
