@@ -3,12 +3,13 @@
 import hashlib
 import json
 from contextlib import suppress
+from itertools import islice, zip_longest
 from typing import Any
 
 from django import forms
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpResponse, HttpResponseRedirect, QueryDict
 from django.shortcuts import render
 from django.urls import NoReverseMatch, reverse
 from django.views.decorators.cache import never_cache
@@ -189,11 +190,7 @@ def _handle_upload_action(request, study, upload, job: Job | None) -> HttpRespon
         return reload
     if "columns" in request.POST and report is not None and report.columns and not upload.is_confirmed:
         try:
-            columns = [
-                f"{role}={entry['column']}"
-                for role, entry in zip(request.POST.getlist("role"), report.columns, strict=False)
-                if role
-            ]
+            columns = _chosen_columns(request.POST, report)
             parse_mapping(columns)
             changed = {"columns": columns, "creates_systems": "creates_systems" in request.POST}
             upload.options = Options.from_json(upload.options | changed).as_json()
@@ -241,7 +238,23 @@ def _columns_with_choices(report: ImportReport | None) -> list[dict[str, Any]]:
             labels[role] = (
                 f"outputs of the system “{system}”" if before == "output" else f"{before} “{system}”" if colon else role
             )
-        columns.append(entry | {"choices": [(value, label, value == role) for value, label in labels.items()]})
+        named = system if before == "output" else ""
+        columns.append(
+            entry | {"named": named, "choices": [(value, label, value == role) for value, label in labels.items()]}
+        )
+    return columns
+
+
+def _chosen_columns(sent: QueryDict, report: ImportReport) -> list[str]:
+    """Return the mapping that a person chose. A column of outputs may have got another name of its system."""
+    chosen = zip_longest(report.columns, sent.getlist("role"), sent.getlist("named"), fillvalue="")
+    columns = []
+    for entry, role, named in islice(chosen, len(report.columns)):
+        before, _, _ = role.partition(":")
+        if role:
+            columns.append(
+                f"{f'output:{named.strip()}' if before == 'output' and named.strip() else role}={entry['column']}"
+            )
     return columns
 
 

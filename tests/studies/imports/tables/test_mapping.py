@@ -210,6 +210,7 @@ def test_the_page_shows_roles_that_can_be_changed():
     page = response.content.decode()
     assert "What each column is" in page and "outputs of the system “gpt-4o”" in page and QUESTIONS[0] in page
     assert page.count('<select name="role"') == 3 and "Import into the study" in page
+    assert page.count('name="named" maxlength') == 2 and page.count('name="named"') == 3
     address = response.redirect_chain[-1][0]
     changed = client.post(
         address, {"columns": "1", "creates_systems": "on", "role": ["prompt_text", "output:gpt-4o", ""]}, follow=True
@@ -222,6 +223,8 @@ def test_the_page_shows_roles_that_can_be_changed():
     ).content.decode()
     assert "The file has prompts and no outputs." in only and "Import only the prompts" in only
     roles = ["prompt_text", "output:gpt-4o", "output:my-model"]
+    sent = {"columns": "1", "creates_systems": "on", "role": roles, "named": ["", " the first ", ""]}
+    assert "the first" in client.post(address, sent, follow=True).content.decode()
     without = client.post(address, {"columns": "1", "role": roles}, follow=True).content.decode()
     assert "the study has no system “gpt-4o”" in without and "Add systems that the study does not have yet" in without
     client.post(address, {"columns": "1", "creates_systems": "on", "role": roles})
