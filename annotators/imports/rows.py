@@ -28,7 +28,7 @@ from studies.protocols import REGISTRY, Page, PageField, PageItem, Protocol, Sti
 from studies.protocols.base.fields import Answer, AnswerRefused, ColumnRefused
 from studies.stimuli.numbers import NumberRefused, parse_number
 from studies.stimuli.rows import Row, Rows, TableProblems, unescape_formula
-from studies.stimuli.texts import SettingsRefused
+from studies.stimuli.texts import SettingsRefused, name_key
 
 # The id of the section that shows the item, its prompt, and its outputs in ascending order.
 ItemKey = tuple[int, int, tuple[int, ...]]
@@ -202,6 +202,21 @@ def import_pool_name(study: Study) -> str:
 
 
 COLUMN_ALIASES = {"prompt": "prompt_key", "key": "prompt_key", "pair": "prompt_key", "chosen_system": "chosen"}
+# Names that people and tools give to columns. They count only if the file has no column with heval's own name.
+OTHER_NAMES = {
+    "annotator": (
+        "worker", "worker id", "workerid", "annotator id", "annotator name", "rater", "rater id", "user", "user id", "participant", "participant id",
+        "prolific pid", "judge", "judge id", "evaluator", "coder",
+    ),
+    "prompt_key": ("prompt id", "item", "item id", "example id", "pair id", "doc id"),
+    "question": ("criterion", "aspect", "dimension", "metric name"),
+    "system": ("model", "model name", "system name", "model id"),
+    "value": ("rating", "score", "likert", "points"),
+    "chosen": ("winner", "preferred", "preference", "chosen model"),
+    "time": ("timestamp", "submitted at", "created at", "date", "completed at"),
+    "shown:A": ("model a", "system a", "option a"),
+    "shown:B": ("model b", "system b", "option b"),
+}  # fmt: skip
 # Columns that only heval's own export has. Cells of such a file that would run as formulas have an apostrophe before them.
 OWN_COLUMNS = frozenset({"chosen_system", "slot", "item_kind", "is_erased"})
 COLUMNS = (
@@ -269,6 +284,7 @@ class AnswerRow:
 @dataclass(frozen=True)
 class AnswerLayout(ColumnLayout):
     places: tuple[tuple[str, str], ...] = ()  # letter, column
+    renamed: tuple[tuple[str, str], ...] = ()  # heval's name, column
 
 
 @lru_cache(maxsize=64)
@@ -290,6 +306,9 @@ def _read_layout(columns: tuple[str, ...], mapping: tuple[tuple[str, str], ...])
             cells[own_name] = column
         else:
             ignored.append(column)
+    renamed = _columns_with_other_names(cells, ignored)
+    cells |= renamed
+    ignored = [column for column in ignored if column not in renamed.values()]
     if "annotator" not in cells:
         column_list = ", ".join(columns)
         problem = problem or (
@@ -302,13 +321,25 @@ def _read_layout(columns: tuple[str, ...], mapping: tuple[tuple[str, str], ...])
             f"does, write under “Column mapping”: value = {columns[-1][:50]}."
         )
     places = sorted((name.partition(":")[2], column) for name, column in cells.items() if SHOWN_COLUMN.fullmatch(name))
-    return AnswerLayout(cells, tuple(ignored), problem, tuple(places))
+    return AnswerLayout(cells, tuple(ignored), problem, tuple(places), tuple(renamed.items()))
+
+
+def _columns_with_other_names(cells: Mapping[str, str], others: Iterable[str]) -> dict[str, str]:
+    """Return the columns that are known by another name, by heval's names that the file does not have."""
+    by_words = {" ".join(re.sub(r"[_.\-]+", " ", name_key(column)).split()): column for column in others}
+    found = {
+        name: next((by_words[other] for other in known if other in by_words), "")
+        for name, known in OTHER_NAMES.items()
+        if name not in cells
+    }
+    return {name: column for name, column in found.items() if column}
 
 
 class AnswerReader(RecordReader):
     def __init__(self, rows: Rows, columns: Mapping[str, str], problems: TableProblems):
         super().__init__(rows, problems)
         self.mapping = tuple(sorted(columns.items()))
+        self.renamed: dict[str, str] = {}
         self.is_guarded = not rows.is_json and not OWN_COLUMNS.isdisjoint(rows.columns)
         if self.is_guarded:
             rows.notes.append(
@@ -316,7 +347,9 @@ class AnswerReader(RecordReader):
             )
 
     def parse_layout(self, columns: tuple[str, ...]) -> AnswerLayout:
-        return _read_layout(columns, self.mapping)
+        layout = _read_layout(columns, self.mapping)
+        self.renamed |= dict(layout.renamed)
+        return layout
 
     def parse_row(self, row: Row, layout: AnswerLayout) -> AnswerRow | None:
         if self.is_guarded:

@@ -135,6 +135,12 @@ def _read_rows(
                 progress(answers.count, 0, f"Reading row {answers.count:,}")
         report.rows = answers.count
     add_file_findings(study, report, answers, AUDIT_VERB)
+    if answers.renamed:
+        report.add_finding(
+            "renamed_columns",
+            "Columns that were read under another name than heval's. If one is something else, say what it is under “Column mapping”.",
+            [f"{name} = {column}" for name, column in answers.renamed.items()],
+        )
     return rows_by_annotator
 
 

@@ -413,3 +413,19 @@ def test_the_last_line_of_an_export_counts_its_rows(tmp_path, end, message):
     path = written(tmp_path, f"{json.dumps(row)}\n{end}\n", "own.jsonl")
     found = words(import_answers_and_close_draft(choice_draft(), path, by=None, is_dry_run=True))
     assert (message in found) if message else not found
+
+
+def test_columns_with_the_names_of_other_tools_are_read_and_said(tmp_path):
+    """As an arena of votes writes them; a column with heval's own name is never replaced."""
+    text = "worker_id,item_id,model_a,model_b,winner,timestamp\nw1,p001,alpha,beta,beta,2021-05-17T15:52:44Z\n"
+    study = choice_draft()
+    report = import_answers_and_close_draft(study, written(tmp_path, text), by=None)
+    assert not words(report) and report.is_written
+    assert set(findings_of(report)["renamed_columns"]) == {
+        "annotator = worker_id", "prompt_key = item_id", "shown:A = model_a", "shown:B = model_b", "chosen = winner", "time = timestamp",
+    }  # fmt: skip
+    response = Response.objects.get(question__section__study=study)
+    assert (response.item.prompt.key, response.chosen.output.system.name) == ("p001", "beta")
+    both = "annotator,worker,prompt_key,shown:A,shown:B,chosen\nann,w1,p001,alpha,beta,beta\n"
+    report = import_answers_and_close_draft(choice_draft(), written(tmp_path, both), by=None, is_dry_run=True)
+    assert "renamed_columns" not in findings_of(report) and findings_of(report)["ignored_columns"] == ("worker",)
