@@ -331,7 +331,7 @@ def choice_study(
 
 
 def painted(colours, prompts: int, media_root) -> list[list[str]]:
-    """Images of one colour for each system, told apart by their first byte of red alone: the stored names, a list a prompt."""
+    """Images of one colour for each system, which differ only in their first byte of red: the stored names, a list a prompt."""
     import io
 
     from PIL import Image

@@ -89,7 +89,7 @@ def pytest_collection_modifyitems(config, items):
     items[:] = kept
 
 
-def lacking(what: str):
+def skip_or_fail(what: str):
     """Skip, or fail where nothing may be left out."""
     if IS_ALL_REQUIRED:
         pytest.fail(f"{what}, and HEVAL_REQUIRE=all leaves nothing out", pytrace=False)
@@ -153,7 +153,7 @@ def shared() -> Path:
     """The folder of the real stimuli and answers, beside the project."""
     path = ROOT.parent / "shared" / "data"
     if not path.is_dir():
-        lacking("the real stimuli do not lie beside the project")
+        skip_or_fail("the real stimuli do not lie beside the project")
     return path
 
 
@@ -180,20 +180,22 @@ def in_one_minute(monkeypatch):
 @pytest.fixture
 def postgres_url() -> str:
     """A PostgreSQL server for tests that start processes of their own."""
-    return os.environ.get("HEVAL_TEST_DATABASE_URL") or lacking("HEVAL_TEST_DATABASE_URL names no PostgreSQL server")
+    return os.environ.get("HEVAL_TEST_DATABASE_URL") or skip_or_fail(
+        "HEVAL_TEST_DATABASE_URL names no PostgreSQL server"
+    )
 
 
 @pytest.fixture
 def redis_url() -> str:
     """A Redis server that the tests may empty."""
-    return os.environ.get("HEVAL_TEST_REDIS_URL") or lacking("HEVAL_TEST_REDIS_URL names no Redis server")
+    return os.environ.get("HEVAL_TEST_REDIS_URL") or skip_or_fail("HEVAL_TEST_REDIS_URL names no Redis server")
 
 
 @pytest.fixture(scope="session")
 def chromium():
     """Gives the headless Chromium of this process, driven by Playwright's synchronous interface; a new one where it has died."""
     if not Path(CHROMIUM).exists():
-        lacking(f"{CHROMIUM} is not installed")
+        skip_or_fail(f"{CHROMIUM} is not installed")
     from playwright.sync_api import sync_playwright
 
     started = []

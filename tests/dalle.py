@@ -92,7 +92,7 @@ def draft(owner, target_n: int):
 
 
 def reader(systems_of, exposures_of):
-    """A robot that knows an artist by the pictures under the letter; one in six leans to whoever is named first."""
+    """A robot that knows an artist by the pictures under the letter; one in six leans to the artist who is named first."""
     from tests.robots import clipped
 
     def answer(name, kind, values, asked, page, robot):

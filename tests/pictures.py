@@ -135,7 +135,7 @@ def arrive(page, until: str) -> None:
             return
         for name in page.eval_on_selector_all("input[type=radio]", "all => [...new Set(all.map(one => one.name))]"):
             page.locator(f'input[type=radio][name="{name}"]').first.check()
-        # On a phone the button stands below the last prompt, out of sight.
+        # On a phone the button is below the last prompt, out of sight.
         with page.expect_navigation():
             page.locator("button[name=go]").first.evaluate("one => one.click()")
     raise RuntimeError(f"{page.url} is no {until}")

@@ -27,7 +27,7 @@ def compared(section: Section, **columns) -> None:
     protocol, study = REGISTRY[section.protocol], section.study
     if protocol.estimands(section):
         first, second, *_ = study.systems.order_by("name")
-        # Machines are told from people in general: the comparison names no systems.
+        # Machines are compared with people in general: the comparison names no systems.
         pair = {} if protocol.sample.has_human_system else {"x": second, "y": first, "expected": ">"}
         Contrast.objects.create(study=study, **pair | columns)
 

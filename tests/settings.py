@@ -4,7 +4,7 @@ HEVAL_TEST_ON=postgres runs the same tests on the server of HEVAL_TEST_DATABASE_
 """
 
 import tests.environment as environment
-from heval_site.settings import *  # noqa: F403 - settings are what stands in this module
+from heval_site.settings import *  # noqa: F403 - this module is made of settings
 from heval_site.settings import DATABASES
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

@@ -120,7 +120,7 @@ def test_the_search_for_defaults_of_by_finds_them(words):
 
 
 @pytest.mark.parametrize("name", [*ACTS, *ASKED])
-def test_an_act_is_refused_to_whoever_may_not(name, owner):
+def test_an_act_is_refused_to_users_without_the_permission(name, owner):
     action, prepare, do = ASKED[name] if name in ASKED else (ACTS[name].action, ACTS[name].prepare, ACTS[name].do)
     world = prepare(owner)
     people = list(people_without(action, world.study))

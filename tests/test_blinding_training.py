@@ -1,4 +1,4 @@
-"""The truth about a practice text appears once the guess is stored and only there; of texts that count nothing is ever told."""
+"""The truth about a practice text appears once the guess is stored and only there; nothing is ever shown about texts that count."""
 
 import hashlib
 import re
@@ -97,7 +97,7 @@ def gold_in(robot, salt: str) -> list[int]:
     return [number for number in (90, 91, 92) if any(c in seen for c in codings(rare(salt, f"gold {number}")))]
 
 
-def test_the_truth_is_told_behind_the_guess_and_nowhere_before():
+def test_the_truth_is_shown_after_the_guess_and_nowhere_before():
     told: list[tuple[str, list[int], list[int]]] = []
 
     def look(robot, action, assignment):
@@ -106,7 +106,7 @@ def test_the_truth_is_told_behind_the_guess_and_nowhere_before():
         told.append((action, sorted(numbers), gold_in(robot, "one")))
 
     study, words, robot, assignment, _ = played("one", look)
-    # Before each page was answered, what had been told was what had been guessed, no more.
+    # Before each page was answered, what had been shown was what had been guessed, no more.
     assert all(set(gold) <= set(guessed) for _, guessed, gold in told), told
     assert [guessed for _, guessed, _ in told][0] == [] and gold_in(robot, "one") == [90, 91, 92]
     # Every guess was answered with its truth, on the page right behind it.
@@ -115,7 +115,7 @@ def test_the_truth_is_told_behind_the_guess_and_nowhere_before():
     assert leaks(all_bytes(robot.responses), words) == []
 
 
-def test_of_texts_that_count_nothing_is_told():
+def test_nothing_is_shown_about_texts_that_count():
     _, _, robot, assignment, _ = played("one")
     live = [r for r in robot.responses if re.search(r"/s3\.", r.request["PATH_INFO"])]
     words = b" ".join(r.content for r in live)
@@ -123,7 +123,7 @@ def test_of_texts_that_count_nothing_is_told():
     assert Response.objects.filter(assignment=assignment, question__key="source").count() == 7
 
 
-def test_a_page_that_told_too_early_would_be_seen(monkeypatch):
+def test_a_page_that_shows_the_truth_too_early_is_found(monkeypatch):
     """The negative control: a page that prints the explanations of its items before any guess is caught."""
     from annotators.pages import presentation
     from studies.models import Expected

@@ -14,7 +14,7 @@ from tests.robots import Page, Robot, address, preferring, system_of
 pytestmark = pytest.mark.django_db
 
 
-def test_robots_play_a_study_and_are_told_the_truth(same_orders):
+def test_robots_play_a_study_and_read_the_truth(same_orders):
     study = spa_study(target_n=8)
     door = panel(study)
     answer = preferring(QUALITY, system_of)
@@ -145,7 +145,7 @@ def test_a_head_request_shows_nothing_to_anybody():
     "query",
     ["", "?who=", "?who=a&who=b", "?who=a%00b", "?who=" + "x" * 1000, "?who={{PERSON}}", "?who=%ED%A0%80", "?other=1"],
 )
-def test_an_incomplete_link_is_told_and_writes_nothing(query):
+def test_an_incomplete_link_is_refused_and_writes_nothing(query):
     door = panel(spa_study(target_n=1))
     robot = Robot("", None)
     for response in (

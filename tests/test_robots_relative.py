@@ -1,4 +1,4 @@
-"""The relative scale over HTTP: robots that know how much better one text is, and lean to whatever stands first."""
+"""The relative scale over HTTP: robots that know how much better one text is, and lean to the text that comes first."""
 
 import pytest
 

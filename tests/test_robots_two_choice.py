@@ -96,7 +96,7 @@ def test_robots_may_say_that_neither_is_better():
     assert set(Response.objects.values_list("choice", flat=True)) == {"tie"}
 
 
-def test_whoever_comes_while_third_labels_are_wanted_waits_and_is_then_let_in():
+def test_an_annotator_who_comes_while_third_labels_are_wanted_waits_and_is_then_let_in():
     study = choice_study(m=2, prompts=4, target_n=4, annotators_per_batch=2, settings={"strategy": "max_three"})
     door = panel(study)
     first, second = choosing({"alpha": 0, "beta": 50}), choosing({"alpha": 50, "beta": 0})

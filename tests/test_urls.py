@@ -1,4 +1,4 @@
-"""Every address of the site, asked as everybody: who may open it stands in one table, and a new address without a row fails.
+"""Every address of the site, asked as everybody: one table says who may open it, and a new address without a row fails.
 
 ``UPDATE_URLS=1 pytest tests/test_urls.py`` writes the table anew; read the difference before you commit it.
 """
@@ -49,7 +49,7 @@ def test_who_may_open_what(world):
     assert seen == stored
 
 
-def test_strangers_are_told_nothing(world):
+def test_strangers_learn_nothing(world):
     """What belongs to a study is closed to who has no role in it; what lists studies does not list it."""
     stored = json.loads(TABLE.read_text())
     for route, statuses in stored.items():

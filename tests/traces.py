@@ -52,8 +52,8 @@ def spellings(needle: str) -> dict[str, bytes]:
     return {name: text for name, text in found.items() if len(text) >= 5}
 
 
-def stands_in(text: bytes, blob: bytes) -> bool:
-    """A run of digits counts only where it stands by itself: longer numbers hold it by chance."""
+def is_contained_in(text: bytes, blob: bytes) -> bool:
+    """A run of digits counts only by itself: longer numbers hold it by chance."""
     if text not in blob:
         return False
     return not text.isdigit() or bool(re.search(rb"(?<![0-9A-Za-z])" + text + rb"(?![0-9A-Za-z])", blob))
@@ -73,7 +73,7 @@ class Hunt:
         digest = hashlib.sha256(blob).digest()
         if digest in self._clean:
             return []
-        found = [what for text, what in self.texts.items() if stands_in(text, blob)]
+        found = [what for text, what in self.texts.items() if is_contained_in(text, blob)]
         if not found:
             self._clean.add(digest)
         return found
@@ -93,7 +93,7 @@ class Hunt:
 
 
 def columns() -> Iterator[tuple[str, bytes]]:
-    """Every column of every table that the database has, with all that stands in it."""
+    """Every column of every table that the database has, with all that is in it."""
     with connection.cursor() as cursor:
         tables = sorted(connection.introspection.table_names(cursor))
         missing = {model._meta.db_table for model in apps.get_models() if model._meta.managed} - set(tables)

@@ -1,4 +1,4 @@
-"""Every name of the code stands in the reference."""
+"""Every name of the code is in the reference."""
 
 import ast
 import re

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import lacking
+from tests.conftest import skip_or_fail
 
 from .conftest import heval
 from .stored import Rows, in_postgres, in_sqlite, into_postgres, into_sqlite, scratch
@@ -135,7 +135,7 @@ def test_a_new_database_whose_making_was_interrupted_is_finished(tmp_path, migra
 
 def made_in_postgres(url: str) -> str:
     if not shutil.which("pg_dump"):
-        lacking("pg_dump is not installed")
+        skip_or_fail("pg_dump is not installed")
     command = ["pg_dump", "--schema-only", "--no-owner", "--no-privileges", url]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return "\n".join(line for line in said.splitlines() if not line.startswith(("\\", "--")))

@@ -25,7 +25,7 @@ import yaml
 from boards.api.base import MAX_IMAGES_FORM_BYTES
 from studies.imports.bundle import MAX_BUNDLE_BYTES
 from tests import ROOT
-from tests.conftest import lacking
+from tests.conftest import skip_or_fail
 from tools.proofs.bench.machine import Postgres, end, folder, free_port, postgres_programs
 
 pytestmark = pytest.mark.xdist_group("deploy")
@@ -75,7 +75,7 @@ def test_the_services_are_those_of_the_containers():
 
 def test_the_units_are_valid(tmp_path):
     if not shutil.which("systemd-analyze"):
-        lacking("There is no systemd-analyze on this machine")
+        skip_or_fail("There is no systemd-analyze on this machine")
     assert len(UNIT_TEXTS) == len(UNITS)
     for name, text in zip(UNITS, UNIT_TEXTS, strict=True):
         text = text.replace(CURRENT, f"{Path(sys.executable).parent}/").replace("User=heval", "User=root")
@@ -165,7 +165,7 @@ class Server:
 @pytest.fixture(scope="module")
 def server():
     if postgres_programs() is None or not shutil.which("redis-server"):
-        lacking("PostgreSQL or Redis is not installed on this machine")
+        skip_or_fail("PostgreSQL or Redis is not installed on this machine")
     with folder("heval-deploy-") as home:
         made = Server(home)
         try:
@@ -264,7 +264,7 @@ class Proxy:
 @pytest.fixture(params=PROXIES)
 def proxy(request, server, tmp_path):
     if not shutil.which(request.param):
-        lacking(f"{request.param} is not installed on this machine")
+        skip_or_fail(f"{request.param} is not installed on this machine")
     limits = redis.Redis(port=server.redis_port)
     for key in limits.scan_iter("*heval:login:*"):  # of the proxy before
         limits.delete(key)

@@ -134,7 +134,7 @@ def test_arms_that_show_some_systems_need_outputs_of_these_alone():
     assert draw_batches(study, 0, 1)
 
 
-def test_one_system_is_told_on_the_page_and_nothing_is_said_to_be_complete(owner):
+def test_the_page_says_that_there_is_one_system_and_not_that_the_study_is_complete(owner):
     study = choice_draft(("alpha",), owner=owner)
     page = logged_in(owner).get(study_url(study)).content.decode()
     assert "Nothing is missing" not in page and "A pair needs two systems" in page

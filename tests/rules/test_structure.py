@@ -65,7 +65,7 @@ def imports_of_tests(tree: ast.AST):
 
 
 def test_no_module_imports_a_module_of_tests():
-    """What several tests share stands in a module of its own, or in a conftest."""
+    """What several tests share is in a module of its own, or in a conftest."""
     found = {name(path) for path in [*TESTS, *TOOLS] if list(imports_of_tests(parsed(path)))}
     assert not found, found
 

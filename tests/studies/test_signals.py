@@ -38,7 +38,7 @@ def received():
         signal.disconnect(receiver)
 
 
-def test_an_app_that_is_made_ready_twice_is_told_once():
+def test_an_app_that_is_made_ready_twice_receives_a_signal_once():
     before = {name: len(getattr(signals, name).receivers) for name in SENT}
     assert all(before.values()), "nobody hears of it"
     apps.get_app_config("annotators").ready()
@@ -61,6 +61,6 @@ def test_a_receiver_that_raises_keeps_the_draft(name, received):
 
 
 @pytest.mark.django_db
-def test_what_a_receiver_finds_stands_on_the_checklist(received):
+def test_what_a_receiver_finds_is_on_the_checklist(received):
     received(signals.checking_draft, lambda study, **kwargs: [Problem(f"{study.title} is odd.")])
     assert "odd is odd." in [problem.text for problem in find_design_problems(spa_draft(title="odd"))]

@@ -192,7 +192,7 @@ def test_every_method_of_every_path_is_allowed_to_exactly_those_who_should(world
     assert wrong == []
 
 
-def test_every_published_path_stands_in_the_table_and_knows_no_other_method(world):
+def test_every_published_path_is_in_the_table_and_knows_no_other_method(world):
     actors, names = world
     published = json.loads(Api().get("schema/").content)["paths"]
     # Boards have a table of their own, in tests/boards/api.

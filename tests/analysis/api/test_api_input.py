@@ -206,7 +206,7 @@ def test_head_reads_and_range_and_conditions_change_nothing(draft):
     assert all(draft.api.send("HEAD", address).status_code == 200 for _ in range(5))
 
 
-def test_an_unhandled_study_is_not_told_from_a_foreign_one(draft):
+def test_an_unhandled_study_is_not_distinguished_from_a_foreign_one(draft):
     foreign = closed_study(user("somebody"), 1)
     unknown = "00000000-0000-4000-8000-000000000000"
     assert Study.objects.filter(code=unknown).count() == 0

@@ -58,7 +58,7 @@ def test_a_file_that_was_made_before_is_hidden_too(owner, settings, tmp_path):
     assert body_of(api_of(owner).get(address)) == b"PAR1"
 
 
-def test_a_coder_is_told_of_a_study_what_annotators_read(owner):
+def test_a_coder_reads_of_a_study_what_annotators_read(owner):
     study = draft_study(owner=owner, exclusion_group="replications", preparation={"steps": ["cut alpha"]})
     secrets = ("secret hypothesis", "replications", "cut alpha")
     for role, tells in (("viewer", True), ("coder", False)):

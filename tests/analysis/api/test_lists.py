@@ -84,7 +84,7 @@ def test_starting_an_analysis_twice_with_one_key_gives_one_job(owner, monkeypatc
 
 
 @pytest.mark.usefixtures("in_one_minute")
-def test_a_token_that_asks_too_often_is_told_when_to_come_back(owner, settings):
+def test_a_token_that_asks_too_often_reads_when_to_come_back(owner, settings):
     from rest_framework.settings import api_settings
 
     study = draft_study(owner=owner)

@@ -58,7 +58,7 @@ def test_items_that_one_coder_has_not_coded_do_not_count(study, coders):
     assert "Both coders coded 1 of 8 items" in tables(made(study))["coding_agreement_1"]["note"]
 
 
-def test_coders_who_may_see_more_are_told_of(study):
+def test_coders_who_may_see_more_are_named(study):
     carl, olga = people(study, "carl")[0], user("olga")
     sample = sample_of(study, [carl, olga])
     for coder in (carl, olga):

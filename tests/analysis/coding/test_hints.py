@@ -76,7 +76,7 @@ def test_what_others_wrote_nearly_the_same_is_noticed_above_the_declared_share()
     assert flag_nearly_but_not_identical_texts([(1, whole), (1, changed(7))]) == [False, False]
     assert flag_nearly_but_not_identical_texts([(1, whole), (2, whole.upper())]) == [False, False]
     assert flag_nearly_but_not_identical_texts([(1, "a b c d e f"), (2, "a b c d e g")]) == [False, False]
-    # A short one that stands whole within a long one.
+    # A short one that is a whole part of a long one.
     assert flag_nearly_but_not_identical_texts([(1, " ".join(LONG[:9])), (2, whole)]) == [True, False]
     assert reviewer_hints_by_row([(1, "", whole), (2, "", changed(7))], {}) == [("near_duplicate",)] * 2
     # A text that a whole crowd passed on is noticed, however many pass it on.

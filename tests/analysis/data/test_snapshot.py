@@ -1,4 +1,4 @@
-"""A snapshot sees one moment, writes nothing, and stands in nobody's way."""
+"""A snapshot sees one moment, writes nothing, and blocks nobody."""
 
 import threading
 

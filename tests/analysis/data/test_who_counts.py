@@ -65,7 +65,7 @@ EXPECTED = {
 }
 # Whose only answers without a tick are those to items of this kind. Exports say the kind.
 ITEM_KINDS = {"practice": Item.Kind.PRACTICE, "test_questions": Item.Kind.TEST}
-# Answers with a tick have no value, so nothing scores them whoever counts.
+# Answers with a tick have no value, so nothing scores them in any count.
 WITHOUT_A_VALUE = {("unseen_tick", place) for place in ("kept", "paper", "scores", "boards", "pilots")}
 
 

@@ -208,7 +208,7 @@ def checked_estimate(study, planned):
     report = build_report(study, {"origins": ["robot"], "resamples": 99})
     assert not report["problems"], (study.title, report["problems"])
     # The first block about planned comparisons (of the estimand that was named) has the estimates that the sentences are made of;
-    # what stands behind it are checks.
+    # what follows it are checks.
     blocks = [
         [
             estimate

@@ -194,7 +194,7 @@ def test_a_protocol_brings_its_sentences_tables_figures_and_summary(play):
 
 
 @pytest.mark.slow
-def test_what_was_planned_and_estimated_is_told_though_the_protocol_says_nothing(play):
+def test_what_was_planned_and_estimated_is_reported_though_the_protocol_says_nothing(play):
     report = play(Silent)
     assert not report["problems"] and report["no_conclusion"] == "", "something was answered, and estimated"
     estimates = report["blocks"][0]["estimates"]

@@ -85,7 +85,7 @@ def test_the_paper_counts_those_whom_all_rules_keep():
 
 
 def test_two_systems_chosen_between_are_a_log_odds():
-    """Sets of two are a paired choice: 9 of 12 is log 3, whoever chose."""
+    """Sets of two are a paired choice: 9 of 12 is log 3, for any people."""
     section = draft().sections.get()
     people = [
         [(("alpha", "delta"), *(("delta", "alpha") if (2 * n + k) % 4 else ("alpha", "delta"))) for k in (0, 1)]

@@ -86,7 +86,7 @@ def test_the_papers_columns_by_hand(small):
     assert (row["model"], row["domain"], row["sign"]) == ("gpt3", "news", "")
 
 
-def test_one_domain_is_not_told_twice(small):
+def test_one_domain_is_not_reported_twice(small):
     frame, section = small
     blocks = analysed("humanlike", frame, [section])
     assert [row["domain"] for row in table(blocks, "detection")["rows"]] == ["all"]
@@ -184,7 +184,7 @@ def trained():
 
 
 @pytest.mark.slow
-def test_a_better_eye_is_told_from_a_readier_answer():
+def test_a_better_eye_is_distinguished_from_a_readier_answer():
     study, (frame, sections) = trained()
     blocks = analysed("humanlike", frame, sections)
     found = {(r["x"], r["what"]): r for r in table(blocks, "changes")["rows"]}

@@ -63,7 +63,7 @@ def test_the_report_counts_by_hand():
     by_pair = {(e.settings["contrast"]["x"], e.settings["contrast"]["y"]): e for e in blocks["ranking.share"].estimates}
     assert list(by_pair) == [("beta", "alpha"), ("gamma", "beta"), ("alpha", "gamma")]
     beta = by_pair["beta", "alpha"]
-    # Of 12 rankings beta stands above alpha in 8, beside it in 2.
+    # Of 12 rankings beta is above alpha in 8, beside it in 2.
     assert (beta.detail["n_above"], beta.detail["n_ties"], beta.detail["n_below"]) == (8, 2, 2)
     assert beta.estimate == pytest.approx(9 / 12) and (beta.n, beta.n_rows, beta.unit) == (6, 12, "annotator")
     assert beta.test.family == "ranking.share.primary" and beta.test.family_size == 2
@@ -165,7 +165,7 @@ def test_planted_references_stand_apart_and_move_nobody():
     assert found["ranking.means"].other_results == alone["ranking.means"].other_results
     (table,) = found["ranking.references"].tables
     above = {row["system"]: (row["reference"], row["share"], row["n"], row["rankings"]) for row in table["rows"]}
-    # The worst stands beside those whose rank is 2.5 without the best, and above the last.
+    # The worst is beside those whose rank is 2.5 without the best, and above the last.
     below = sum((rank > 2.5) + (rank == 2.5) / 2 for mine in RANKINGS for ranks in mine for rank in ranks) / 36
     assert above == {"best": ("maximal", 1, 6, 12), "worst": ("minimal", pytest.approx(below), 6, 12)}
     assert "ranking.references" not in alone

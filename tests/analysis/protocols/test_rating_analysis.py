@@ -204,7 +204,7 @@ def draft_of(section):
 PLANTED = {**RATINGS, "best": [5, 5, 5, 5, 5, 5, 1, 5], "worst": [1, 1, 1, 1, 1, 1, 3, 5]}
 
 
-def test_whoever_turns_the_references_round_has_no_utilities(section):
+def test_an_annotator_who_reverses_the_references_has_no_utilities(section):
     for name, reference in (("best", "maximal"), ("worst", "minimal")):
         System.objects.create(study=section.study, name=name, reference=reference)
     blocks = analysed("rating", frame_of(section, PLANTED), [section])
@@ -223,7 +223,7 @@ def test_whoever_turns_the_references_round_has_no_utilities(section):
     assert means.other_results["ranks"]["systems"] == ["alpha", "beta"]
 
 
-def test_references_that_are_lacking_are_named_in_the_checklist(section):
+def test_missing_references_are_named_in_the_checklist(section):
     study, x, y = section.study, *section.study.systems.order_by("-name")
     x.reference = "maximal"
     x.save()

@@ -87,7 +87,7 @@ def test_a_margin_is_tested_with_one_answer_each_and_with_five_annotators_not_at
     assert score.detail["verdict"] == "inconclusive"
 
 
-def test_a_pair_that_was_not_planned_is_told_as_such():
+def test_a_pair_that_was_not_planned_is_reported_as_such():
     study = draft(systems=("alpha", "beta"))
     study.contrasts.all().delete()
     blocks = analyse(frame_of([(0, 1, "beta", 5), (1, 1, "beta", 4)]), [study.sections.get()])

@@ -113,7 +113,7 @@ def test_in_disagreement_it_keeps_no_later_item_waiting():
     assert effort["detail"] | {"items": 4, "items_answered": 3, "items_open": 0, "labels": 8} == effort["detail"]
 
 
-def test_one_that_nobody_answered_stands_in_nobodys_way():
+def test_one_that_nobody_answered_changes_nothing():
     study = choice_study(prompts=4, m=4, target_n=1, settings={"stopping": "first", "strategy": "one"})
     retire(study, Item.objects.filter(study=study).order_by("number").first())
     choosing(study, "a", lambda item: "beta")

@@ -160,7 +160,7 @@ def test_a_third_label_stays_one_when_the_first_is_left_out():
     assert (share["n"], share["n_rows"], share["estimate"]) == (1, 2, 1.0)
 
 
-def test_whoever_stands_in_for_a_third_label_gives_one():
+def test_an_annotator_who_replaces_a_third_label_gives_one():
     """The place of a third label that is opened again is one: it enters no share, no stopping rule, and asks nothing else."""
     study = choice_study(
         prompts=2, m=2, target_n=2, target_cap=2, annotators_per_batch=2, settings={"strategy": "max_three"}
@@ -261,7 +261,7 @@ def test_agreement_is_coded_by_side_and_by_system():
 
 
 @pytest.mark.slow
-def test_whoever_chooses_a_side_is_seen():
+def test_an_annotator_who_chooses_a_side_is_seen():
     study = choice_study(prompts=100, m=10, target_n=10, settings={"stopping": "none"})
     for number in range(10):
         choosing(study, f"p{number}", lambda item: "A")
@@ -271,7 +271,7 @@ def test_whoever_chooses_a_side_is_seen():
 
 
 @pytest.mark.slow
-def test_three_systems_are_ranked_and_unplanned_pairs_are_told():
+def test_three_systems_are_ranked_and_unplanned_pairs_are_reported():
     study = choice_study(
         systems=("alpha", "beta", "gamma"), prompts=60, m=6, target_n=20, settings={"stopping": "none"}
     )
@@ -292,7 +292,7 @@ def test_three_systems_are_ranked_and_unplanned_pairs_are_told():
     assert [row["system"] for row in tables["ranking"]["rows"]] == ["gamma", "beta", "alpha"]
 
 
-def test_an_interval_stands_beside_the_level_of_its_rule():
+def test_an_interval_is_beside_the_level_of_its_rule():
     study = choice_study(systems=("alpha", "beta", "gamma"), prompts=24, m=3, target_n=8)
     for number in range(8):
         submitted(study, f"p{number}")

@@ -28,7 +28,7 @@ def two_arms(lost: dict[str, int], target_n=24):
     return study
 
 
-def test_arms_that_lose_different_shares_are_told():
+def test_arms_that_lose_different_shares_are_reported():
     result = report(closed(two_arms({"longer": 9})))
     lost = table(result, "attrition")
     rows = {row["arm"]: row for row in lost["rows"] if row["lost"] == "left before the last page"}

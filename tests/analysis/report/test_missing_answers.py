@@ -22,7 +22,7 @@ def report_of(study: Study) -> dict:
 
 
 @pytest.mark.parametrize("slug", sorted(REGISTRY))
-def test_whoever_answers_everything_misses_nothing(slug):
+def test_an_annotator_who_answers_everything_misses_nothing(slug):
     study = launched(sample_draft(slug))
     submitted(study, "p")
     missing = report_of(study)["missing_answers"]

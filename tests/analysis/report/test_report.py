@@ -255,7 +255,7 @@ def test_late_answers_are_left_out_undeclared():
 
 
 @postgres
-def test_the_result_without_earlier_versions_stands_beside_it():
+def test_the_result_without_earlier_versions_is_beside_it():
     study = spa_study(target_n=20, with_rating=False)
     answer(study, 8, percent=lambda person, x, y: 80 if x > y else 20 + person)
     question = Question.objects.filter(section__study=study, x__isnull=False).first()

@@ -72,7 +72,7 @@ EXPORTS += ["api-codebook", "api-codebook-page"]
 
 
 @pytest.mark.slow
-def test_what_can_be_shared_is_told_before_anything_is_downloaded(client, study, owner, settings):
+def test_the_page_says_what_can_be_shared_before_anything_is_downloaded(client, study, owner, settings):
     settings.SITE_URL = "https://eval.example.org"
     run_analysis(study, QUICK, by=owner)
     client.force_login(owner)
@@ -159,7 +159,7 @@ def test_the_form_starts_one_job_and_its_page_leads_to_the_report(client, study,
     )
 
 
-def test_a_job_can_be_cancelled_from_its_page_and_a_failure_is_told(client, study, owner):
+def test_a_job_can_be_cancelled_from_its_page_and_a_failure_is_shown(client, study, owner):
     client.force_login(owner)
     client.post(address("analysis_start", study), FORM)
     job = Job.objects.get(kind="analyse")
@@ -236,7 +236,7 @@ def test_a_report_made_while_collecting_leads_to_the_final_one(client, owner):
     assert "made while the study was collecting" not in client.get(address("analysis", study, 2)).content.decode()
 
 
-def test_a_study_without_planned_comparisons_is_told_so(client, owner):
+def test_the_page_says_that_no_comparison_is_planned(client, owner):
     draft = spa_draft(owner=owner, target_n=2)
     draft.contrasts.all().delete()
     study = launched(draft, owner)
@@ -249,7 +249,7 @@ def test_a_study_without_planned_comparisons_is_told_so(client, owner):
     assert "The study has no planned comparison" in page and "could be estimated" not in page
 
 
-def test_a_number_stands_under_its_head_in_the_first_column_too(client, study, owner):
+def test_a_number_is_under_its_head_in_the_first_column_too(client, study, owner):
     run_analysis(study, QUICK, by=owner)
     client.force_login(owner)
     page = client.get(address("analysis", study, 1)).content.decode()
@@ -265,7 +265,7 @@ def test_hardly_anybody_gives_a_page(client, owner, n):
     assert ("Nothing can be said of" if n == 0 else "No test was possible") in page
 
 
-def test_withdrawals_since_then_are_told(client, study, owner):
+def test_withdrawals_since_then_are_reported(client, study, owner):
     run_analysis(study, QUICK, by=owner)
     client.force_login(owner)
     assert "withdrawn since" not in client.get(address("analysis", study, 1)).content.decode()
@@ -293,7 +293,7 @@ def test_hostile_names_are_printed_and_never_run(client, owner):
 
 @pytest.mark.slow
 @pytest.mark.only_on("sqlite")  # PostgreSQL's columns refuse these values themselves
-def test_poison_rows_are_listed_and_the_page_stands(client, study, owner):
+def test_poison_rows_are_listed_and_the_page_is_shown(client, study, owner):
     poison = [
         "value = 9e999", "value = 'abc'", "received_at = 'yesterday'", "value = 1e300", "text = x'fffe41'",
         "text = replace(hex(zeroblob(500000)), '0', 'é')", "slot = '\u202e\u2066'", "value = -1",

@@ -74,7 +74,7 @@ def test_a_job_run_again_after_a_crash_stores_nothing_twice(study):
     assert AnalysisRun.objects.filter(study=study).count() == 1
 
 
-def test_a_job_can_be_cancelled_and_a_wrong_parameter_is_told(study):
+def test_a_job_can_be_cancelled_and_a_wrong_parameter_is_refused(study):
     job = jobs.submit("analyse", study=study, by=None, parameters=QUICK)
     other = jobs.submit("analyse", study=study, by=None, parameters={"level": 7})
 

@@ -59,7 +59,7 @@ def test_rows_with_a_gap_are_left_out():
     assert found.intercept.detail["n_missing"] == 2 and found.n_annotators == 10
 
 
-def test_criteria_that_cannot_be_told_apart_say_so():
+def test_criteria_that_cannot_be_distinguished_say_so():
     rng = np.random.default_rng(3)
     first = rng.uniform(0.2, 0.8, 40)
     overall, who = rng.uniform(0, 1, 40), np.arange(40)

@@ -101,7 +101,7 @@ def test_a_bonus_that_the_questions_cannot_show_is_not_identified():
     fit = fractional_bradley_terry(np.tile(first, 8), np.tile(second, 8), values, annotators, n_systems=4, framing=True)
     assert (fit.status, fit.framing.status, fit.framing.estimate) == ("ok", "not_identified", None)
     assert fit.framing.has_warning("order_not_identified")
-    # One more question in the other order closes a directed circle, and the bonus can be told.
+    # One more question in the other order closes a directed circle, and the bonus can be estimated.
     more = fractional_bradley_terry(
         np.r_[np.tile(first, 8), 1],
         np.r_[np.tile(second, 8), 0],

@@ -118,7 +118,7 @@ def test_a_mixture_of_coherent_annotators_does_not_sum_to_zero():
     assert not total.interval.low <= 0 <= total.interval.high
 
 
-def test_resamples_without_a_sum_are_told_and_left_out():
+def test_resamples_without_a_sum_are_counted_and_left_out():
     pairs = [(0, 1), (1, 2), (2, 0)]
     one_answered = np.array([[0.9, 0.9, 0.2], [0.8, 0.8, 0.3], *[[np.nan, 0.7, 0.4], [np.nan, 0.6, 0.5]] * 2])
     draws = coherence.bootstrap_pair_means(one_answered, resamples=999, rng=np.random.default_rng(0))

@@ -136,7 +136,7 @@ def test_clusters_whose_means_coincide_have_no_variance_although_answers_vary():
     assert [w.detail["why"] for w in bounded.warnings if w.code == "betting_instead_of_t"] == ["no spread"]
 
 
-def test_a_negative_variance_never_stands():
+def test_a_negative_variance_is_never_returned():
     # Answers that alternate in both directions: V_a = V_i = 0 and V_ai > 0.
     values = (np.add.outer(np.arange(8), np.arange(8)) % 2).ravel()
     spread, _ = cluster_variances.two_way_jackknife(
@@ -153,7 +153,7 @@ def test_a_negative_variance_never_stands():
 # Agreement
 
 
-def test_agreement_that_cannot_be_told():
+def test_agreement_that_cannot_be_estimated():
     one_value = agreement.krippendorff_alpha([[3, 0], [2, 0]], [1, 2], level_of_measurement="nominal", rng=rng())
     assert is_undefined(one_value, "not_identified") and one_value.detail["percent_agreement"] == 1.0
     unpaired = agreement.krippendorff_alpha([[1, 0], [0, 1]], [1, 2], level_of_measurement="nominal", rng=rng())

@@ -111,7 +111,7 @@ def test_s6_one_order_of_naming_cannot_tell_framing_from_preference():
     # The five published means run in a circle that no scale of strengths allows, and one bonus explains.
     assert TABLE_1["cycle_logit_sum"] == pytest.approx(1.479, abs=0.001)
     pairs, draw = [(1, 0), (2, 1), (3, 2), (4, 3), (0, 4)], rng(6)
-    # Nobody prefers anything, and whoever is named first gains seven points.
+    # Nobody prefers anything, and the system that is named first gains seven points.
     first = np.clip(draw.normal(0.57, 0.15, (200, 5)), 0, 1)
     sums = coherence.coherence(first, pairs, n_systems=5, rng=draw, resamples=299).cycle_sums
     assert sums[0].interval.low > 0
@@ -120,7 +120,7 @@ def test_s6_one_order_of_naming_cannot_tell_framing_from_preference():
         np.tile(x, 200), np.tile(y, 200), first.ravel(), np.repeat(np.arange(200), 5), n_systems=5, framing=True
     )
     assert fit.framing.interval.low > 0.2 and all(abs(one.estimate) < 0.15 for one in fit.strengths)
-    # Asked in both orders, the gain cancels; asked in one, the report says that it could not be told.
+    # Asked in both orders, the gain cancels; asked in one, the report says that it could not be estimated.
     second = np.clip(draw.normal(0.57, 0.15, 200), 0, 1)
     assert spa.pair_preference_paper(100 * first[:, 0]).pvalue < 0.001
     both = one_pair(100 * first[:, 0], 100 * second, rng=draw, sensitivity_resamples=99)

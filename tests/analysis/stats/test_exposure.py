@@ -91,7 +91,7 @@ def test_levels_are_never_taken_as_independent_samples():
     assert found.by_level[0].estimate == pytest.approx(GOLDEN["means"][0])
 
 
-def test_whoever_lacks_a_level_is_dropped_from_its_steps_and_counted():
+def test_an_annotator_without_a_level_is_dropped_from_its_steps_and_counted():
     xy, yx = XY.copy(), YX.copy()
     xy[0, 3] = yx[0, 3] = np.nan
     xy[1, 0] = np.nan

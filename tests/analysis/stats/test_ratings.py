@@ -284,7 +284,7 @@ def test_expected_utility_weighs_annotators_and_not_ratings():
     assert ratings.expected_utility([], [], [], is_rescaled=True).status == "no_data"
 
 
-def test_the_effect_of_position_is_told_from_that_of_systems():
+def test_the_effect_of_position_is_distinguished_from_that_of_systems():
     draw = rng(10)
     annotators = np.repeat(np.arange(40), 4)
     positions = np.concatenate([draw.permutation(4) for _ in range(40)])

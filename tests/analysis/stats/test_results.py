@@ -108,7 +108,7 @@ def test_what_public_functions_return_is_a_record():
 
 @pytest.mark.parametrize("record", sorted(RECORDS, key=lambda one: one.__name__), ids=lambda one: one.__name__)
 def test_every_record_loses_no_field_on_the_way_to_json(record):
-    # An empty dict stands in for every type: it can be iterated, and is JSON. Only that each field arrives is asked.
+    # An empty dict replaces every type: it can be iterated, and is JSON. Only that each field arrives is asked.
     made = object.__new__(record)
     for field in dataclasses.fields(record):
         object.__setattr__(made, field.name, {})

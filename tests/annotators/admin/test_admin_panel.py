@@ -115,7 +115,7 @@ def test_what_the_panel_refused_to_approve_is_approved_once_it_can(client, recru
     assert len(panel.given) == 2 and len(set(PanelOrder.objects.values_list("token", flat=True))) == 2
 
 
-def test_without_a_token_nothing_is_asked_and_the_reason_is_told(client, recruitment):
+def test_without_a_token_nothing_is_asked_and_the_page_says_why(client, recruitment):
     answer = client.post(address(recruitment), {"ask": "1"}, follow=True).content.decode()
     assert "has no panel token" in answer and not Job.objects.exists()
 
@@ -144,7 +144,7 @@ def test_the_panels_file_is_looked_at_and_then_read(client, recruitment):
     assert PanelSubmission.objects.count() == 2
 
 
-def test_the_code_that_somebody_entered_is_told_beside_their_work(client, recruitment):
+def test_the_code_that_somebody_entered_is_shown_beside_their_work(client, recruitment):
     """Who sent no code, or another outcome's, is nobody's riddle: the code was read from the panel and kept nowhere."""
     prolific = Recruitment.objects.create(
         study=recruitment.study,

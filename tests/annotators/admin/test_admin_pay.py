@@ -99,7 +99,7 @@ def test_who_may_only_look_pays_nobody_and_sees_no_ids(study, client):
     assert Payment.objects.get().state == "due"
 
 
-def test_faults_of_a_bonus_file_are_told_by_row_and_nothing_is_written(study, client):
+def test_faults_of_a_bonus_file_are_named_by_row_and_nothing_is_written(study, client):
     recruitment = panel(study)
     done = submitted(study, "a", recruitment=recruitment)
     receipt = compute_receipt(done.code)
@@ -235,7 +235,7 @@ def test_pay_an_hour_by_arm_with_its_warning(study, client):
     assert "<b>10.00</b>" in seen and "3 of 5" in seen and "<circle" in seen and "Half of the people" in seen
     collecting = client.get(f"/admin/annotators/inquiry/study/{study.pk}/collecting/").content.decode()
     assert "Half of the people earn less per hour" in collecting
-    # A bonus is pay too; where no second was counted, start to end stands for it.
+    # A bonus is pay too; where no second was counted, the time from start to end replaces it.
     extras = [ledger.ExtraPayment(done, Decimal("2.50"), "thanks") for done in Assignment.objects.filter(study=study)]
     ledger.update_ledger(recruitment, by=None)
     ledger.add_extra_payments(recruitment, extras, "bonus", user("owner"))

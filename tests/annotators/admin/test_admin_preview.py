@@ -184,7 +184,7 @@ def test_a_try_does_not_count(client, study, owner):
 
 
 def test_pages_are_named_by_the_section_as_the_study_knows_it_and_what_is_asked(client, study):
-    # A screening section is met first, wherever it stands in the study.
+    # A screening section is met first, wherever it is in the study.
     study.sections.filter(position=1).update(position=9)
     html = client.get(url(study)).content.decode()
     bar = html[: html.index("</nav>")]

@@ -1,4 +1,4 @@
-"""Answers that were given elsewhere: read, held against the study's own pages, stored with their origin, and told apart everywhere."""
+"""Answers that were given elsewhere: read, held against the study's own pages, stored with their origin, and distinguished everywhere."""
 
 import io
 import json
@@ -91,7 +91,7 @@ def test_a_draft_with_answers_is_frozen_closed_and_never_open(tmp_path):
     ]
     assert two.submitted_at == datetime(2021, 5, 18, 8, 0, tzinfo=UTC) and two.responses.get().label == "B"
     assert not Annotator.objects.filter(external_id__contains="w1").exists()
-    # The same again changes nothing; p2 stands before p10.
+    # The same again changes nothing; p2 comes before p10.
     assert (
         not import_answers_and_close_draft(study, path, by=None).has_changes
         and Response.objects.filter(assignment__study=study).count() == 3
@@ -116,7 +116,7 @@ def test_a_draft_with_answers_is_frozen_closed_and_never_open(tmp_path):
         lifecycle.request_launch(study, by=None)
 
 
-def test_imported_answers_are_told_apart(tmp_path, client):
+def test_imported_answers_are_distinguished(tmp_path, client):
     study = choice_draft()
     import_answers_and_close_draft(study, written(tmp_path, CHOICES), by=user())
     study = again(study)

@@ -45,7 +45,7 @@ def test_no_index_is_the_beginning_of_another(model):
     assert not superfluous
 
 
-def test_what_each_page_changes_of_an_assignment_stands_in_no_index_and_finds_room_beside_it():
+def test_what_each_page_changes_of_an_assignment_is_in_no_index_and_finds_room_beside_it():
     assert "reserved_until" not in {column for one in _indexes(Assignment).values() for column in one["columns"]}
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:

@@ -183,7 +183,7 @@ def test_on_postgres_a_page_is_stored_by_one_statement():
     assert len(writing) == 1 and writing[0].startswith("WITH done0 AS (UPDATE"), writing
 
 
-def test_columns_stand_in_the_order_of_the_model_and_a_wrong_name_is_told():
+def test_columns_are_in_the_order_of_the_model_and_a_wrong_name_is_refused():
     assert columns_in_model_order(PageVisit, "shown", "id", "key") == ("id", "key", "shown")
     with pytest.raises(ValueError, match="nothing"):
         columns_in_model_order(PageVisit, "nothing")

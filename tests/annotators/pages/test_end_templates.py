@@ -49,7 +49,7 @@ def test_the_way_back_is_a_link_or_a_form_and_the_code_can_be_copied():
     assert posted.named("a")[0]["value"] == '1"'
 
 
-def test_late_answers_are_told_truthfully_with_the_code():
+def test_the_page_says_truthfully_that_answers_are_late_and_shows_the_code():
     page = ended("complete", is_late=True)
     assert "another person had it" in page.words and "marked as late" in page.words
     assert "AAAAA-BBBBB" in page.words

@@ -73,7 +73,7 @@ def test_words_are_kept_with_their_markup_shown_as_text():
     assert 'maxlength="300"' in html
 
 
-def test_a_refused_field_says_so_where_it_stands_and_to_a_screen_reader():
+def test_a_refused_field_says_so_beside_it_and_to_a_screen_reader():
     for field in (WholeNumberField(), TextField()):
         (attrs,) = drawn(shown(field, error="Please answer.")).named("s1.q1")
         assert attrs["aria-invalid"] == "true"

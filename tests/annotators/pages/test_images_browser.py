@@ -59,7 +59,7 @@ class Reader:
         return PageVisit.objects.get(assignment=self.assignment, key=key)
 
     def is_held(self, key: str) -> bool:
-        """Nothing is stored, the page is still there, and the reason stands beside the button that names it."""
+        """Nothing is stored, the page is still there, and the reason is beside the button that names it."""
         held = self.page.locator("#held")
         described = self.page.locator("[name=go]").get_attribute("aria-describedby")
         is_here = self.page.url.endswith(self.path(key)) or f"{self.path(key)}#" in self.page.url

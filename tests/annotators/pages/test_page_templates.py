@@ -48,7 +48,7 @@ def test_a_study_without_pay_says_so_and_one_without_consent_text_has_no_box(cli
 
 
 @pytest.mark.django_db
-def test_whoever_does_not_tick_the_box_is_told_and_the_panels_words_in_the_address_are_kept(client):
+def test_a_visitor_who_does_not_tick_the_box_is_asked_again_and_the_panels_words_in_the_address_are_kept(client):
     address = f"/e/{panel(spa_study()).key}/?who=p%261&session=s"
     page = seen(client.get(address))
     assert page.of("form")[0]["action"] == "?who=p%261&session=s"

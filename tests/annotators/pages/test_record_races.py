@@ -1,4 +1,4 @@
-"""A page waits for whoever holds its place, and then sees what they did; whoever waits for the page sees what it stored.
+"""A page waits for the request that holds its place, and then sees what it did; a request that waits for the page sees what it stored.
 
 On PostgreSQL: on SQLite one transaction writes after the other from beginning to end.
 """

@@ -1,4 +1,4 @@
-"""The templates of annotators' pages: what stands in them, and how outputs are shown."""
+"""The templates of annotators' pages: what is in them, and how outputs are shown."""
 
 import os
 import re
@@ -82,7 +82,7 @@ def test_outputs_are_shown_in_one_place_alone():
     assert users == ["_exposure.html"]
 
 
-def test_what_is_included_by_name_stands_in_the_template_and_is_looked_at_again_when_it_changes(tmp_path):
+def test_what_is_included_by_name_is_in_the_template_and_is_read_again_when_it_changes(tmp_path):
     for name, text in {
         "page": '<p>{% include "annotate/_inner.html" %}</p>\n',
         "_inner": '{% include "annotate/_word.html" %}!\n',
@@ -100,7 +100,7 @@ def test_what_is_included_by_name_stands_in_the_template_and_is_looked_at_again_
     assert not is_current()
 
 
-def test_questions_that_begin_alike_can_be_told_apart_in_a_list():
+def test_questions_that_begin_alike_can_be_distinguished_in_a_list():
     def brief(text):
         return ShownField(slot="s", field=WholeNumberField(0, 100), text=text, help="", label="", position=1).brief_text
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 
 
 def left(assignment):
-    """The minutes that the page at which the annotator stands says are left."""
+    """The minutes that are left, as the annotator's present page says."""
     page = Client().get(f"/p/{assignment.code}/", follow=True).content.decode()
     return int(re.search(r"about (\d+) minute", page)[1])
 
@@ -88,7 +88,7 @@ def test_the_answer_to_a_practice_text_says_that_it_finishes_where_nothing_comes
 
 @pytest.mark.parametrize("last", ["survey", "spa", "rating"])
 def test_the_last_page_says_that_its_answers_finish_and_no_other_does(last):
-    """Whoever is told to go on waits for a page, and does not know that nothing can be looked at again."""
+    """An annotator who is asked to go on waits for a page, and does not know that nothing can be looked at again."""
     study = builders.spa_study(with_surveys=last == "survey", with_rating=last != "spa")
     assignment = players.claimed(study, "w")
     said = []

@@ -123,7 +123,7 @@ def test_looking_writes_nothing_and_costs_the_same_however_much_was_done():
     assert counts[0] == counts[1], counts
 
 
-def test_what_is_left_is_told_as_it_is():
+def test_the_page_says_what_is_left():
     study, door = expert_study(target_n=2)
     robot = Robot(door, best)
     assert robot.play() == "Thank you"
@@ -135,7 +135,7 @@ def test_what_is_left_is_told_as_it_is():
     assert "You cannot start a new part" in words_of(robot.get(door))
 
 
-def test_a_part_that_was_given_back_is_told_and_taken_up_again():
+def test_a_part_that_was_given_back_is_listed_and_taken_up_again():
     study, door = expert_study()
     robot = Robot(door, best)
     page = robot.start()
@@ -148,7 +148,7 @@ def test_a_part_that_was_given_back_is_told_and_taken_up_again():
     assert last(study).submitted_at and "Your work: 1 of 3" in words_of(robot.get(door))
 
 
-def test_whoever_left_or_whose_invitation_was_revoked_has_no_list():
+def test_an_annotator_who_left_or_whose_invitation_was_revoked_has_no_list():
     study, door = expert_study()
     robot = Robot(door, best)
     robot.start()

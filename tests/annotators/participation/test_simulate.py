@@ -1,4 +1,4 @@
-"""Robots answer as they are told to, through the functions that a browser reaches, and are told from people."""
+"""Robots answer by their settings, through the functions that a browser reaches, and are distinguished from people."""
 
 import random
 from io import StringIO
@@ -18,7 +18,7 @@ from tests.samples import sample_draft
 pytestmark = pytest.mark.django_db
 
 
-def test_robots_answer_every_page_and_are_told_from_people():
+def test_robots_answer_every_page_and_are_distinguished_from_people():
     study = spa_study(target_n=10)
     ended = record_simulated_answers(
         study, 12, crowd=CrowdSettings(screened_out=0.2, commenting=0.5), rng=random.Random(3)
@@ -82,7 +82,7 @@ def test_stronger_systems_get_higher_chances_and_ratings():
     assert rating["beta"] > rating["alpha"] > rating["gamma"]
 
 
-def test_acquiescence_favours_whoever_is_named_first():
+def test_acquiescence_favours_the_system_that_is_named_first():
     study = spa_study(target_n=20, prompts=20, with_rating=False)
     record_simulated_answers(
         study,

@@ -83,7 +83,7 @@ def at_prolific():
     return made
 
 
-def test_what_the_panel_itself_tells_stands_with_its_source_and_moment(at_prolific):
+def test_what_the_panel_itself_says_is_stored_with_its_source_and_moment(at_prolific):
     client, address = logged_in(user("owner")), f"/admin/annotators/recruitment/{at_prolific.pk}/pay/"
     assert "The panel adds its own fee. heval does not know the amount." in client.get(address).content.decode()
     refresh_cached_fees(at_prolific, Telling(T1=told("1.00"), T2=told("0.50")), ["T1", "T2"])
@@ -110,7 +110,7 @@ def test_what_the_panel_itself_tells_stands_with_its_source_and_moment(at_prolif
         {},
     ],
 )
-def test_a_part_is_no_sum_and_what_was_told_before_stays(at_prolific, later):
+def test_a_part_is_no_sum_and_what_was_said_before_stays(at_prolific, later):
     refresh_cached_fees(at_prolific, Telling(T1=told("1.00")), ["T1"])
     refresh_cached_fees(at_prolific, Telling(**later), list(later))
     assert compute_link_cost(at_prolific).fees[0].amount == Decimal("1.00")

@@ -107,7 +107,7 @@ def test_of_who_is_owed_for_one_study_the_ids_of_another_go(recruitment):
     assert ids_of(owed) == ALL and ids_of(again) == [True, False, False]
 
 
-def test_what_is_kept_is_told_until_it_is_paid(recruitment):
+def test_what_is_kept_is_shown_until_it_is_paid(recruitment):
     first, second, third = came(recruitment, "kim", "lee", "max")
     ledger.update_ledger(recruitment, by=None)
     ledger.mark_payments_paid_and_erase_withdrawn_ids(

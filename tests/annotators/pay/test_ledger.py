@@ -313,7 +313,7 @@ def test_a_bonus_that_the_panel_refuses_is_due_by_hand_once(service):
     )
 
 
-def test_compensation_stands_in_place_of_an_approval_that_cannot_come(service):
+def test_compensation_replaces_an_approval_that_cannot_come(service):
     study = spa_study(user("owner"), target_n=12)
     recruitment = recruitment_of(study)
     unsent = submitted(study, "unsent", recruitment=recruitment)

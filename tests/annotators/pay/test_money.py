@@ -88,7 +88,7 @@ def test_links_that_fill_one_study_wait_for_the_same_people():
     assert [still(one), still(other)] == [(4, "10.00"), (3, "7.50")]
     for person in "abc":
         submitted(study, person, recruitment=one)
-    # One place is left, whoever fills it.
+    # One place is left for anybody.
     assert [still(one), still(other)] == [(1, "2.50"), (1, "2.50")]
 
 

@@ -1,4 +1,4 @@
-"""What an early end pays is said by the researcher, told on the first page and at the end, and only rises."""
+"""The researcher says what an early end pays; it is shown on the first page and at the end, and only rises."""
 
 from decimal import Decimal
 
@@ -74,7 +74,7 @@ def test_the_end_says_what_it_pays_and_how(study):
         assert words in told(mine)
 
 
-def test_who_leaves_is_told_their_share_and_their_id_is_kept_until_it_is_paid(study):
+def test_who_leaves_reads_their_share_and_their_id_is_kept_until_it_is_paid(study):
     recruitment = promised(panel(study), withdrawn="share")
     mine = claimed(study, "leaves", recruitment)
     store_person_id(mine.annotator, "leaves")

@@ -54,7 +54,7 @@ def test_full_is_a_row_too_and_only_one(study):
     assert first.assignment.batch_id is None and first.assignment.released_reason == "full"
 
 
-def test_who_has_done_it_is_told_so_and_finds_the_receipt(study):
+def test_who_has_done_it_reads_so_and_finds_the_receipt(study):
     done = submitted(study, "a")
     again = claim(study, "a")
     assert again.outcome == "done" and again.assignment.pk == done.pk
@@ -116,7 +116,7 @@ def test_more_time_is_given_while_the_place_is_held(study):
 
 
 def test_an_item_already_given_is_not_given_again():
-    """Ready-made batches that share an item: whoever had the first is not given the second."""
+    """Ready-made batches that share an item: an annotator who had the first is not given the second."""
     study = spa_draft(target_n=3, batches_per_annotator=3, prompts=4)
     from tests.builders import launched
 

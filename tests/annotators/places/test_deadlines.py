@@ -142,7 +142,7 @@ def test_the_words_are_those_of_the_row_and_come_true(study):
             words, state = line(client.get(page))
             met.add(state)
             found = wrong_words(words, *truth(mine))
-            # The pay of those who finish is the same, late or not: they are told so where they might doubt it.
+            # The pay of those who finish is the same, late or not: the page says so where they might doubt it.
             if ("you are still paid" in words) != (PlaceState(state) in EXPIRED_TEXTS):
                 found.append(f"{words!r}: and the pay?")
             # "More time" gives it, or says why it does not.
@@ -196,7 +196,7 @@ def test_who_has_answered_nothing_when_the_study_is_closed_is_led_to_the_end_wit
             assert sent.status_code == 302 and not has_assignment_ended(row(mine))
 
 
-def test_the_first_page_says_how_long_its_place_is_kept_whoever_was_first(study):
+def test_the_first_page_says_how_long_its_place_is_kept_for_every_annotator(study):
     """Starting makes the place last longer than it was held for a start; of two tabs the second did not do it."""
     mine = claimed(study, "w")
     first, second = row(mine), row(mine)

@@ -1,4 +1,4 @@
-"""What is told of minutes and pay: the study's, an arm's own, or a range before anybody knows which arm is theirs."""
+"""What the pages say about minutes and pay: the study's, an arm's own, or a range before anybody knows which arm is theirs."""
 
 from decimal import Decimal
 

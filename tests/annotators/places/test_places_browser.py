@@ -136,7 +136,7 @@ def test_the_line_is_renewed_warns_once_and_says_when_the_time_is_over(clocked):
     person.is_true()
 
 
-def test_who_lost_the_place_is_told_so_and_why_there_is_no_more_time(clocked):
+def test_who_lost_the_place_reads_so_and_why_there_is_no_more_time(clocked):
     person = clocked()
     page = person.page
     give_away(person.mine)
@@ -154,7 +154,7 @@ def test_who_lost_the_place_is_told_so_and_why_there_is_no_more_time(clocked):
         assert not violations(page) and overflow(page) <= 0
 
 
-def test_the_closing_is_told_while_one_works_and_after_it_what_becomes_of_the_answers(clocked):
+def test_the_page_announces_the_closing_and_afterwards_what_becomes_of_the_answers(clocked):
     person = clocked()
     close(person.mine)
     person.pass_time(minutes=6)
@@ -183,7 +183,7 @@ def test_without_a_connection_the_line_says_nothing_that_is_not_so(clocked):
     person.waits_for("no longer kept")
 
 
-def test_a_second_tab_in_which_the_study_was_left_is_told_in_the_first(clocked):
+def test_the_first_tab_says_that_the_study_was_left_in_the_second(clocked):
     person = clocked()
     withdraw_annotator_and_erase_texts(row(person.mine))
     person.page.locator("[data-has-range]").first.fill("9")

@@ -76,7 +76,7 @@ def test_conditions_stay_balanced_over_who_finished_and_who_is_at_work():
     study = launched(humanlike_draft(conditions=conditions, domains=("news",), target_n=32))
     assert set(all_at_once(claim(study), [f"a{n}" for n in range(20)], 10)) == {"claimed"}
     assert sorted(places_by_arm(study).values()) == [5, 5, 5, 5]
-    # Seven leave, all those of one condition among them; whoever comes next takes their places, not new ones.
+    # Seven leave, all those of one condition among them; those who come next take their places, not new ones.
     gone = list(Assignment.objects.filter(study=study, batch__arm__condition="comparison"))
     gone += list(Assignment.objects.filter(study=study, batch__arm__condition="none").order_by("pk")[:2])
     all_at_once(lambda pk: assign.release_assignment(pk, "returned"), [a.pk for a in gone], 7)

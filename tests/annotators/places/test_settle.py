@@ -170,7 +170,7 @@ def test_one_of_many_becomes_the_fixed_worker():
 
 @pytest.mark.parametrize("people, threads", [(40, 8), pytest.param(200, 24, marks=pytest.mark.slow)])
 @pytest.mark.django_db(transaction=True)
-def test_an_item_never_gets_a_fourth_label_whoever_races(people, threads):
+def test_an_item_never_gets_a_fourth_label_in_a_race(people, threads):
     """People choose at random, dawdle and lose their places, while settling runs at the same time, often twice at once."""
     study = choice_study(prompts=12, m=3, target_n=8, **MAX_THREE)
 

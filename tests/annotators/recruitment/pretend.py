@@ -1,4 +1,4 @@
-"""A panel in memory that carries out each order once for its token, and fails as it is told to."""
+"""A panel in memory that carries out each order once for its token, and fails when a test says so."""
 
 from annotators.models import Recruitment
 from annotators.models.constants import OPERATIONS

@@ -57,7 +57,7 @@ FIELD = {
         "annotators/recruitment/test_field::test_who_is_at_work_when_a_link_or_a_study_is_stopped_finishes",
     ],
     "who could not submit cannot be paid": [
-        "annotators/pay/test_ledger::test_compensation_stands_in_place_of_an_approval_that_cannot_come",
+        "annotators/pay/test_ledger::test_compensation_replaces_an_approval_that_cannot_come",
         "annotators/admin/test_admin_pay::test_who_never_reached_the_panel_is_paid_by_hand",
     ],
     "unfinished work is counted": [
@@ -97,7 +97,7 @@ FIELD = {
     "pop-ups are blocked": ["annotators/recruitment/test_field::test_no_page_of_an_annotator_needs_a_window_of_its_own"],
     "one worker in several tasks or versions": [
         "annotators/places/test_assign::test_people_of_the_origin_and_of_the_group_are_kept_out",
-        "annotators/places/test_assign::test_who_has_done_it_is_told_so_and_finds_the_receipt",
+        "annotators/places/test_assign::test_who_has_done_it_reads_so_and_finds_the_receipt",
         "annotators/recruitment/panels/test_pools::test_at_prolific_those_of_the_first_study_do_not_see_the_second",
     ],
     "a browser's copy of an earlier run": [
@@ -109,9 +109,9 @@ FIELD = {
         "annotators/recruitment/panels/test_orders::test_a_process_that_died_after_sending_is_no_second_payment",
     ],
     "one sentence for three reasons": [
-        "annotators/recruitment/channels/test_prolific_channel::test_who_cannot_come_in_is_told_which_of_three_reasons_it_is",
+        "annotators/recruitment/channels/test_prolific_channel::test_who_cannot_come_in_reads_which_of_three_reasons_it_is",
         "annotators/places/test_assign::test_no_place_right_now_is_not_full",
-        "annotators/views/test_cannot_wait::test_only_who_was_told_to_wait_can_say_so",
+        "annotators/views/test_cannot_wait::test_only_who_was_asked_to_wait_can_say_so",
     ],
     "scripts accept and never start": ["annotators/recruitment/test_field::test_who_never_starts_holds_a_place_for_the_start_alone"],
     "sent without a code": [
@@ -141,7 +141,7 @@ FIELD = {
     ],
     "work that is unknown here is rejected": ["annotators/pay/verdicts/test_decide::test_whom_nobody_can_reject"],
     "excluded is taken for rejected": [
-        "annotators/pay/verdicts/test_decide::test_whoever_is_left_out_of_the_analysis_is_approved_and_paid_all_the_same",
+        "annotators/pay/verdicts/test_decide::test_who_is_left_out_of_the_analysis_is_approved_and_paid_all_the_same",
     ],
     "credit hangs on a person's last click": [
         "annotators/recruitment/channels/sona/test_sona_credit::test_who_finishes_is_credited_within_a_minute_and_never_twice",
@@ -150,11 +150,11 @@ FIELD = {
     "a message is forged, comes twice or out of order": [
         "annotators/recruitment/panels/test_hooks::test_what_prolific_did_not_sign_or_is_no_message_leaves_nothing",
         "annotators/recruitment/panels/test_hooks::test_a_signed_message_is_written_down_once_and_holds_nobodys_id",
-        "annotators/recruitment/panels/test_hooks::test_what_holds_at_the_panel_is_applied_whatever_was_told_and_in_whatever_order",
+        "annotators/recruitment/panels/test_hooks::test_what_holds_at_the_panel_is_applied_whatever_was_said_and_in_whatever_order",
     ],
     "an id is typed in": ["annotators/recruitment/panels/test_arrivals::test_doubts_reach_the_researcher_and_nobody_is_refused"],
     "who leaves is not paid": [
-        "annotators/pay/test_promises::test_who_leaves_is_told_their_share_and_their_id_is_kept_until_it_is_paid",
+        "annotators/pay/test_promises::test_who_leaves_reads_their_share_and_their_id_is_kept_until_it_is_paid",
         "annotators/pay/verdicts/test_appeals::test_who_withdrew_after_the_end_keeps_pay_reason_and_appeal",
     ],
     "paid twice": [
@@ -163,7 +163,7 @@ FIELD = {
     ],
     "published and badly paid": [
         "annotators/recruitment/panels/test_publishing::test_warnings_compare_what_is_offered_with_what_was_declared",
-        "annotators/recruitment/panels/test_publishing::test_what_stands_against_publishing_is_told",
+        "annotators/recruitment/panels/test_publishing::test_the_page_says_what_prevents_publishing",
     ],
     "a preview shows what it must not": [f"{QUESTION}::test_a_preview_shows_title_pay_and_consent_and_writes_nothing"],
     "a panel says success and means error": [

@@ -38,7 +38,7 @@ def took_part(recruitment, *people) -> list[Assignment]:
 
 
 def lines(*rows) -> str:
-    """(person, age, sex); what nobody declared stands beside it."""
+    """(person, age, sex); what nobody declared is beside it."""
     table = [
         f"s{n},{person},APPROVED,{age},{sex},canary-ethnicity,canary-country"
         for n, (person, age, sex) in enumerate(rows)
@@ -99,7 +99,7 @@ def test_a_column_that_is_not_declared_any_more_goes_with_its_values(recruitment
     assert not kept() and AuditEvent.objects.filter(verb="declare sample columns").count() == 3
 
 
-def test_what_cannot_be_read_is_told_by_row_and_column_and_nothing_is_kept(recruitment):
+def test_what_cannot_be_read_is_named_by_row_and_column_and_nothing_is_kept(recruitment):
     took_part(recruitment, PEOPLE[0])
     replace_demographic_columns(recruitment.study, AGE_AND_SEX, by=None)
     for text, words in (

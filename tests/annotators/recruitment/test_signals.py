@@ -45,7 +45,7 @@ def test_pay_is_connected_once_however_often_the_app_gets_ready(signal, receiver
     assert signal._live_receivers(Recruitment)[0] == [receiver]
 
 
-def test_what_receivers_return_stands_beside_what_recruitment_finds(recruitment):
+def test_what_receivers_return_is_listed_beside_what_recruitment_finds(recruitment):
     def hinder(sender, recruitment, **kwargs):
         return [f"Nobody wants {recruitment.channel}."]
 
@@ -58,7 +58,7 @@ def test_what_receivers_return_stands_beside_what_recruitment_finds(recruitment)
     assert "Nobody wants generic." not in publishing_obstacles(recruitment)
 
 
-def test_a_rehearsed_look_is_not_told_and_what_a_receiver_raises_takes_no_submission_back(recruitment):
+def test_a_rehearsed_look_sends_no_signal_and_what_a_receiver_raises_takes_no_submission_back(recruitment):
     def fail(sender, **kwargs):
         raise RuntimeError("told")
 

@@ -147,7 +147,7 @@ def assert_kept(response, assignment: Assignment, key: str, data: dict, where) -
 # Where no page can be drawn
 
 
-def raw_lacking(response, data: dict) -> set:
+def raw_missing(response, data: dict) -> set:
     """What a page that knows no questions does not list."""
     listed = set(Shown(response.content.decode()).listed)
     return {value for _, value in typed_in(data) if plain(value) not in listed}

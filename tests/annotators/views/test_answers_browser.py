@@ -118,7 +118,7 @@ def test_the_second_window_learns_that_the_page_is_answered(visit):
     assert second.locator("#s2-q1").input_value() == "0" and second.locator("#s2-q1").is_disabled()
 
 
-def test_more_time_is_given_where_one_stands(visit):
+def test_more_time_is_given_on_the_same_page(visit):
     person = visit()
     page = person.open("s2.ask")
     page.wait_for_selector("text=/Place kept until [0-9]/")

@@ -57,7 +57,7 @@ def test_who_cannot_wait_leaves_a_row_and_is_led_back_and_paid(study):
     door = promised(panel(study), full="0.10")
     answer = knocks(door)
     assert "No place right now" in words(answer) and "Try again" in words(answer)
-    # Before anybody says so, nothing is written and no code is told.
+    # Before anybody says so, nothing is written and no code is shown.
     assert "what you are paid for coming" in words(answer)
     assert waited(answer) and not left() and "FULL-9" not in words(answer)
     gone = knocks(door, leave="1", waiting_token=waited(answer))
@@ -147,7 +147,7 @@ def test_who_has_a_place_meanwhile_keeps_it(study):
 
 
 @pytest.mark.parametrize("field", ["", "x", "another's", "another link's", "old"])
-def test_only_who_was_told_to_wait_can_say_so(study, field, monkeypatch):
+def test_only_who_was_asked_to_wait_can_say_so(study, field, monkeypatch):
     door, other = promised(panel(study), full="0.10"), promised(panel(study), full="0.10")
     told = {"another's": knocks(door, "W2"), "another link's": knocks(other), "old": knocks(door)}
     if field == "old":

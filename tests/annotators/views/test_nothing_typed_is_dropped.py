@@ -20,7 +20,7 @@ from heval_site import middleware
 from studies.protocols import REGISTRY
 from tests import ROOT
 from tests.annotators.views.cells import BODIES, STATES, at_work, cells, snapshot, study_of, walk_through
-from tests.annotators.views.kept import WORDS, Shown, assert_kept, not_shown, plain, raw_lacking
+from tests.annotators.views.kept import WORDS, Shown, assert_kept, not_shown, plain, raw_missing
 from tests.builders import launched, recruitment
 from tests.players import claimed, sent_from
 from tests.robots import Page as Forms
@@ -133,7 +133,7 @@ def test_each_field_of_each_protocol_is_shown_again(slug, monkeypatch):
                 with monkeypatch.context() as patched:
                     patched.setattr(page_views, "record_page_answers", fault)
                     response = client.post(path, everything)
-                assert response.status_code == status and not raw_lacking(response, everything)
+                assert response.status_code == status and not raw_missing(response, everything)
                 assert Shown(response.content.decode()).again == set(everything.items()), "it can be sent again"
         following = client.post(path, valid)
         assert following.status_code == 302
@@ -149,14 +149,14 @@ DATA = {"s1.q1": "40", "s1.q2": WORDS}
 @pytest.mark.parametrize("path", ["/p/nobody/s1/", "/p/nobody/time/?page=s1", "/p/x/s1/more/", "/p/%00/s1/"])
 def test_an_address_that_is_none_shows_what_was_sent_to_it(path):
     response = Client().post(path, DATA)
-    assert response.status_code == 404 and not raw_lacking(response, DATA)
+    assert response.status_code == 404 and not raw_missing(response, DATA)
     assert "What you sent" not in Client().get(path.partition("?")[0]).content.decode()
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "templates").glob("[45]*.html")))
 def test_every_page_about_a_fault_shows_what_an_annotator_sent_and_nothing_of_anybody_else(name):
     shown = middleware.error_response(RequestFactory().post("/p/some-code/s1/", DATA), int(name), title="A fault")
-    assert not raw_lacking(shown, DATA)
+    assert not raw_missing(shown, DATA)
     other = middleware.error_response(RequestFactory().post("/admin/login/", DATA), int(name), title="A fault")
     assert "marks" not in other.content.decode()
 

@@ -1,4 +1,4 @@
-"""One person, one outcome, one code: whoever returns after the end, by whatever address, is led to that end.
+"""One person, one outcome, one code: who returns after the end, by whatever address, is led to that end.
 
 Every channel, every way to end and every address of an assignment are taken from where the site itself has them.
 """
@@ -144,7 +144,7 @@ def some_and_all(rows, columns):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("returns", some_and_all(list(DOORS), list(ENDS.items())))
-def test_whoever_returns_after_the_end_is_led_to_that_end_and_sees_one_code(study, returns):
+def test_an_annotator_who_returns_after_the_end_is_led_to_that_end_and_sees_one_code(study, returns):
     assert set(OUTCOMES) == set(HEADINGS) and len(ENDS) > len(Released) > 0 and len(DOORS) > len(REGISTRY) > 0
     wrong, tried = [], 0
     for name, (words, (end, outcome)) in returns:
@@ -182,7 +182,7 @@ IDENTIFYING = [name for name in DOORS if REGISTRY[name.partition(",")[0]].identi
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cases", some_and_all(IDENTIFYING, list(HAPPENED.items())))
-def test_whoever_has_begun_comes_back_to_their_own_pages_and_to_no_end(study, cases):
+def test_an_annotator_who_has_begun_comes_back_to_their_own_pages_and_to_no_end(study, cases):
     """Also where the place is lost, the study is paused or closing, or they declined in an old copy of the first page."""
     wrong = []
     assert len(IDENTIFYING) > 5
@@ -207,7 +207,7 @@ def test_whoever_has_begun_comes_back_to_their_own_pages_and_to_no_end(study, ca
     assert not wrong, "\n".join(wrong)
 
 
-def test_whoever_does_not_agree_is_nobody_and_may_come_again(study):
+def test_a_visitor_who_does_not_agree_is_not_stored_and_may_come_again(study):
     for name in DOORS:
         channel, door = door_of(study, name)
         person = Person(channel, door)
@@ -257,7 +257,7 @@ def test_another_part_is_offered_where_one_is_left_and_nowhere_else():
 # One tab leaves, the other goes on
 
 
-def test_the_other_tab_is_told_that_the_study_was_left(study):
+def test_the_other_tab_says_that_the_study_was_left(study):
     mine = submitted(study, "w", until="s2.ask", recruitment=panel(study))
     client = Client()
     page = f"/p/{mine.code}/s2.ask/"
@@ -300,7 +300,7 @@ def test_what_was_agreed_to_is_offered_to_those_who_agreed(study):
 
 @pytest.mark.slow
 def test_another_task_of_the_panel_is_given_no_code_of_an_end_that_it_did_not_have(study, monkeypatch):
-    """Who takes a second task after the end did nothing for it: they are told so, and given no code that might be paid."""
+    """Who takes a second task after the end did nothing for it: the page says so, and gives no code that might be paid."""
     channel, door = door_of(study, "generic")
     monkeypatch.setattr(type(channel), "is_retaken_task", lambda *_: False)
     ends = {words: end for words, (end, outcome) in ENDS.items() if outcome and outcome != "full"}

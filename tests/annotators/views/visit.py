@@ -6,7 +6,7 @@ from tests.players import submitted
 
 
 class Visit:
-    """A person's browser: what it asked for, what it was told, and the pages of a study played in it."""
+    """A person's browser: what it asked for, what it got, and the pages of a study played in it."""
 
     def __init__(self, context, base, study, person="anna"):
         self.context, self.base, self.study, self.page = context, base, study, context.new_page()

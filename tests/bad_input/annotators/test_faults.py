@@ -133,8 +133,8 @@ def test_a_small_share_of_many_and_places_of_a_closed_study_go_at_once(crowd):
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.only_on("sqlite")  # it can be told how large its file may be
-def test_a_full_disk_is_told_and_heals_and_leaves_nothing_half_written(client):
+@pytest.mark.only_on("sqlite")  # the size of its file can be limited
+def test_a_full_disk_is_reported_and_leaves_nothing_half_written(client):
     assignment = submitted(spa_study(target_n=1), "w", until="s4")
     open_page(assignment)
     address, words = f"/p/{assignment.code}/s4/", {"s4.q1": "😀" * 2000}

@@ -1,4 +1,4 @@
-"""A link that names nobody is told so, and it takes no place."""
+"""A link that names nobody is refused, and it takes no place."""
 
 import pytest
 
@@ -29,7 +29,7 @@ LINKS = {
 
 
 @pytest.mark.parametrize(("query", "said"), LINKS.values(), ids=LINKS)
-def test_a_link_that_names_nobody_is_told_and_takes_no_place(study, client, query, said):
+def test_a_link_that_names_nobody_is_refused_and_takes_no_place(study, client, query, said):
     address = f"/e/{panel(study).key}/?{query}"
     for response in (client.get(address), client.post(address, {"agree": "1", "start": "1"})):
         assert response.status_code == 200 and said in words_of(response)

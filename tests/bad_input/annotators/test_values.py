@@ -94,7 +94,7 @@ def test_what_is_not_an_answer_is_refused_at_its_field(kind, value):
 
 
 @pytest.mark.parametrize("kind", FIELDS)
-def test_two_answers_are_none_and_no_answer_is_told_where_one_is_needed(kind):
+def test_two_answers_count_as_none_and_the_page_asks_for_a_missing_answer(kind):
     good = next(value for value in TAKEN[kind] if value)
     for values in ([good, good], ["", good], [good, ""]):
         assert sent(kind, *values).errors == {"s1.q1": "Please give only one answer."}

@@ -38,7 +38,7 @@ def text_of(response) -> str:
 @pytest.mark.parametrize(
     ("data", "name", "row", "said"), [case[1:] for case in BAD_FILES], ids=[case[0] for case in BAD_FILES]
 )
-def test_a_bad_file_is_told_on_the_page_with_its_row(editor, shelf, data, name, row, said):
+def test_the_page_names_the_row_of_a_bad_file(editor, shelf, data, name, row, said):
     before = rows_of(shelf)
     sent = {"file": SimpleUploadedFile(name, data or b"")}
     response = editor.post(reverse("import", args=[shelf.code]), sent, follow=True)
@@ -82,7 +82,7 @@ def test_keys_that_are_one_are_one_prompt(shelf, put, keys):
 
 
 @pytest.mark.parametrize(("cell", "is_taken"), ODD_CELLS.values(), ids=ODD_CELLS)
-def test_a_cell_is_stored_as_it_stands_or_named(shelf, put, cell, is_taken):
+def test_a_cell_is_stored_unchanged_or_named(shelf, put, cell, is_taken):
     report = put(table([{"prompt_key": "new", "prompt_text": "P", "system": "ada", "text": cell}]))
     assert report.is_written is is_taken
     if is_taken:
@@ -100,7 +100,7 @@ def test_a_picture_that_would_fill_the_memory_is_named_by_its_row(shelf, put):
     assert not report.is_written and not shelf.prompts.filter(key="new").exists()
 
 
-def test_an_import_for_which_the_memory_does_not_suffice_is_told_and_undone(editor, shelf, monkeypatch):
+def test_an_import_for_which_the_memory_does_not_suffice_is_reported_and_undone(editor, shelf, monkeypatch):
     """A worker whose memory is limited gets this error where it would have needed more."""
     from studies.imports.tables import writing
 
@@ -146,7 +146,7 @@ BUNDLES = {
 
 
 @pytest.mark.parametrize(("data", "said"), BUNDLES.values(), ids=BUNDLES)
-def test_a_bundle_that_is_none_is_told_on_the_page_and_makes_no_study(editor, study, data, said):
+def test_the_page_refuses_what_is_no_bundle_and_makes_no_study(editor, study, data, said):
     sent = {"file": SimpleUploadedFile("b.json", data(bundle_text(study)))}
     response = editor.post(reverse("bundle_upload"), sent)
     assert response.status_code == 400 and said in text_of(response) and Study.objects.count() == 1

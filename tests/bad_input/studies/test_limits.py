@@ -40,9 +40,7 @@ def _no_stimuli(study):
 
 
 @pytest.mark.parametrize(("change", "said", "field"), BURDENS.values(), ids=BURDENS)
-def test_what_no_batch_can_be_drawn_from_stands_in_the_checklist_and_stops_the_launch(
-    client, study, change, said, field
-):
+def test_what_no_batch_can_be_drawn_from_is_in_the_checklist_and_stops_the_launch(client, study, change, said, field):
     change(study)
     found = {problem.text: problem.field for problem in checklist.find_design_problems(study)}
     assert any(said in text and where == field for text, where in found.items()), found
@@ -73,7 +71,7 @@ OVER_LIMITS = {
 @pytest.mark.parametrize(
     ("field", "value", "said"), [(name, *rest) for name, rest in OVER_LIMITS.items()], ids=OVER_LIMITS
 )
-def test_an_amount_beyond_its_limit_is_told_wherever_it_comes_from(client, owner, study, field, value, said):
+def test_an_amount_beyond_its_limit_is_refused_wherever_it_comes_from(client, owner, study, field, value, said):
     response = save(client, study, **{field: str(value)})
     assert response.status_code == 200 and said in errors_of(response)
     answer = api_of(owner).patch(f"studies/{study.code}/", {field: value})
@@ -114,7 +112,7 @@ def test_a_bundle_with_an_amount_beyond_its_limit_is_refused(owner, study, part,
 
 
 @pytest.mark.parametrize("kind", ["prompts", "outputs"])
-def test_a_language_that_is_none_is_told_by_the_rest_interface(owner, study, kind):
+def test_the_rest_interface_refuses_what_is_no_language(owner, study, kind):
     row = (
         {"key": "new", "text": "One."}
         if kind == "prompts"

@@ -135,7 +135,7 @@ def test_the_way_to_a_new_password_can_be_typed_as_it_is_printed():
 
 
 @pytest.mark.parametrize("command", ["up", "demo"])
-def test_a_port_that_is_taken_is_told_before_anything_is_made(command, settings, tmp_path, monkeypatch, capsys):
+def test_a_port_that_is_taken_is_reported_before_anything_is_made(command, settings, tmp_path, monkeypatch, capsys):
     """Once the demo made its administrator first, and nobody ever saw the password."""
     monkeypatch.setattr(
         f"heval_site.management.commands.{command}.migrate_and_create_cache_and_media_folder",

@@ -54,7 +54,7 @@ def test_the_service_is_asked(recruitment, panel, capsys):
     assert "     1 approved or rejected" in said(capsys, recruitment.key)
 
 
-def test_what_is_wrong_is_told(recruitment, tmp_path):
+def test_the_command_names_what_is_wrong(recruitment, tmp_path):
     odd = tmp_path / "odd.csv"
     odd.write_text("S1,W\n")
     binary = tmp_path / "binary.csv"

@@ -117,7 +117,7 @@ def test_a_form_of_a_researcher_needs_its_token(django_user_model):
 
 
 @pytest.mark.django_db
-def test_the_address_is_told_to_no_other_site_and_http_leads_to_https(client, settings):
+def test_no_other_site_learns_the_address_and_http_leads_to_https(client, settings):
     settings.SECURE_SSL_REDIRECT, settings.SECURE_HSTS_SECONDS = True, 60
     response = client.get("/p/some-code/")
     assert response.status_code == 301 and response["Location"].startswith("https://")

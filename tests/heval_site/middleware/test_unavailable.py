@@ -76,7 +76,7 @@ def client():
 
 
 @pytest.mark.parametrize("name", ["locked", "below"])
-def test_an_answer_that_met_a_locked_database_is_told_unsaved(client, name):
+def test_the_page_says_that_an_answer_was_not_saved_by_a_locked_database(client, name):
     response = client.post(f"/p/some-code/{name}/", {"s1.q1": "5"})
     assert response.status_code == 503
     assert int(response["Retry-After"]) <= 10 and response["Cache-Control"] == "no-store"
@@ -125,7 +125,7 @@ def test_a_read_only_database_loses_no_text(client):
     assert client.post(f"/p/{assignment.code}/s4/", {"s4.q1": "What I wrote"}).status_code == 302
 
 
-def test_reading_is_told_to_wait_and_no_word_of_an_answer(client):
+def test_a_reader_is_asked_to_wait_and_reads_nothing_about_an_answer(client):
     text = client.get("/p/some-code/locked/").content.decode()
     assert "Everything that you have sent before is kept" in text and "not saved" not in text
 

@@ -121,7 +121,7 @@ def test_channels_without_a_service(site, channel, wanted):
     assert not report["proofs"] and sum(row["people"] for row in report["roles"]) == 11
 
 
-def test_who_is_told_to_wait_and_cannot_leaves_as_a_person_would(site, monkeypatch):
+def test_a_robot_that_must_wait_and_cannot_leaves_as_a_person_would(site, monkeypatch):
     monkeypatch.setattr("annotators.places.assign.can_places_become_free_or_be_added", lambda study: True)
     report = played(site, "generic", GENERIC)
     (row,) = [row for row in report["roles"] if row["key"] == "full"]
@@ -129,7 +129,7 @@ def test_who_is_told_to_wait_and_cannot_leaves_as_a_person_would(site, monkeypat
 
 
 @pytest.mark.slow
-def test_a_code_that_the_panel_was_not_told_is_found(site, monkeypatch):
+def test_a_code_that_the_panel_does_not_know_is_found(site, monkeypatch):
     from annotators.recruitment.channels.prolific import service
 
     told = service.completion_codes
@@ -265,7 +265,7 @@ def test_the_button_starts_a_job_and_the_page_shows_what_was_wrong(folders, monk
     assert ended.value.code == 1
 
 
-def test_only_editors_rehearse_and_what_failed_is_told():
+def test_only_editors_rehearse_and_they_read_what_failed():
     study = spa_study(user("owner"))
     recruitment = Recruitment.objects.create(study=study, channel="open_link")
     StudyMember.objects.create(study=study, user=user("looker"), role=StudyMember.Role.VIEWER)
@@ -365,7 +365,7 @@ def test_the_guard_holds_in_a_process():
     assert run.stdout == "A rehearsal may contact only this machine: 192.0.2.1 is refused.\n", run.stderr
 
 
-def test_what_cannot_be_rehearsed_is_told_before_anything_starts(monkeypatch):
+def test_what_cannot_be_rehearsed_is_reported_before_anything_starts(monkeypatch):
     def of(study, channel="open_link"):
         return Recruitment.objects.create(study=study, channel=channel)
 

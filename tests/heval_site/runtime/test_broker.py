@@ -57,7 +57,7 @@ class OfOneThread(threading.Event):
         return super().wait(timeout)
 
 
-def test_a_broker_that_is_down_is_told_of_once_and_the_thread_lives_on(monkeypatch, caplog):
+def test_a_broker_that_is_down_is_logged_once_and_the_thread_lives_on(monkeypatch, caplog):
     sent = threading.Semaphore(0)
 
     def refuse():

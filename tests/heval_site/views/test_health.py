@@ -1,4 +1,4 @@
-"""The machines that watch are told the truth and no secret; the doctor says what to do."""
+"""Monitoring learns the truth and no secret; the doctor says what to do."""
 
 import io
 import json

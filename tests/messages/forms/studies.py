@@ -110,7 +110,7 @@ def rule_settings(value):
 
 
 def denied(about, action, is_staff=True, scope=""):
-    """What a colleague is told who may only look at a study; with a token of this scope that is bound to it, if one is given."""
+    """What a colleague reads who may only look at a study; with a token of this scope that is bound to it, if one is given."""
 
     def scenario():
         study, colleague = draft(), builders.user("vera")

@@ -60,7 +60,7 @@ def refused(make, act):
 
 
 def says(make, visit):
-    """The notices of the page that follows ``visit(client, study)``, with what stands beside the state."""
+    """The notices of the page that follows ``visit(client, study)``, with the next step beside the state."""
 
     def scenario():
         study = make()
@@ -74,8 +74,8 @@ def act(name, **data):
     return lambda client, study: client.post(study_url(study, f"{name}/do/"), data, follow=True)
 
 
-def stands(make, *changes):
-    """What stands beside the state, with the address of the button."""
+def next_step_of(make, *changes):
+    """The next step beside the state, with the address of its button."""
 
     def scenario():
         study = make()

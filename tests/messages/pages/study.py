@@ -23,11 +23,11 @@ from tests.messages.pages.scenarios import (
     closing_with_third_labels,
     draft,
     launched,
+    next_step_of,
     paused,
     refused,
     says,
     small_cap,
-    stands,
 )
 
 
@@ -180,17 +180,17 @@ PAGES = {
     "This job has already": only_informs(says(draft, cancelled("done"))),
     "The job will": only_informs(says(draft, cancelled("running"))),
     "The job is cancelled": only_informs(says(draft, cancelled("waiting"))),
-    "things are missing": At("#id_contact", stands(draft, study_with(contact="", minutes=None))),
-    "One thing is missing": At("#id_minutes", stands(draft, study_with(minutes=None))),
-    "Nothing is missing": At("/launch/", stands(draft)),
-    "Nothing blocks the launch": At("/launch/", stands(draft, study_with(consent=""))),
-    "The study is closed": At("/", stands(closed)),
-    "Annotators can start.": At("/collecting/", stands(launched)),
-    "next_step: The study is paused": stands(paused),
-    "The study is closing. 1": stands(closing(1)),
-    "The study is closing. … annotators": stands(closing(2)),
-    "The study is closing. No annotators are still answering. The study closes in a minute": stands(closing()),
-    "The study is closing. No annotators are still answering. The study closes at the latest": stands(
+    "things are missing": At("#id_contact", next_step_of(draft, study_with(contact="", minutes=None))),
+    "One thing is missing": At("#id_minutes", next_step_of(draft, study_with(minutes=None))),
+    "Nothing is missing": At("/launch/", next_step_of(draft)),
+    "Nothing blocks the launch": At("/launch/", next_step_of(draft, study_with(consent=""))),
+    "The study is closed": At("/", next_step_of(closed)),
+    "Annotators can start.": At("/collecting/", next_step_of(launched)),
+    "next_step: The study is paused": next_step_of(paused),
+    "The study is closing. 1": next_step_of(closing(1)),
+    "The study is closing. … annotators": next_step_of(closing(2)),
+    "The study is closing. No annotators are still answering. The study closes in a minute": next_step_of(closing()),
+    "The study is closing. No annotators are still answering. The study closes at the latest": next_step_of(
         closing_with_third_labels
     ),
     "The practice item is stored": only_informs(says(trained, a_new_practice_item)),

@@ -69,7 +69,7 @@ def page(browser, live_server, owner):
 
 
 def is_told(line) -> bool:
-    return line.type == "error" and "Failed to load" not in line.text  # those are told with their address
+    return line.type == "error" and "Failed to load" not in line.text  # those are reported with their address
 
 
 def look(page, url: str, name: str, dark: bool = False) -> list[str]:

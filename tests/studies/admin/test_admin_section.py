@@ -313,7 +313,7 @@ def test_neighbours_and_planned_pairs(study):
     assert names == [("beta", "alpha"), ("gamma", "beta")]
 
 
-def test_a_contrast_that_stands_reversed_is_not_planned_again(study):
+def test_a_contrast_that_exists_reversed_is_not_planned_again(study):
     section = spa(study)
     pairs = [(y, x) for x, y in questions.select_system_pairs(section, "planned")]
     assert questions.add_missing_questions(section, pairs, "{x} {y}", by=None, with_contrasts=True) == (0, 0)

@@ -1,4 +1,4 @@
-"""Human or machine: what is drawn, which page follows which answer, what is told after practice, and what the checklist says."""
+"""Human or machine: what is drawn, which page follows which answer, what is shown after practice, and what the checklist says."""
 
 import re
 from collections import Counter
@@ -184,7 +184,7 @@ def truth_of(page):
     return Item.objects.get(pk=page.items[0].id).expected.get()
 
 
-def test_a_practice_text_is_told_after_the_guess_and_not_before():
+def test_the_truth_of_a_practice_text_is_shown_after_the_guess_and_not_before():
     assignment, page, slot, _ = trained("examples")
     behind = full_page_state(assignment).steps[f"{page.key}t"].page
     assert get_practice_feedback(assignment, behind) == ()
@@ -201,7 +201,7 @@ def test_a_practice_text_is_told_after_the_guess_and_not_before():
     assert record_page_answers(assignment, behind.key, form(go="1")).next_key == "s1.p2"
 
 
-def test_a_practice_pair_is_told_after_the_guess():
+def test_the_truth_of_a_practice_pair_is_shown_after_the_guess():
     assignment, page, slot, ask = trained("comparison")
     assert ask.answer_column == "chosen" and [label for label, _ in page.items[0].exposures] == ["A", "B"]
     expected = truth_of(page)
@@ -226,7 +226,7 @@ def test_the_sides_of_a_pair_vary_between_people():
     assert set(sides) == {"A", "B"}
 
 
-def test_nothing_is_told_of_texts_that_count():
+def test_nothing_is_shown_about_texts_that_count():
     study = launched(humanlike_draft(conditions=("examples",), domains=("news",), target_n=1))
     keys = full_page_state(claimed(study, "w")).sequence.keys
     assert [key for key in keys if key.endswith("t") and key != "start"] == ["s1.p1t", "s1.p2t", "s1.p3t"]
@@ -354,7 +354,7 @@ def test_every_page_can_be_previewed_and_tried():
 
 
 def test_the_follow_up_repeats_the_words_that_were_chosen_and_no_truth():
-    """What they answered stands on the page that asks why, in the words of the point; before an answer nothing does."""
+    """What they answered is on the page that asks why, in the words of the point; before an answer nothing does."""
     protocol = REGISTRY["humanlike"]
     scale = parse_scale(
         {"kind": "likert", "labels": ["surely a person", "perhaps a person", "perhaps a program", "surely a program"]}

@@ -116,7 +116,7 @@ def test_a_place_that_is_none_is_refused_naming_its_output():
     assert not Response.objects.exists()
 
 
-def test_without_ties_two_in_one_place_are_told_of_each_other():
+def test_without_ties_two_in_one_place_are_both_named():
     assignment = claimed(launched(draft(settings={"allows_ties": False})), "w")
     assert send(assignment, "1", "2", "2").sent.errors == {
         B: "Story C has the same place. Please decide.",

@@ -139,7 +139,7 @@ def assignment():
     return claimed(launched(draft(systems=("alpha", "beta"))), "w")
 
 
-def test_the_points_name_the_letters_and_the_first_stands_first(assignment):
+def test_the_points_name_the_letters_and_the_first_comes_first(assignment):
     _, page, asks = open_page(assignment, "s1.p1")
     (ask,) = asks.values()
     assert [(point.key, point.label) for point in ask.field.points] == [

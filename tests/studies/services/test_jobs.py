@@ -1,4 +1,4 @@
-"""Jobs: rows with a lease. What must hold whoever dies, asks twice or cancels."""
+"""Jobs: rows with a lease. What must hold if a process dies, asks twice or cancels."""
 
 import threading
 from datetime import timedelta

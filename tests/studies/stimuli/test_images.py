@@ -147,7 +147,7 @@ def test_nothing_but_pixels_survives(kind, data):
 
 
 @pytest.mark.parametrize("kind", ["GIF", "WEBP", "PNG"])
-def test_the_first_frame_stands_for_a_film(kind):
+def test_the_first_frame_represents_a_film(kind):
     first, second = Image.new("RGB", (32, 32), "red"), Image.new("RGB", (32, 32), "blue")
     encoded = encode_image(saved(first, kind, save_all=True, append_images=[second], duration=100))
     assert encoded.notes == ("only the first of its frames is shown",)

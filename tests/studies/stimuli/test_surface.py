@@ -57,7 +57,7 @@ def test_every_mark_has_a_case_of_its_own():
     assert cases == set(SURFACE_MARKS)
 
 
-def test_the_system_that_stands_apart_is_named_and_nobody_else():
+def test_the_system_that_differs_from_the_others_is_named_and_nobody_else():
     texts = {name: [PLAIN] * 100 for name in "abcd"} | {"human": [PLAIN] * 60 + ["``Go,'' he said to her today."] * 40}
     found = {each.mark: each for each in surface_warnings_from_profiles(surface_profiles(texts))}
     assert set(found) == {"tokeniser_quotes"}
@@ -81,7 +81,7 @@ def test_between_two_systems_the_one_that_bears_the_mark_is_named():
     ] == [("b",)]
 
 
-def test_two_groups_of_systems_are_told_apart():
+def test_two_groups_of_systems_are_distinguished():
     texts = {name: [PLAIN] * 50 for name in "abc"} | {name: [PLAIN + " "] * 50 for name in "de"}
     assert [each.systems for each in surface_warnings_from_profiles(surface_profiles(texts))] == [("d", "e")]
 

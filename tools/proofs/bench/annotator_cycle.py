@@ -195,7 +195,7 @@ def line_of(database: str, kind: str, n: int, found: dict) -> str:
 
 
 def walked(pair: Pair, path: str, cycles: int) -> tuple[float, str]:
-    """CPU milliseconds a cycle of so many pages of one assignment, and where it then stands. One client, in this process."""
+    """CPU milliseconds a cycle of so many pages of one assignment, and the page it is then at. One client, in this process."""
     before = pair.cpu(pair.ours)
     seen = Load(pair.ours.port, "cycle", [path], 1, most=cycles).run()
     spent = sum(pair.cpu(pair.ours)) - sum(before)

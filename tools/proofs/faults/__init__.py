@@ -4,6 +4,6 @@
     python -m tools.proofs.faults.kill_workers --database postgres --victim database
     python -m tools.proofs.faults.kill_workers --sabotage lost|doubled      must fail: what is it that we would see?
 
-Workers of gunicorn, or the database itself, are killed (SIGKILL) while annotators claim and answer; whoever hears nothing sends
-the same again. What they were told is then compared with what the database holds.
+Workers of gunicorn, or the database itself, are killed (SIGKILL) while annotators claim and answer; a client that hears nothing sends
+the same again. What was acknowledged is then compared with what the database holds.
 """

@@ -1,4 +1,4 @@
-"""Compare what annotators were told with what is stored. Run in a site's environment; what they were told comes as JSON."""
+"""Compare what annotators got acknowledged with what is stored. Run in a site's environment; the acknowledgements come as JSON."""
 
 import json
 import sys

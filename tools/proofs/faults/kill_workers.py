@@ -1,4 +1,4 @@
-"""Kill parts of a site while annotators answer, and compare what they were told with what is stored.
+"""Kill parts of a site while annotators answer, and compare what was acknowledged with what is stored.
 
 python -m tools.proofs.faults.kill_workers [--seconds 60] [--every 1.5] [--clients 16] [--database sqlite|postgres] [--away 1]
                                            [--victim worker|database|jobs|everything] [--sabotage lost|doubled|hasty] [--json]
@@ -217,7 +217,7 @@ def killed_under_load(
     victim: str = "worker",
     away: float = 1,
 ) -> dict:
-    """Everything that was told, broken, lost or doubled, while parts of the site are killed, and how soon it was there again."""
+    """Everything that was acknowledged, broken, lost or doubled, while parts of the site are killed, and how soon it was there again."""
     with folder("heval-faults-") as home, ExitStack() as stack:
         url, postgres = "", None
         if database == "postgres":

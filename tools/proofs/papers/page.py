@@ -76,7 +76,7 @@ def filled(words: str, indent: str = "") -> str:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """A table with its notes; a note that several rows share stands once."""
+    """A table with its notes; a note that several rows share occurs once."""
     notes = list(dict.fromkeys(row["note"] for row in rows if row["note"]))
     found = ["| | what | published | ours | how | agrees |", "|---|---|--:|--:|---|---|"]
     place = ""

@@ -160,7 +160,7 @@ def warned(about, severity="warn"):
     return replace(ESTIMATE, estimand=about, analysis=f"of.{about}", warnings=(warning, warning))
 
 
-def test_a_warning_stands_once_with_all_the_numbers_that_carry_it():
+def test_a_warning_occurs_once_with_all_the_numbers_that_carry_it():
     names = ["one", "two", "three", "four", "five"]
     blocks = [
         Block("a", "", "recommended", tuple(warned(name) for name in names)),
@@ -226,7 +226,7 @@ def test_a_small_difference_is_not_printed_as_none(value, kind, text):
     assert layouts.format_cell(value, kind) == text
 
 
-def test_what_a_rule_changes_can_be_checked_by_what_stands_beside_it():
+def test_what_a_rule_changes_can_be_checked_by_what_is_beside_it():
     contrast = {"x": "a", "y": "b", "section": 1, "is_planned": False}
     change = replace(
         ESTIMATE,

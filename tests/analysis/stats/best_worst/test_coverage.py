@@ -10,7 +10,7 @@ from tests.analysis.stats.best_worst.studies import STRENGTHS, estimates, study
 
 
 @pytest.mark.slow
-def test_equal_systems_are_seldom_told_apart_and_intervals_cover():
+def test_equal_systems_seldom_differ_and_intervals_cover():
     """Twenty people of unequal activity; 400 studies each, so that three standard errors are .033."""
     sizes = np.array([2, 3, 4, 5, 6, 7, 8, 9, 10, 26] * 2)
     same, covers, scores = [], [], []

@@ -56,7 +56,7 @@ def test_the_published_stars_follow_from_130_annotators_a_cell_and_fifteen_tests
     assert_allclose(after["57"].test.pvalue_adjusted, 15 * cells["57"].pvalue)
 
 
-def test_scores_by_annotator_leave_out_whoever_did_not_answer():
+def test_scores_by_annotator_leave_out_annotators_who_did_not_answer():
     ratings, truth, who, _ = study(3, n_annotators=90)
     correct = signal_detection.score_correct_answers(says_of(ratings), truth)
     correct[who == 4] = np.nan

@@ -100,7 +100,7 @@ def test_the_studentised_range_of_two_groups_is_students_t():
         groups.studentized_range_sf(3, 1, 9)
 
 
-def test_what_a_pair_could_have_shown_stands_beside_it():
+def test_what_a_pair_could_have_shown_is_beside_it():
     for method in ("tukey_hsd", "games_howell"):
         for pair in groups.pairwise_comparisons(VALUES, GROUPS, method=method):
             df = np.floor(pair.test.df)

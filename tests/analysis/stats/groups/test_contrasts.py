@@ -142,7 +142,7 @@ def test_contrast_edge_cases_are_statuses():
     json.dumps(few.as_dict(), allow_nan=False)
 
 
-def test_the_smallest_detectable_difference_stands_beside_a_contrast():
+def test_the_smallest_detectable_difference_is_beside_a_contrast():
     values, arms, _, who, items = answers(6)
     found = cell_contrasts.cell_contrast(values, arms, {"examples": 1, "none": -1}, who, items)
     df, se = int(found.detail["df"]), found.detail["se"]

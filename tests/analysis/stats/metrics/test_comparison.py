@@ -78,7 +78,7 @@ def test_comparison_edge_cases_are_statuses():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("statistic", ["pearson", "segment_tau"])
-def test_two_equally_good_metrics_are_told_apart_as_rarely_as_promised(statistic):
+def test_two_equally_good_metrics_differ_as_rarely_as_promised(statistic):
     draw, rejected, runs = rng(39), 0, 600
     for _ in range(runs):
         human = 0.1 * np.arange(6) + draw.normal(0, 0.5, (40, 6))

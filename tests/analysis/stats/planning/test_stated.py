@@ -34,7 +34,7 @@ def test_components_of_batches_are_those_of_the_one_way_analysis_of_variance():
     assert found.prompts / 3 == pytest.approx((between - within) / 4)
 
 
-def test_prompts_that_overlap_in_any_way_are_told_from_people():
+def test_prompts_that_overlap_in_any_way_are_distinguished_from_people():
     """A variance of prompts alone, on the scale of the answers: each answer is the mean of its prompts."""
     rng = np.random.default_rng(1)
     size = StudySize(protocol="spa", people=300, prompts=60, prompts_each=4)

@@ -40,7 +40,7 @@ def test_units_do_not_depend_on_the_order_of_rows():
 
 
 def test_what_is_known_on_the_way_is_a_beginning_of_what_is_known_in_the_end():
-    # So a crossing seen on the way is still there afterwards, whoever finishes when, and whoever comes back.
+    # So a crossing seen on the way is still there afterwards, in whatever order people finish or come back.
     rng = np.random.default_rng(1)
     claims = np.repeat(np.arange(30), 2)
     annotators, values = rng.integers(0, 20, 30)[claims], rng.random(60)

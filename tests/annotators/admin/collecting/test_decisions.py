@@ -121,7 +121,7 @@ def test_many_are_excluded_from_the_list(client, study):
     assert done[0].code[:8] in html and done[2].code[:8] not in html
 
 
-def test_an_assignment_is_found_by_its_code_and_told_in_detail(client, study):
+def test_an_assignment_is_found_by_its_code_and_shown_in_detail(client, study):
     done = players.submitted(study, "1", comment="All fine.")
     players.submitted(study, "2")
     html = client.get(f"/admin/annotators/assignment/?q={done.code[:8]}").content.decode()

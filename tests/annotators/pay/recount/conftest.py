@@ -103,7 +103,7 @@ def stored_world(service, module_transaction):
     assign.record_turned_away_annotator(study, assign.get_or_create_annotator("panel", "sue"), panel)
     assign.record_turned_away_annotator(study, assign.get_or_create_annotator("panel", "tim"), by_hand)
 
-    # What the panel shows, somebody unknown with the rest; a rejection that stands, and one that is taken back on appeal.
+    # What the panel shows, somebody unknown with the rest; a rejection that holds, and one that is taken back on appeal.
     show(panel, done, "submitted")
     show(panel, {"late": late, "ida": screened}, "submitted")
     import_submissions_and_release_places(

@@ -103,7 +103,7 @@ def test_a_clone_and_a_study_of_nobody_count_nothing(world):
 
 
 @pytest.mark.slow
-def test_what_a_panel_shows_stands_as_its_table_says(world):
+def test_what_a_panel_shows_is_stored_as_its_table_says(world):
     """By the table of "Settle with a panel", of everybody whom the panel shows."""
     panel, client = world[1], logged_in(user("owner"))
     found = Counter()

@@ -102,7 +102,7 @@ def test_an_upheld_appeal_is_compensated(rejection):
     assert stages_of(last_page(rejection.assignment)) == ["Received", "Approved", "Paid"]
 
 
-def test_appeals_are_listed_the_late_ones_first_and_told_as_late(rejection, recruitment):
+def test_appeals_are_listed_the_late_ones_first_and_marked_as_late(rejection, recruitment):
     soon = create_appeal(rejection.assignment, WHY)
     one = sent(recruitment, "W2")
     late = Appeal.objects.create(
@@ -145,7 +145,7 @@ def test_the_page_says_what_is_true_at_each_moment(recruitment, panel):
     assert stages_of(last_page(mine))[:2] == ["Received", "Approved"] and LONG not in last_page(mine)
 
 
-def test_who_never_reached_the_panel_is_told_what_to_do(recruitment):
+def test_who_never_reached_the_panel_reads_what_to_do(recruitment):
     one = sent(recruitment)
     mine, hour = one.assignment, timedelta(hours=1)
     start = mine.started_at - 2 * hour
@@ -269,7 +269,7 @@ def test_approving_asking_for_a_return_and_what_nobody_here_knows(recruitment, p
     assert owner.get(url(recruitment, "assignment/999999")).status_code == 404
 
 
-def test_a_colleague_answers_an_appeal_and_who_rejected_is_told_who_can(rejection, recruitment, clients):
+def test_a_colleague_answers_an_appeal_and_who_rejected_reads_who_can(rejection, recruitment, clients):
     made = create_appeal(rejection.assignment, WHY)
     here = url(recruitment, f"appeal/{made.pk}")
     own = clients["owner"].get(here).content.decode()
@@ -291,7 +291,7 @@ def test_a_colleague_answers_an_appeal_and_who_rejected_is_told_who_can(rejectio
     assert clients["owner"].get(url(recruitment, "appeal/999999")).status_code == 404
 
 
-def test_a_study_with_one_editor_is_told_that_somebody_must_be_invited(rejection, recruitment, clients):
+def test_the_editor_of_a_study_with_one_editor_reads_that_somebody_must_be_invited(rejection, recruitment, clients):
     made = create_appeal(rejection.assignment, WHY)
     StudyMember.objects.filter(user=user("colleague")).delete()
     page = clients["owner"].get(url(recruitment, f"appeal/{made.pk}")).content.decode()
@@ -304,7 +304,7 @@ def test_a_study_with_one_editor_is_told_that_somebody_must_be_invited(rejection
     )
 
 
-def test_what_is_decided_without_a_panels_service_stands_at_once(recruitment, panel):
+def test_what_is_decided_without_a_panels_service_holds_at_once(recruitment, panel):
     from annotators.recruitment.panels.http_client import store_or_delete_secrets
 
     store_or_delete_secrets(recruitment, {"token": ""}, by=None)

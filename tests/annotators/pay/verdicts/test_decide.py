@@ -198,7 +198,7 @@ def test_whom_nobody_can_reject(recruitment, monkeypatch):
     assert not Verdict.objects.exists()
 
 
-def test_whoever_is_left_out_of_the_analysis_is_approved_and_paid_all_the_same(recruitment, panel, monkeypatch):
+def test_who_is_left_out_of_the_analysis_is_approved_and_paid_all_the_same(recruitment, panel, monkeypatch):
     one = sent(recruitment)
     exclude_assignments([one.assignment], "too_fast", user("owner"))
     # Being left out is no evidence: nothing may be refused for it.
@@ -280,8 +280,8 @@ def test_times_are_said_in_words():
     ]
 
 
-def test_where_no_panel_is_told_who_is_rejected_is_owed_nothing_until_it_is_taken_back(recruitment):
-    store_or_delete_secrets(recruitment, {"token": ""}, by=None)  # decided here, and told there by hand
+def test_without_a_panel_who_is_rejected_is_owed_nothing_until_it_is_taken_back(recruitment):
+    store_or_delete_secrets(recruitment, {"token": ""}, by=None)  # decided here, and entered there by hand
     one = sent(recruitment, "W1")
     update_ledger(recruitment, by=None)
     assert Payment.objects.get().state == "due"

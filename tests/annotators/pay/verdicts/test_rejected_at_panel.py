@@ -1,4 +1,4 @@
-"""Work that was rejected at the panel's own site, where nobody decided here: whoever reads so may object here too."""
+"""Work that was rejected at the panel's own site, where nobody decided here: an annotator who reads so may object here too."""
 
 from datetime import timedelta
 
@@ -126,7 +126,7 @@ def test_a_rejection_of_ours_is_the_one_that_is_appealed(recruitment):
     assert not Verdict.objects.filter(category="at_panel").exists()
 
 
-def test_whoever_edits_the_study_answers_and_says_that_it_was_not_they(recruitment, shown, clients):
+def test_any_editor_answers_and_says_that_it_was_not_they(recruitment, shown, clients):
     checks(shown, 1, 2, 90)
     made, owner = appealed(shown), clients["owner"]
     assert {one.username for one in eligible_appeal_answerers(recruitment.study, None)} == {"owner", "colleague"}

@@ -55,7 +55,7 @@ def test_the_named_columns_are_read_and_no_others():
 
 @pytest.mark.parametrize("mark", [",", ";", "\t"])
 @pytest.mark.parametrize("before", ["", "\ufeff"])
-def test_a_table_is_read_whatever_stands_between_its_cells(mark, before):
+def test_a_table_is_read_whatever_separates_its_cells(mark, before):
     head = HEAD.replace(",", mark)
     seen = read(before + head, mark.join([f'"w{mark}1 ""x"""', "s1", "Paid", ""]), ends="\r\n")
     assert told(seen) == [(f'w{mark}1 "x"', "s1", "approved", "Paid", "")]
@@ -351,7 +351,7 @@ def test_approving_writes_the_verdict_and_orders_nothing(client):
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("channel", ["generic", "connect"])
-def test_a_last_page_tells_where_work_stands_only_where_a_file_can_tell(channel):
+def test_a_last_page_shows_the_status_of_work_only_where_a_file_has_it(channel):
     recruitment = link_of(channel, person_parameter="participant")
     done = came(recruitment, "w1", "s1")
     assert work_status(Assignment.objects.get(pk=done.pk)) is None

@@ -154,7 +154,7 @@ def test_without_the_hits_names_a_second_assignment_is_another_task():
     assert retaken({"session": "A"}, {"session": "A"}) is None
 
 
-def test_who_finished_and_takes_another_hit_is_told_to_return_it(door):
+def test_who_finished_and_takes_another_hit_is_asked_to_return_it(door):
     done = finished(door)
     response = Client().post(f"/e/{door.key}/?assignmentId=3ASG2&hitId=3HIT2&workerId=A1ANNA", {"agree": "1"})
     page = response.content.decode()
@@ -283,7 +283,7 @@ def test_the_last_page_goes_by_itself_only_where_nothing_is_left_to_read_or_do()
         assignment = finished(link(small_study(**columns)), workerId=f"A{len(goes)}0")
         goes.append("data-goes" in last_page(assignment))
     assert goes == [True, False, False]
-    # Whoever opens it again when the panel has their work wants to read how it stands.
+    # An annotator who opens it again when the panel has their work wants to read its status.
     first = Assignment.objects.get(study__debriefing="", study__batches_per_annotator=1)
     PanelSubmission.objects.create(
         recruitment=first.recruitment,
@@ -349,7 +349,7 @@ def test_a_site_that_is_no_origin_stops_the_start(monkeypatch, value):
 # The question as XML
 
 
-def test_the_question_holds_the_address_whatever_stands_in_it():
+def test_the_question_holds_the_address_whatever_it_contains():
     address = "https://eval.example.org/e/k/?a=1&b=<2>"
     root = ElementTree.fromstring(external_question_xml(address))
     assert root.tag.startswith(

@@ -43,7 +43,7 @@ def test_only_the_panels_own_link_is_keyed_and_another_lets_nobody_in():
 
 
 @pytest.mark.django_db
-def test_trust_in_who_came_stands_with_their_work():
+def test_trust_in_who_came_is_stored_with_their_work():
     study = spa_study(user("owner"), target_n=4)
     way = Recruitment.objects.create(study=study, channel="generic", pool="p", settings=KEYED)
     start = {"start": "1", "agree": "1"}

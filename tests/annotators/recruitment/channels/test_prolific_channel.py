@@ -216,7 +216,7 @@ def test_a_visit_shows_the_code_at_its_end_alone_and_no_id_on_its_pages(client):
 
 
 @pytest.mark.django_db
-def test_who_cannot_come_in_is_told_which_of_three_reasons_it_is(client):
+def test_who_cannot_come_in_reads_which_of_three_reasons_it_is(client):
     door = door_of(spa_study())
     raw = client.get(
         f"/e/{door.key}/?PROLIFIC_PID={{{{%PROLIFIC_PID%}}}}&STUDY_ID={STUDY}&SESSION_ID={SESSION}"

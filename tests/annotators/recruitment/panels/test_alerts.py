@@ -1,4 +1,4 @@
-"""What stands out while a panel works: said where it matters, and silent where all is well or too little is known."""
+"""What is unusual while a panel works: said where it matters, and silent where all is well or too little is known."""
 
 from datetime import timedelta
 from decimal import Decimal

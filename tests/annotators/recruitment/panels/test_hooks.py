@@ -127,7 +127,7 @@ def test_an_event_of_another_kind_is_taken_and_asks_for_nothing(recruitment, mon
     ]
 
 
-def test_what_holds_at_the_panel_is_applied_whatever_was_told_and_in_whatever_order(fake, recruitment):
+def test_what_holds_at_the_panel_is_applied_whatever_was_said_and_in_whatever_order(fake, recruitment):
     assignment, session = came(fake, recruitment)
     # The older message comes last, and says that the person is at work.
     late = fake.signed_notification(session, "ev2", SECRET)

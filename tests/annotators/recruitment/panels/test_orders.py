@@ -80,7 +80,7 @@ def test_an_order_is_sent_once_with_who_is_meant(recruitment, paid):
     }
     order.refresh_from_db()
     assert order.state == "done" and order.ended_at >= order.sent_at
-    # Who is meant is deciphered when it is sent, and stands nowhere.
+    # Who is meant is deciphered when it is sent, and is stored nowhere.
     assert "W1" not in str(PanelOrder.objects.values().get())
     act = AuditEvent.objects.get(verb="order bonus")
     assert (act.by.username, act.assignment_code, act.data["token"]) == ("owner", paid.assignment.code, "bonus-1")

@@ -1,4 +1,4 @@
-"""Publishing at a panel: the cost is seen first, what stands against it is told, and it happens once."""
+"""Publishing at a panel: the cost is seen first, the page says what prevents it, and it happens once."""
 
 from decimal import Decimal
 
@@ -112,7 +112,7 @@ def test_an_order_with_other_values_waits_for_the_first(settings):
     assert order_blocklist_and_publication(recruitment, by=None, **wanted(places=10)).token != first.token
 
 
-def test_what_stands_against_publishing_is_told(settings):
+def test_the_page_says_what_prevents_publishing(settings):
     assert publishing_obstacles(recruitment_of()) == []
     settings.SITE_URL = "http://eval.example.org"
     draft = Recruitment.objects.create(study=draft_study(owner=user("owner")), channel="prolific")

@@ -210,7 +210,7 @@ def test_people_are_found_by_their_receipt_where_the_link_had_no_id(recruitment)
     )
 
 
-def test_what_one_source_leaves_out_another_has_told(recruitment):
+def test_what_one_source_leaves_out_another_has_said(recruitment):
     came(recruitment, "W", "S1")
     import_submissions_and_release_places(recruitment, [shown("W", "S1", decides_itself_at=NOW, code="ABC")], "service")
     import_submissions_and_release_places(recruitment, [SubmissionSnapshot("", "S1", "W", UNKNOWN)], "file")
@@ -283,7 +283,7 @@ def test_a_task_that_somebody_typed_does_not_keep_the_others_from_being_read(rec
     for person, task in (("W", "T"), ("X", "typed")):
         ids = {"person": person, "session": f"S-{person}", "task": task}
         submitted(recruitment.study, person, recruitment=recruitment, external_ids=ids)
-    # Where nothing at all is shown the reason is told: it may be the token.
+    # Where nothing at all is shown, the page gives the reason: it may be the token.
     with pytest.raises(PanelUnavailable, match="no such task"):
         send_orders_and_sync_panel(recruitment, lambda *_: None)
     panel.shown["T"] = [shown("W", "S-W")]

@@ -10,7 +10,7 @@ from tests.admin_pages import study_url
 from tests.studies.admin.study.saved import page
 
 pytestmark = pytest.mark.django_db
-# What a column is called is for the data; whoever fills in a form is asked for something, in a unit.
+# What a column is called is for the data; a person who fills in a form is asked for something, in a unit.
 COLUMNS = re.compile(
     r">\s*(Start window seconds|Idle seconds|Grace seconds|Target n|Target kind|Target cap|Erase after days|X condition|Wanted|"
     r"Level|Estimand|Family|Tau|Symmetric|Position|M):?\s*<"

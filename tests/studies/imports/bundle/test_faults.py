@@ -219,7 +219,7 @@ def test_what_is_no_bundle_is_refused(data, said):
     str(refused.value).encode()
 
 
-def test_every_fault_is_told_at_once_and_a_hundred_at_most(study):
+def test_every_fault_is_listed_at_once_and_a_hundred_at_most(study):
     value = serialize_bundle(study)
     for row in value["outputs"]:
         row["format"] = "html"

@@ -9,7 +9,7 @@ from tests.builders import launched, spa_draft
 from tests.studies.imports.files import LONG, long, rows_of, sound, table, texts
 
 
-def test_an_unknown_system_is_one_problem_however_often_it_stands(study, put):
+def test_an_unknown_system_is_one_problem_however_often_it_occurs(study, put):
     before = rows_of(study)
     report = put(table([*LONG, long("p1", "zoe", "x"), long("p2", "zoe", "y")]))
     assert [str(problem) for problem in report.problems] == [
@@ -183,7 +183,7 @@ def test_what_betrays_a_system_is_said(study, put):
     ]
     report = sound(put(table(rows)))
     assert "surface:tokeniser_quotes" in {finding.kind for finding in report.findings}
-    # And also where the other system stands in the study already.
+    # And also where the other system is in the study already.
     later = [long(f"p{n}", "cy", f"So <b>it</b> went {n}.") for n in range(25)]
     report = put(table(later), "cy.csv", creates_systems=True, is_dry_run=True)
     assert "surface:markup" in {finding.kind for finding in report.findings}

@@ -146,7 +146,7 @@ def test_attributes_of_json_lines_are_found_inside_their_object(put):
         ([{"system": s, "text": s, "tense": s} for s in "ab"], None, "no two texts"),
     ],
 )
-def test_what_cannot_be_paired_is_told_with_its_row(put, rows, row, words):
+def test_what_cannot_be_paired_is_named_with_its_row(put, rows, row, words):
     study, report = put(table(rows), pairs_by=("tense",))
     assert not report.is_written and not Output.objects.filter(system__study=study).exists()
     assert any(words in str(problem) and problem.row == row for problem in report.problems), list(

@@ -106,7 +106,7 @@ def test_where_several_arms_are_a_batch_names_its_own(spa, put):
     assert set(spa.batches.values_list("arm__name", flat=True)) == {"second"}
 
 
-def test_lacking_outputs_and_odd_sizes_are_warnings(spa, put):
+def test_missing_outputs_and_odd_sizes_are_warnings(spa, put):
     rows = [wide("r1", "p1", ada="A", bo="B"), wide("r1", "p2", ada="A2"), wide("r2", "p1", ada="A", bo="B")]
     found = {f.kind: f.examples for f in sound(put(lines(rows), "b.jsonl", makes_batches=True)).findings}
     assert found["item_incomplete"] == ("r1: p2 lacks bo",)

@@ -25,7 +25,7 @@ Arm.objects.create(study=study, name="all")
 began = time.process_time()
 report = import_stimuli_file(study, Path({path!r}), options=Options(creates_systems=True), by=None)
 assert report.is_written, list(report.problems)[:3]
-# Not getrusage: what it tells begins with the peak of whoever started this process.
+# Not getrusage: its value begins with the peak of the process that started this one.
 peak = next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
 print(time.process_time() - began, int(peak) / 1024, Output.objects.count())
 """

@@ -1,6 +1,6 @@
 """Our site's settings with the bare view's tables and template beside them: both answer in one process."""
 
-from heval_site.settings import *  # noqa: F403 - settings are what stands in this module
+from heval_site.settings import *  # noqa: F403 - this module is made of settings
 from heval_site.settings import INSTALLED_APPS as OURS
 from heval_site.settings import TEMPLATES as OUR_TEMPLATES
 

@@ -1,4 +1,4 @@
-"""Prolific's token: it stands in one header, goes to one host, and is repeated nowhere."""
+"""Prolific's token: it is in one header, goes to one host, and is repeated nowhere."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""SONA's channel: who arrives, where the way back leads, and where the token stands."""
+"""SONA's channel: who arrives, where the way back leads, and where the token is."""
 
 import pytest
 

@@ -179,7 +179,7 @@ def test_what_sona_refuses_is_shown_and_never_ordered_again_by_itself(door, fake
 
 
 @pytest.mark.slow
-def test_a_refusal_of_what_the_person_fetched_before_is_set_right_by_whoever_looks(door, fake):
+def test_a_refusal_of_what_the_person_fetched_before_is_corrected_by_anyone_who_looks(door, fake):
     one = finished(door)
     fake.next_answer = ANSWER.format(ERROR.format("x") + NO_RESULT)
     looked()
