@@ -311,7 +311,7 @@ def two_way_clustered_mean(
     The t distribution with the variance and the degrees of freedom of `two_way_jackknife`. If the scale has bounds, the variance
     is that under the tested mean (`confidence.ScoreCurve`), at least in proportion to that of independent answers, and each
     way has its `degrees_of_freedom`.
-    Rates are measured in each cell of the grid in `tests/calibration/claims.py`: 6 to 60 people, 5 to 100 prompts, uneven
+    Rates are measured in each cell of the grid in `tools/proofs/calibration/claims.py`: 6 to 60 people, 5 to 100 prompts, uneven
     activity, large effects of prompts, ceilings.
 
     Examples

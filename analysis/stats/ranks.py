@@ -403,7 +403,7 @@ def simultaneous_differences(
     normal distributions). `level` is the probability that all intervals contain the true differences. The quantile of
     the largest of normal draws with the estimated covariance is too small: over few clusters this covariance has too
     few dimensions, and the maximum over pairs finds the smallest standard error. Rank sets of six equal systems over
-    seven prompts then held in .915 instead of .95 of studies (`tests/calibration/rank_sets.py`).
+    seven prompts then held in .915 instead of .95 of studies (`tools/proofs/calibration/rank_sets.py`).
 
     >>> result = simultaneous_differences([0.1, 1.0], [[0, 0.3], [0.3, 0]], df=12)
     >>> result.estimates[1, 0].round(3).item(), result.low[1, 0].round(3).item(), result.pvalues[1, 0].round(4).item()

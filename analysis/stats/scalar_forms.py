@@ -57,7 +57,7 @@ def few_clusters_factor(mean: Any, df: Any, bounds: tuple[float, float]) -> Any:
     error, at least 2. `mean` and `df` may be arrays. The factor is 1 in the middle of the scale, and 1 + 4 / df at its
     ends. Where most clusters are near an end and few are far from it, a sample of few clusters often has none of those
     that are far. Then it varies too little, and no skewness shows it. The constant is from simulated studies (``python
-    -m tests.calibration.shares``): it is the smallest whole number with which intervals cover shares of .75 to .97 in
+    -m tools.proofs.calibration.shares``): it is the smallest whole number with which intervals cover shares of .75 to .97 in
     .94 of the studies for every size. It changes no test of the middle of the scale.
 
     >>> few_clusters_factor(0.5, 9, (0, 1)), round(few_clusters_factor(0.9, 9, (0, 1)), 2)

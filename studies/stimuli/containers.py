@@ -107,7 +107,7 @@ def _sheet(filename: str, data: bytes) -> list[list[str]]:
             None, f"“{filename}” is a workbook that cannot be read ({error}). Save the sheet as CSV (UTF-8)."
         ) from error
     if not filled:
-        raise UnreadableFile(None, f"“{filename}” has no sheet with content.")
+        raise UnreadableFile(None, f"“{filename}” has no sheet with content. Choose another file.")
     if len(filled) > 1:
         named = ", ".join(f"“{name}”" for name in list(filled)[:5])
         raise UnreadableFile(

@@ -47,6 +47,7 @@ class LineReader:
         self._max_bytes = max_bytes
         self._max_characters = max_record_characters
         self._stream = stream
+        self._n_bytes = 0
         self._start = stream.read(_CHUNK)
         self.beginning = self._start.decode("utf-8-sig", "replace")
         self._decoder, self._encoding = _decoder(self._start)
@@ -69,11 +70,9 @@ class LineReader:
 
     def chunks(self) -> Iterator[str]:
         """Return the text in pieces, for a reader that does not need lines. Use either this or the lines."""
-        chunk, size = self._start, 0
+        chunk = self._start
         while True:
-            size += len(chunk)
-            if size > self._max_bytes:
-                raise UnreadableFile(None, f"the file has more than {self._max_bytes:,} bytes.")
+            self._count(chunk)
             text, refused = self._decoded(chunk)
             self.number += text.count("\n")
             if text:
@@ -86,11 +85,9 @@ class LineReader:
 
     def _split(self, chunk: bytes) -> Iterator[str]:
         pending: list[str] = []
-        n_pending = size = 0
+        n_pending = 0
         while True:
-            size += len(chunk)
-            if size > self._max_bytes:
-                raise UnreadableFile(None, f"the file has more than {self._max_bytes:,} bytes.")
+            self._count(chunk)
             text, refused = self._decoded(chunk)
             self.has_nul = self.has_nul or "\0" in text
             if pending and pending[-1].endswith("\r"):
@@ -114,6 +111,11 @@ class LineReader:
             chunk = self._stream.read(_CHUNK)
         if pending:
             yield "".join(pending)
+
+    def _count(self, chunk: bytes) -> None:
+        self._n_bytes += len(chunk)
+        if self._n_bytes > self._max_bytes:
+            raise UnreadableFile(None, f"the file has more than {self._max_bytes:,} bytes. Split it.")
 
     def _decoded(self, chunk: bytes) -> tuple[str, str]:
         try:

@@ -31,7 +31,12 @@ def parse_number(value: object) -> float:
     text = str(value).strip()
     if is_number(text) and isfinite(number := float(text)):
         return number
-    raise NumberRefused(_reason(text))
+    shown = f"“{text[:40]}” is not a number."
+    if _DECIMAL_COMMA.fullmatch(text):
+        raise NumberRefused(f"{shown} Write a decimal point: {text[:40].replace(',', '.')}.")
+    if re.fullmatch(r"[\d.,_ ]+", text):
+        raise NumberRefused(f"{shown} Write it with the digits 0 to 9 and a decimal point.")
+    raise NumberRefused(f"{shown} Enter a number, or leave the cell empty.")
 
 
 def parse_whole_number(value: object, low: int, high: int) -> int:
@@ -50,12 +55,3 @@ def parse_whole_number(value: object, low: int, high: int) -> int:
     if not number.is_integer() or not low <= number <= high:
         raise NumberRefused(f"{wanted}, not {value!r:.40}.")
     return int(number)
-
-
-def _reason(text: str) -> str:
-    shown = f"“{text[:40]}” is not a number."
-    if _DECIMAL_COMMA.fullmatch(text):
-        return f"{shown} Write a decimal point: {text[:40].replace(',', '.')}."
-    if re.fullmatch(r"[\d.,_ ]+", text):
-        return f"{shown} Write it with the digits 0 to 9 and a decimal point."
-    return f"{shown} Enter a number, or leave the cell empty."

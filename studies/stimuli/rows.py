@@ -407,7 +407,12 @@ def _checked_records(
             elif len(cells) > 1 and cells == written:
                 problems.add(number, None, "repeats the header. Remove this row.")
             elif named := [place for place in nameless if not _may_be_nameless(cells[place], place)]:
-                problems.add(number, None, _NAMELESS.format(named[0] + 1, cells[named[0]].strip()[:40]))
+                found = cells[named[0]].strip()[:40]
+                problems.add(
+                    number,
+                    None,
+                    f"column {named[0] + 1} has no name in the header, and “{found}” in this row. Name the column, or remove an extra delimiter.",
+                )
             elif _cells_are_sound(cells, number, columns, has_nul, limits, problems):
                 yield Row(number, dict(zip(columns, cells, strict=True)))
     except UnreadableFile as end:
@@ -415,9 +420,6 @@ def _checked_records(
     else:
         if not read and not header.may_be_empty:
             problems.add(None, None, "The file has no row below the header.")
-
-
-_NAMELESS = "column {} has no name in the header, and “{}” in this row. Name the column, or remove an extra delimiter."
 
 
 def _may_be_nameless(cell: str, place: int) -> bool:
@@ -538,7 +540,9 @@ def _unwrapped(
             return
     for number, text in enumerate((text for text in chain([first, second], elements) if text is not None), 1):
         if len(text) > limits.row_characters:
-            raise UnreadableFile(number, f"has more than {limits.row_characters:,} characters.")
+            raise UnreadableFile(
+                number, f"has more than {limits.row_characters:,} characters. Shorten it, or split it."
+            )
         yield number, text
 
 
@@ -570,8 +574,10 @@ def json_elements(chunks: Iterable[str], most: int, *, is_list: bool) -> Iterato
         if found == ("," if is_list and n and mark not in "]}" else ""):
             return
         if found in ("", ","):
-            raise UnreadableFile(n + 1, f"a comma before this row is missing, or one too many is after row {n}.")
-        raise UnreadableFile(n + 1, f"is not an object, but “{found.strip(' ,')[:40]}”.")
+            raise UnreadableFile(
+                n + 1, f"a comma before this row is missing, or one too many is after row {n}. Correct it."
+            )
+        raise UnreadableFile(n + 1, f"is not an object, but “{found.strip(' ,')[:40]}”. Write each row as an object.")
 
     for chunk in chunks:
         kept = position if begin < 0 else begin
@@ -595,7 +601,7 @@ def json_elements(chunks: Iterable[str], most: int, *, is_list: bool) -> Iterato
                 elif depth < outer:
                     is_closed = True
             elif depth == outer:
-                raise UnreadableFile(n + 1, f"is not an object, but {mark[:40]}.")
+                raise UnreadableFile(n + 1, f"is the text {mark[:40]}, not an object. Write each row as an object.")
             position = token.end()
         if begin >= 0 and len(buffer) - begin > most:
             raise UnreadableFile(n + 1, f"has more than {most:,} characters; check for a bracket that is never closed.")

@@ -21,7 +21,8 @@ AREAS = {
         "annotators/places/exclusions.py", "annotators/admin/collecting.py", "annotators/admin/assignments.py",
     ),
     "importers": (
-        "studies/imports/tables/**/*.py", "studies/imports/check_files.py", "studies/stimuli/rows.py", "studies/stimuli/texts.py", "studies/admin/views.py",
+        "studies/imports/tables/**/*.py", "studies/imports/check_files.py", "studies/imports/formats/*.py", "studies/stimuli/rows.py", "studies/stimuli/lines.py",
+        "studies/stimuli/containers.py", "studies/stimuli/numbers.py", "studies/stimuli/texts.py", "studies/admin/views.py",
         "annotators/imports/**/*.py", "annotators/admin/views.py", "studies/protocols/marks.py",
         "studies/stimuli/images.py", "studies/stimuli/normalising.py", "studies/imports/preparation.py",
     ),
@@ -59,7 +60,7 @@ AREAS = {
 # What makes a message: the name that is called, and which of its arguments holds the words.
 MAKERS = {
     "Problem": 0, "NextStep": 2, "ActionRefused": 0, "UnfillableBatch": 0, "ArmSharesRefused": 0, "StudyChanged": 0, "UnreadableFile": 1, "BadJson": 0, "_BadLine": 0,
-    "CellRefused": 1, "StimulusLayout": 2, "AnswerLayout": 2,
+    "CellRefused": 1, "NumberRefused": 0, "StimulusLayout": 2, "AnswerLayout": 2,
     "_Fault": 0, "fault": 0, "ValueRefused": 1, "SettingsRefused": 0, "BundleRefused": 0, "BundleIncomplete": 0,
     "ImageRefused": 0, "MemberMissing": 0, "ZipRefused": 0, "ValidationError": 0, "ValueError": 0,
     "make_notice": 1, "_wrong": 1, "CodebookRefused": 0, "RegexValidator": 1, "NoService": 0, "RequestRefused": 0, "TextRefused": 0, "PermissionDenied": 0,

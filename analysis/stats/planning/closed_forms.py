@@ -239,7 +239,7 @@ def spread_draws(size: StudySize, draws: Sequence[Variation], most: int) -> tupl
 # record. The model is that of `plan_inputs`.
 
 
-# With fewer people or prompts than this the formula promised up to .15 too much in tests/calibration/plans.py.
+# With fewer people or prompts than this the formula promised up to .15 too much in tools/proofs/calibration/plans.py.
 ROUGH_BELOW = 20
 # Standard deviation of an answer about the same chance in the other order (SPA), as a share.
 ORDER_SD = 0.1

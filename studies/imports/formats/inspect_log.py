@@ -42,11 +42,15 @@ def objects_of_archive(stream: BinaryIO, max_bytes: int) -> list[dict[str, Any]]
     try:
         with zipfile.ZipFile(stream) as archive:
             if sum(info.file_size for info in archive.infolist()) > max_bytes:
-                raise UnreadableFile(None, f"The log has more than {max_bytes:,} bytes when unpacked.")
+                raise UnreadableFile(
+                    None, f"The log has more than {max_bytes:,} bytes when unpacked. Export a part of it."
+                )
             names = [name for name in archive.namelist() if name.startswith("samples/") and name.endswith(".json")]
             start = next((name for name in ("header.json", "_journal/start.json") if name in archive.namelist()), "")
             if not start or not names:
-                raise UnreadableFile(None, "The archive is no log of Inspect, or its samples were not stored.")
+                raise UnreadableFile(
+                    None, "The archive is no log of Inspect, or its samples were not stored. Choose another file."
+                )
             evaluation = json.loads(archive.read(start)).get("eval") or {}
             return [_row(json.loads(archive.read(name)), evaluation) for name in sorted(names, key=_sample_order)]
     except (zipfile.BadZipFile, ValueError, AttributeError, NotImplementedError, RuntimeError, OSError) as error:

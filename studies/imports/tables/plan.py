@@ -611,7 +611,7 @@ class ImportPlan:
             ),
             (
                 "missing_words",
-                "Outputs are words for a missing value, such as “nan” or “None”. Annotators would judge these words; the texts are "
+                "Outputs are words for a missing value, such as “nan”. Annotators would judge these words; the texts are "
                 "not changed.",
                 self._missing_words,
                 self._missing_words_count,

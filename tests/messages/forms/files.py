@@ -109,36 +109,18 @@ FORMS = {
     "heval cannot read": says_refused(lambda: REGISTRY["open_link"].read_export(None, "")),
     "This link's settings": says_refused(lambda: REGISTRY["generic"].read_export(link("generic"), "x")),
     "the submission … of … is … (…) in row": generic("P1,S1,Done", "P1,S1,Else"),
-    "Row … has … columns; the first row": prolific("x"),
-    "Row …, …: “…” is not a Prolific": prolific(f"x,{ID},APPROVED,"),
-    "Row …, Status": prolific(f"{ID},{ID},,"),
-    "Row …: the submission": prolific(*[f"{ID},{ID},APPROVED,"] * 2),
-    "parse_submissions_csv: The file has more than … rows": with_rows(
-        0, "annotators.recruitment.channels.prolific.files", prolific(f"{ID},{ID},APPROVED,")
-    ),
-    "Row … is not valid CSV (…). Export": prolific('"x'),
-    "The file is empty. Export": panel_file("prolific", "\n"),
     "_describe_fault: the cell is empty": generic(",S1,Done"),
     "the cell has … characters": generic(f"{'w' * 65},S1,Done"),
     "is not an id of this panel": panel_file("connect", "Person,Session,State\na b,S123,Done", **COLUMNS),
-    "Row 1 does not name the column …. Choose": prolific(head=HEAD[:29]),
-    "Row …, …: “…” is not a time": prolific(f"{ID},{ID},APPROVED,noon"),
-    "Row …, …: “…” has no time": prolific(f"{ID},{ID},APPROVED,2026-10-25T12:27:09"),
+    "is not a Prolific": prolific(f"x,{ID},APPROVED,"),
+    "_add_problems: the cell": prolific(f"{ID},{ID},,"),
+    "is already in row": prolific(*[f"{ID},{ID},APPROVED,"] * 2),
+    "is not a time": prolific(f"{ID},{ID},APPROVED,noon"),
+    "_read_values: the cell": demographic("Participant id,Age\n,3"),
+    "this is the person's": demographic(f"Participant id,Sex\n{ID},{ID}", declared=[("Sex", "category", False)]),
+    "the value is longer": demographic(f"Participant id,Age\n{ID},{'9' * 101}"),
     "Submission …: the …'s": says_refused(bad_submission),
     "No column is declared": says_refused(lambda: sample.import_sample_demographics(link(), "x", "id", by=None)),
-    "Row … has … columns, fewer": demographic("Participant id,Age\nx"),
-    "_read_values: The file has more than … rows": with_rows(
-        1, "annotators.recruitment.sample", demographic("Participant id,Age\nx,3")
-    ),
-    "Row …, …: the cell": demographic("Participant id,Age\n,3"),
-    "Row …, …: this is the person's": demographic(
-        f"Participant id,Sex\n{ID},{ID}", declared=[("Sex", "category", False)]
-    ),
-    "_read_values: Row … is not valid": demographic('Participant id,Age\n"x'),
-    "The file is empty. Choose": demographic("\n"),
-    "Row 1 does not name the column …. Correct": demographic("a,b\n1,2"),
-    "Row …, …: the value": demographic(f"Participant id,Age\n{ID},{'9' * 101}"),
-    "Row …, …: “…” is not a number": demographic(f"Participant id,Age\n{ID},old"),
     "The columns are declared": only_informs(
         posted(link, lambda one: link_url(one, "demographics/"), declare="1", numbers="Age")
     ),

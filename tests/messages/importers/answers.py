@@ -97,6 +97,9 @@ ONE = SAID + "w1,p002,alpha,beta,beta\n"
 RATED = "annotator,prompt_key,system,value\n"
 IMPORTERS = {
     "the file has no column “…”, which is declared": answers(ONE, columns={"annotator": "worker"}),
+    "Columns that were": only_informs(answers("worker,prompt_key,chosen\nw,p001,alpha\n")),
+    "Annotators whose ids": answers(SAID + "W,p001,alpha,beta,beta\nw,p002,alpha,beta,beta\n"),
+    "Ids of annotators": answers(SAID + "1.2E+18,p001,alpha,beta,beta\n"),
     "no column annotator": answers("who,prompt_key,chosen\nw,p001,alpha\n"),
     "no column holds": answers("annotator,prompt_key,naturalness\nw,p001,4\n"),
     "_read_layout: the columns “…” and “…” mean": answers("annotator,prompt,prompt_key,chosen\nw,p,p,alpha\n"),
@@ -159,7 +162,13 @@ IMPORTERS = {
     "must be empty: “…” is asked": answers(
         "annotator,prompt_key,shown:A,shown:B,system,chosen\nw,p002,alpha,beta,alpha,alpha\n"
     ),
-    "must be a number": answers(RATED + "w,p002,alpha,high\n", make=rating_draft),
+    "Enter a number, or leave": answers(RATED + "w,p002,alpha,high\n", make=rating_draft),
+    "Write a decimal": answers(RATED + 'w,p002,alpha,"0,5"\n', make=rating_draft),
+    "Write it with the digits": answers(RATED + "w,p002,alpha,4_0\n", make=rating_draft),
+    "must be a number up": answers(RATED + "w,p002,alpha,1e12\n", make=rating_draft),
+    "must be a number, not": answers(
+        '{"annotator": "w", "prompt_key": "p002", "system": "alpha", "value": true}', make=rating_draft, name="a.jsonl"
+    ),
     "must be empty: answers to “…” are about": answers(
         "annotator,prompt_key,system,value,part\nw,p002,alpha,3,1\n", make=rating_draft
     ),

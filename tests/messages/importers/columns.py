@@ -1,6 +1,7 @@
 """The lines of columns, cells, images and pairs in a table of stimuli."""
 
 from studies.imports.tables import Options
+from studies.imports.tables.mapping import parse_mapping
 from tests.messages.importers.scenarios import GOOD, IMAGE, bad, file, pairs, shown_by
 from tests.messages.lines import At
 from tests.studies.imports.files import HEAD, lines, table
@@ -8,6 +9,10 @@ from tests.studies.imports.files import HEAD, lines, table
 
 def options_of(kind, **given):
     return lambda: shown_by(lambda: kind(**given))
+
+
+def mapped(*columns):
+    return lambda: shown_by(lambda: parse_mapping(columns))
 
 
 WIDE = "prompt_key,prompt_text,output:ada\n"
@@ -30,7 +35,12 @@ IMPORTERS = {
     "names a batch": bad("unwanted batches"),
     "is missing: you": file(GOOD, makes_batches=True),
     "_batch: must not be empty": At("column “batch”", file("batch," + WIDE + " ,p1,P,a\n", makes_batches=True)),
-    "must be a whole number from 0": bad("sample a word"),
+    "parse_whole_number: must be a whole": bad("sample a word"),
+    "is a word for a missing": file(HEAD + "nan,P,ada,a\n"),
+    "maps no column": mapped("prompt"),
+    "The column “…” has two": mapped("text=x", "system=x"),
+    "Two columns have the role": mapped("text=x", "text=y"),
+    "no column …, which is mapped": file(GOOD, columns=("text=z",)),
     "_flag: must be true": bad("flag odd"),
     "_format: must be one of …, not “…”": bad("format unknown"),
     "_language: “…” is not a language": file(

@@ -3,11 +3,15 @@
 import io
 import zipfile
 
+from studies.imports.formats import inspect_log
 from studies.stimuli.images import ZipLimits, read_zip
+from studies.stimuli.lines import UnreadableFile
 from studies.stimuli.rows import TableLimits, read_rows
 from tests.messages.importers.scenarios import bad, file, image_file
 from tests.messages.lines import At, Shown, of_file
 from tests.studies.imports.files import HEAD, zipped
+from tests.studies.imports.tools import eval_archive
+from tests.studies.stimuli.workbooks import workbook
 
 
 def limited(data, name="t.csv", **limits):
@@ -77,9 +81,24 @@ def broken_directory():
     return data.replace(b"PK\x01\x02", b"PK\x01\x09")
 
 
+def log(data, most):
+    """An archive of Inspect that cannot be read."""
+
+    def scenario():
+        try:
+            inspect_log.objects_of_archive(io.BytesIO(data), most)
+        except UnreadableFile as error:
+            return [Shown(error.text)]
+        return []
+
+    return scenario
+
+
 IMPORTERS = {
     "is not a table": bad("other kind"),
-    "_csv_rows: The file has only blank": file("\n \n"),
+    "_records_below: The file has only blank": file("\n \n"),
+    "has one cell": file("Results of May\na,b\n1,2\n"),
+    "repeats the header": file(HEAD + HEAD),
     "no column …; the columns": lambda: _requiring("b\n1\n"),
     "a quote is opened": bad("unclosed quote"),
     "a quote in a cell": file(HEAD + 'p1,P,ada,"a"b\n'),
@@ -96,9 +115,30 @@ IMPORTERS = {
     "This is a bundle": file('{"schema": "heval.bundle/1", "study": {}}', "t.json"),
     "_json_records: the file has more than … rows": limited('{"a": 1}\n{"a": 2}\n', "t.jsonl", rows=1),
     "_json_records: The file has only blank": file("\n\n", "t.jsonl"),
-    "this is a JSON": bad("array"),
-    "an object has several": file('{\n"prompt_key": 1}\n', "t.jsonl"),
-    "is not an object": bad("scalar line"),
+    "is not an object such": bad("scalar line"),
+    "The file has several lists": file('{"a": [{"b": 1}], "c": [{"d": 1}]}', "t.json"),
+    "_unwrapped: has more than": limited('{"a":\n"1234567890"}\n{"a":\n"1"}', "t.json", row_characters=15),
+    "check_between: The file has “…” after": file('[{"prompt_key": "p1"}]\n[]', "t.json"),
+    "a comma before": file('[{"prompt_key": "p1"} {}]', "t.json"),
+    "is not an object, but": file('[{"prompt_key": "p1"}, 3, {}]', "t.json"),
+    "is the text": file('[{"prompt_key": "p1"}, "b"]', "t.json"),
+    "characters; check for a bracket": limited('[{"a": "1234567890"', "t.json", row_characters=9),
+    "the file ends inside": bad("array"),
+    "json_elements: The file has “…” after": file('[{"prompt_key": "p1"}] 7', "t.json"),
+    "counts … rows": file('{"prompt_key": "p1"}\n{"_end": true, "rows": 3}\n', "t.jsonl"),
+    "ends the export": file('{"prompt_key": "p1"}\n{"_end": true, "rows": 1}\n{"prompt_key": "p2"}\n', "t.jsonl"),
+    "is damaged, or cut": bad("gzip"),
+    "is not a zip archive or workbook": file(b"PK\x03\x04 and so on"),
+    "contains … files": file(zipped({"a.csv": "a", "b.csv": "b"})),
+    "bytes when unpacked. Split": limited(zipped({"a.csv": "a" * 300}), bytes=250),
+    "_whole: “…” has more than": limited(b"PK\x03\x04" + b"0" * 300, bytes=250),
+    "is encrypted, or": file(member(flags=1)),
+    "is a workbook that": file(b"\xd0\xcf\x11\xe0 and so on", "t.xls"),
+    "has no sheet": file(workbook({"s": []}), "t.xlsx"),
+    "has several sheets": file(workbook({"s": [["a"]], "t": [["a"]]}), "t.xlsx"),
+    "The log has more than": log(eval_archive(), 20),
+    "The archive is no log": log(zipped({"a.json": "{}"}), 10**6),
+    "The log is damaged": log(b"no zip", 10**6),
     "has … keys": limited('{"a": 1, "b": 2, "c": 3}\n', "t.jsonl", columns=2),
     "has a key": file('{" ": 1}\n', "t.jsonl"),
     "has the keys": file('{"a": 1, "A": 2}\n', "t.jsonl"),
@@ -108,7 +148,7 @@ IMPORTERS = {
     "the file has more than … bytes": limited("a\n123\n", bytes=3),
     "line … has more than … characters": limited("a\n" + "1" * 30, row_characters=20),
     "_decoder: The file is empty": bad("empty file"),
-    "The file ….": bad("gzip"),
+    "The file ….": file(b"%PDF-1.7 and so on"),
     "The file is UTF-32": file("a".encode("utf-32")),
     "The file looks": bad("utf-16-le without mark"),
     "is not UTF-8": lambda: _json(b'"\xff"'),
@@ -124,7 +164,7 @@ IMPORTERS = {
     "the image “…” is damaged": archive(lambda: damaged(b"IHDR", "a.png", "....IHDR...."), "a.png"),
     "The archive must contain": archive(lambda: zipped({"a.png": b"x"})),
     "is damaged.": archive(lambda: member().replace(b"PK\x03\x04", b"PK\x03\x09")),
-    "read: “…” is damaged": archive(damaged),
+    "read: “…” is damaged in the archive": archive(damaged),
     "_opened: “…” is not a zip": archive(broken_directory),
     "_check_directory: “…” has … bytes": archive(b"PK\x03\x04 and so on, ab.", bytes=18),
     "_check_directory: “…” is not a zip": bad("not a zip"),

@@ -23,6 +23,8 @@ IMPORTERS = {
     "has other content": file(HEAD + "p1,Prompt p1,ada,New.\n", "t.csv", brings(GOOD)),
     "Annotators may recognise": only_informs(lambda: _surface()),
     "Empty outputs: annotators": file(HEAD + "p1,P,ada,\n", allows_empty=True),
+    "Keys of prompts": only_informs(file(HEAD + "1.2E+18,P,ada,a\n")),
+    "Outputs are words": only_informs(file(HEAD + "p1,P,ada,nan\n")),
     "Two systems gave": only_informs(file(table([long("p1", "ada", "One."), long("p1", "bo", "One.")]))),
     "A system gave": only_informs(file(table([long("p1", "ada", "One."), long("p2", "ada", "One.")]))),
     "New prompts have no text": only_informs(file("prompt_key,output:ada\np1,a\n")),

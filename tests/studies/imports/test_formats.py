@@ -1,58 +1,15 @@
 """Files of evaluation tools, each made by hand in the form that the tool documents, become drafts without a word from the user."""
 
-import io
 import json
-import zipfile
 
 import pytest
 
 from studies.imports.tables.columns import Options
 from studies.imports.tables.run import import_stimuli_file
 from studies.models import Output, Prompt, Study
+from tests.studies.imports.tools import INSPECT, INSPECT_OUTPUTS, eval_archive
 
 pytestmark = pytest.mark.django_db
-
-INSPECT = {
-    "version": 2,
-    "status": "success",
-    "eval": {"model": "openai/small", "task": "facts"},
-    "plan": {"steps": []},
-    "samples": [
-        {
-            "id": number,
-            "epoch": epoch,
-            "input": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": f"Question {number}?"}]
-            if number == 2
-            else f"Question {number}?",
-            "target": "yes",
-            "output": {
-                "choices": [
-                    {
-                        "message": {
-                            "role": "assistant",
-                            "content": [{"type": "text", "text": f"Answer {number}.{epoch}"}],
-                        }
-                    }
-                ]
-            },
-            "store": {"not a number": float("nan")},
-        }
-        for number in (1, 2)
-        for epoch in (1, 2)
-    ],
-    "reductions": [{"scorer": "match", "samples": []}],
-}
-INSPECT_OUTPUTS = {("openai/small", str(n), e - 1): f"Answer {n}.{e}" for n in (1, 2) for e in (1, 2)}
-
-
-def eval_archive(log=INSPECT) -> bytes:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as file:
-        file.writestr("_journal/start.json", json.dumps({"eval": log["eval"]}))
-        for sample in log["samples"]:
-            file.writestr(f"samples/{sample['id']}_epoch_{sample['epoch']}.json", json.dumps(sample))
-        file.writestr("header.json", json.dumps({"eval": log["eval"]}))
-    return out.getvalue()
 
 
 def lines(*rows) -> bytes:

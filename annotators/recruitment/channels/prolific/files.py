@@ -1,13 +1,14 @@
 """Prolific without a token: read its exported table of submissions, and write orders as text for its forms."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from annotators.models.constants import SUBMITTED
 from annotators.recruitment.channels.exported_file import read_panel_table, refuse_with_problems
 from annotators.recruitment.panels import BulkText, Order, PanelBusy, SubmissionSnapshot
+from studies.stimuli.rows import TableProblems
 from studies.stimuli.texts import name_key
 
 from .client import ID_PATTERN, auto_approval_time, submission_state
@@ -29,32 +30,33 @@ def parse_submissions_csv(text: str, task: str = "") -> list[SubmissionSnapshot]
     submissions = []
     for row in table:
         cells = {name_key(name): cell.strip() for name, cell in row.values.items()}
-        faults = list(_faults(row.number, cells, first_rows))
-        for column, fault in faults:
-            table.problems.add(row.number, column, fault)
-        if not faults:
+        before = table.problems.count
+        _add_problems(table.problems, row.number, cells, first_rows)
+        if table.problems.count == before:
             submissions.append(_snapshot(cells, task))
     refuse_with_problems(table.problems)
     return submissions
 
 
-def _faults(row: int, cells: Mapping[str, str], first_rows: dict[str, int]) -> Iterator[tuple[str, str]]:
-    """Return each column with a fault in this row, and the fault."""
+def _add_problems(problems: TableProblems, row: int, cells: Mapping[str, str], first_rows: dict[str, int]) -> None:
+    """Add a problem for each column with a fault in this row."""
     for column in ("Submission id", "Participant id"):
         if not ID_PATTERN.fullmatch(cells[column.lower()]):
-            yield column, f"“{cells[column.lower()][:40]}” is not a Prolific id. Export the file again."
+            problems.add(row, column, f"“{cells[column.lower()][:40]}” is not a Prolific id. Export the file again.")
     if not cells["status"]:
-        yield "Status", "the cell is empty. Export the file again."
+        problems.add(row, "Status", "the cell is empty. Export the file again.")
     submission = cells["submission id"].lower()
-    if first_rows.setdefault(submission, row) != row:
-        yield (
-            "Submission id",
-            f"the submission {submission[:40]} is already in row {first_rows[submission]}. Remove one of them.",
+    first = first_rows.setdefault(submission, row)
+    if first != row:
+        problems.add(
+            row, "Submission id", f"the submission {submission[:40]} is already in row {first}. Remove one of them."
         )
     for column in TIME_COLUMNS:
         text = _cell_value(cells.get(column.lower(), ""))
         if text and parse_time(text) is None:
-            yield column, f"“{text[:40]}” is not a time such as 2026-10-25T12:27:09Z. Export the file again."
+            problems.add(
+                row, column, f"“{text[:40]}” is not a time such as 2026-10-25T12:27:09Z. Export the file again."
+            )
 
 
 def _snapshot(cells: Mapping[str, str], task: str) -> SubmissionSnapshot:
