@@ -217,7 +217,7 @@ class _Reader:
         try:
             return parse_whole_number(text, at_least, 32_767)
         except NumberRefused as refused:
-            self.problems.add(row.number, column, f"{refused} Correct it.")
+            self.problems.add(row.number, column, str(refused))
             return None
 
     def _value(self, row: Row, column: str, *, is_pair: bool) -> float | None:

@@ -3,7 +3,6 @@
 import hashlib
 import json
 from contextlib import suppress
-from itertools import islice, zip_longest
 from typing import Any
 
 from django import forms
@@ -247,14 +246,14 @@ def _columns_with_choices(report: ImportReport | None) -> list[dict[str, Any]]:
 
 def _chosen_columns(sent: QueryDict, report: ImportReport) -> list[str]:
     """Return the mapping that a person chose. A column of outputs may have got another name of its system."""
-    chosen = zip_longest(report.columns, sent.getlist("role"), sent.getlist("named"), fillvalue="")
+    names = sent.getlist("named")
     columns = []
-    for entry, role, named in islice(chosen, len(report.columns)):
-        before, _, _ = role.partition(":")
+    for number, (entry, role) in enumerate(zip(report.columns, sent.getlist("role"), strict=False)):
+        named = names[number].strip() if number < len(names) else ""
+        if named and role.partition(":")[0] == "output":
+            role = f"output:{named}"
         if role:
-            columns.append(
-                f"{f'output:{named.strip()}' if before == 'output' and named.strip() else role}={entry['column']}"
-            )
+            columns.append(f"{role}={entry['column']}")
     return columns
 
 

@@ -268,7 +268,6 @@ BOARDS = {
     "A member submits": member_sends("submissions/", body),
     "The form has no file": form(),
     "There are no outputs": team_sends("submissions/", {"name": "good"}),
-    "There are … more errors": rows(*({"prompt": f"x{n}", "output": "a"} for n in range(150))),
     "Only the team": of_reference,
     "Snapshot … has no score": comparing_unscored,
     "The file is larger": too_large,

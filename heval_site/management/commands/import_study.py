@@ -155,20 +155,13 @@ class Command(BaseCommand):
     def _refuse_unread_outputs(self, study_name: str, path: Path, import_options: Options, by) -> None:
         """Refuse a file of which no output is read, and say which columns may be what."""
         _, report = self._import_stimuli(study_name, path, import_options, by, is_dry_run=True)
-        if import_options.columns or not (report.problems or report.has_only_prompts):
-            if report.has_only_prompts:
-                raise CommandError(
-                    "The file has prompts and no outputs. Add --only-prompts, or --map output:NAME=COLUMN."
-                )
-            return
-        _, proposed = self._import_stimuli(
-            study_name, path, replace(import_options, proposes_columns=True), by, is_dry_run=True
-        )
-        if proposed.is_mapped:
-            options = " ".join(
-                shlex.join(["--map", f"{one['role']}={one['column']}"]) for one in proposed.columns if one["role"]
-            )
-            raise CommandError(f"The columns have other names than heval's. Check these roles, and add: {options}")
+        if not import_options.columns and (report.problems or report.has_only_prompts):
+            proposing = replace(import_options, proposes_columns=True)
+            _, proposed = self._import_stimuli(study_name, path, proposing, by, is_dry_run=True)
+            if proposed.is_mapped:
+                roles = [f"{one['role']}={one['column']}" for one in proposed.columns if one["role"]]
+                options = " ".join(shlex.join(["--map", role]) for role in roles)
+                raise CommandError(f"The columns have other names than heval's. Check these roles, and add: {options}")
         if report.has_only_prompts:
             raise CommandError("The file has prompts and no outputs. Add --only-prompts, or --map output:NAME=COLUMN.")
 

@@ -21,6 +21,8 @@ COMMANDS = {
     "The study is still": command("export", "{code}", make=launched),
     "handle: There is no file": command("import_study", "{code}", "{folder}/none.csv"),
     "A new study": command("import_study", "new", "{folder}/rows.csv"),
+    "The file has prompts": command("import_study", "{code}", "{folder}/rows.csv"),
+    "The columns have other": command("import_study", "{code}", "{folder}/own.csv"),
     "--column maps columns": command("import_study", "{code}", "{folder}/rows.csv", "--column", "a=b"),
     "--pairs-by names attributes": command("import_study", "{code}", "{folder}/rows.csv", "--pairs-by", "domain"),
     "A bundle and --study": command("plan", "{folder}/none.json", "--study", "{code}"),

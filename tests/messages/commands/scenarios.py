@@ -69,6 +69,7 @@ def command(name, *arguments, make=draft, **changes):
 
 FILES = {
     "rows.csv": b"prompt_key,prompt_text\np1,A prompt.\n",
+    "own.csv": b"question,ada\nWhat is it about?,It is about a text of some length.\n",
     "binary.csv": b"\xff\xfe\x00",
     "b.json": b'{\n"schema": 1}',
 }
