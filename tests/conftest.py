@@ -186,9 +186,11 @@ def postgres_url() -> str:
 
 
 @pytest.fixture
-def redis_url() -> str:
-    """A Redis server that the tests may empty."""
-    return os.environ.get("HEVAL_TEST_REDIS_URL") or skip_or_fail("HEVAL_TEST_REDIS_URL names no Redis server")
+def redis_url(worker_id) -> str:
+    """A database of a Redis server that the tests may empty. Each process of a test run has its own, or one would take the other's messages."""
+    url = os.environ.get("HEVAL_TEST_REDIS_URL") or skip_or_fail("HEVAL_TEST_REDIS_URL names no Redis server")
+    server, _, number = url.rpartition("/")
+    return f"{server}/{int(number) + int(worker_id.removeprefix('gw').replace('master', '0'))}"
 
 
 @pytest.fixture(scope="session")
