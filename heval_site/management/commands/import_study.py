@@ -7,6 +7,7 @@ import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
@@ -121,9 +122,17 @@ class Command(BaseCommand):
         except SettingsRefused as refused:
             raise CommandError(str(refused)) from None
         try:
-            if not options["only_prompts"]:
-                self._refuse_unread_outputs(options["study"], path, import_options, by)
-            study, report = self._import_stimuli(options["study"], path, import_options, by, options["dry_run"])
+            check = None if options["only_prompts"] else refuse_prompts_alone
+            study, report = self._import_stimuli(
+                options["study"], path, import_options, by, is_dry_run=options["dry_run"], check=check
+            )
+            if report.problems:
+                self._refuse_other_names(options["study"], path, import_options, by)
+        except PromptsAlone:
+            self._refuse_other_names(options["study"], path, import_options, by)
+            raise CommandError(
+                "The file has prompts and no outputs. Add --only-prompts, or --map output:NAME=COLUMN."
+            ) from None
         except lifecycle.ActionRefused as refused:
             raise CommandError(str(refused)) from None
         self._print_and_exit(report, study, options)
@@ -137,33 +146,30 @@ class Command(BaseCommand):
             sys.exit(1)
 
     def _import_stimuli(
-        self, study_name: str, path: Path, import_options: Options, by, is_dry_run: bool
+        self, study_name: str, path: Path, import_options: Options, by, *, is_dry_run: bool, check=None
     ) -> tuple[str | None, ImportReport]:
         """Return the study's code and the report. A new study is kept only if something was imported."""
+        how: dict[str, Any] = {"options": import_options, "by": by, "is_dry_run": is_dry_run, "check": check}
         if study_name != "new":
             study = find_study(study_name)
-            return str(study.code), import_stimuli_file(
-                study, path, options=import_options, by=by, is_dry_run=is_dry_run
-            )
+            return str(study.code), import_stimuli_file(study, path, **how)
         with transaction.atomic():
             study = drafts.create_draft_with_default_arm(Study(title=path.stem[:200]), by)
-            report = import_stimuli_file(study, path, options=import_options, by=by, is_dry_run=is_dry_run)
+            report = import_stimuli_file(study, path, **how)
             if not report.is_written:
                 transaction.set_rollback(True)
         return (str(study.code) if report.is_written else None), report
 
-    def _refuse_unread_outputs(self, study_name: str, path: Path, import_options: Options, by) -> None:
-        """Refuse a file of which no output is read, and say which columns may be what."""
-        _, report = self._import_stimuli(study_name, path, import_options, by, is_dry_run=True)
-        if not import_options.columns and (report.problems or report.has_only_prompts):
-            proposing = replace(import_options, proposes_columns=True)
-            _, proposed = self._import_stimuli(study_name, path, proposing, by, is_dry_run=True)
-            if proposed.is_mapped:
-                roles = [f"{one['role']}={one['column']}" for one in proposed.columns if one["role"]]
-                options = " ".join(shlex.join(["--map", role]) for role in roles)
-                raise CommandError(f"The columns have other names than heval's. Check these roles, and add: {options}")
-        if report.has_only_prompts:
-            raise CommandError("The file has prompts and no outputs. Add --only-prompts, or --map output:NAME=COLUMN.")
+    def _refuse_other_names(self, study_name: str, path: Path, import_options: Options, by) -> None:
+        """Refuse a file whose columns may have other names than heval's, and print the options that map them."""
+        if import_options.columns:
+            return
+        proposing = replace(import_options, proposes_columns=True)
+        _, proposed = self._import_stimuli(study_name, path, proposing, by, is_dry_run=True)
+        if proposed.is_mapped:
+            roles = [f"{one['role']}={one['column']}" for one in proposed.columns if one["role"]]
+            options = " ".join(shlex.join(["--map", role]) for role in roles)
+            raise CommandError(f"The columns have other names than heval's. Check these roles, and add: {options}")
 
     def _import_answers(self, path: Path, by, options) -> None:
         study = find_study(options["study"])
@@ -256,3 +262,12 @@ def _is_bundle(path: Path) -> bool:
     with path.open("rb") as file:
         start = file.read(PEEKED_BYTES).decode("utf-8-sig", "replace").lstrip()
     return start[:1] == "{" and (start[1:].lstrip(" \t\r")[:1] == "\n" or is_bundle(start))
+
+
+class PromptsAlone(Exception):
+    """A file without outputs: perhaps its columns of outputs were not recognised."""
+
+
+def refuse_prompts_alone(report: ImportReport) -> None:
+    if report.has_only_prompts:
+        raise PromptsAlone

@@ -53,11 +53,13 @@ def import_stimuli_file(
     is_dry_run: bool = False,
     expected_outcome: dict[str, Any] | None = None,
     progress: ProgressCallback = no_progress,
+    check: Callable[[ImportReport], None] | None = None,
 ) -> ImportReport:
     """Import a file into a draft: either all of it, or nothing and a report with the reasons.
 
     A dry run writes nothing. ``expected_outcome`` is the outcome of the dry run that a researcher confirmed. If it would differ
-    now, write nothing and raise StudyChanged. Importing the same file a second time changes nothing.
+    now, write nothing and raise StudyChanged. Importing the same file a second time changes nothing. ``check`` sees the report before
+    anything is written, and may raise.
     """
     check_permission_or_404(by, Action.EDIT, study)
     options = options or Options()
@@ -90,6 +92,8 @@ def import_stimuli_file(
             refusal = f"{len(pairing.pairs):,} pairs of texts were made; each is a prompt without a text."
             report.add_finding("pairs", refusal, pairing.notes(), len(pairing.pairs))
         check_expected_outcome(report, expected_outcome)
+        if check is not None:
+            check(report)
         if is_dry_run or not report.is_sound or not report.has_changes:
             return report
         progress(report.rows, report.rows, "Writing")
