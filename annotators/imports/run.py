@@ -262,8 +262,8 @@ def _add_findings(study: Study, report: ImportReport, rows: dict[str, list[Answe
     if shortened := [name for name in rows if is_shortened_number(name)]:
         report.add_finding(
             "shortened_ids",
-            "Ids of annotators that a spreadsheet shortened: people with different ids may count as one, so the number of people "
-            "cannot be known from this file. Export it again with this column as text.",
+            "A spreadsheet shortened ids of annotators, so different people may count as one. Export the file again with this "
+            "column as text.",
             [f"“{name}”" for name in shortened],
         )
     all_rows = list(chain.from_iterable(rows.values()))

@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
@@ -11,6 +12,9 @@ from .messages import conversation, is_messages, text_of
 
 NAME = "a log of Inspect"
 EXTENSION = ".eval"
+_DAMAGE = (
+    zipfile.BadZipFile, zlib.error, ValueError, TypeError, AttributeError, LookupError, EOFError, NotImplementedError, RuntimeError, OSError,
+)  # fmt: skip
 
 
 def is_file(value: Mapping[str, Any]) -> bool:
@@ -53,7 +57,7 @@ def objects_of_archive(stream: BinaryIO, max_bytes: int) -> list[dict[str, Any]]
                 )
             evaluation = json.loads(archive.read(start)).get("eval") or {}
             return [_row(json.loads(archive.read(name)), evaluation) for name in sorted(names, key=_sample_order)]
-    except (zipfile.BadZipFile, ValueError, AttributeError, NotImplementedError, RuntimeError, OSError) as error:
+    except _DAMAGE as error:
         raise UnreadableFile(
             None, "The log is damaged, or packed in a way that heval cannot read. Export it as JSON."
         ) from error

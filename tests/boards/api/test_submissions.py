@@ -147,7 +147,7 @@ FILES = {
     "empty": (b"", "a.jsonl", ""),
     "blank": (b"\n\n", "a.jsonl", "only blank lines"),
     "not JSON": (b"{prompt: 1}\n", "a.jsonl", ""),
-    "a JSON array": (b'[{"prompt": "p000"}]', "a.json", "one object per line"),
+    "half of a JSON array": (b'[{"prompt": "p000"}', "a.json", "may be cut off"),
     "Latin-1": ("prompt,output\np000,grün\n".encode("latin-1"), "a.csv", "UTF-8"),
     "UTF-16": ("prompt,output\n".encode("utf-16"), "a.csv", ""),
     "wrong type": (b"%PDF-1.7", "a.pdf", "is not a table"),

@@ -92,7 +92,7 @@ def test_many_problems_are_counted(page):
 FILES = {
     "empty": (b"", "a.jsonl", ""),
     "not JSON": (b"{x}\n", "a.jsonl", ""),
-    "a JSON array": (b"[1]\n", "a.json", "one object per line"),
+    "a JSON array of numbers": (b"[1]\n", "a.json", "Write each row as an object"),
     "Latin-1": ("prompt,output\np000,grün\n".encode("latin-1"), "a.csv", "UTF-8"),
     "wrong type": (b"%PDF-1.7", "a.pdf", "is not a table"),
     "no column": (b"prompt,text\np000,a\n", "a.csv", "no column output"),

@@ -99,7 +99,7 @@ IMPORTERS = {
     "the file has no column “…”, which is declared": answers(ONE, columns={"annotator": "worker"}),
     "Columns that were": only_informs(answers("worker,prompt_key,chosen\nw,p001,alpha\n")),
     "Annotators whose ids": answers(SAID + "W,p001,alpha,beta,beta\nw,p002,alpha,beta,beta\n"),
-    "Ids of annotators": answers(SAID + "1.2E+18,p001,alpha,beta,beta\n"),
+    "A spreadsheet shortened": answers(SAID + "1.2E+18,p001,alpha,beta,beta\n"),
     "no column annotator": answers("who,prompt_key,chosen\nw,p001,alpha\n"),
     "no column holds": answers("annotator,prompt_key,naturalness\nw,p001,4\n"),
     "_read_layout: the columns “…” and “…” mean": answers("annotator,prompt,prompt_key,chosen\nw,p,p,alpha\n"),

@@ -7,90 +7,9 @@ import pytest
 from studies.imports.tables.columns import Options
 from studies.imports.tables.run import import_stimuli_file
 from studies.models import Output, Prompt, Study
-from tests.studies.imports.tools import INSPECT, INSPECT_OUTPUTS, eval_archive
+from tests.studies.imports.tools import FILES, INSPECT, eval_archive, lines
 
 pytestmark = pytest.mark.django_db
-
-
-def lines(*rows) -> bytes:
-    return "".join(json.dumps(row) + "\n" for row in rows).encode()
-
-
-HELM = {
-    "adapter_spec": {"model": "org/model-7b", "method": "generation"},
-    "request_states": [
-        {
-            "instance": {"id": f"id{n}", "input": {"text": f"Question {n}?"}, "split": "test", "references": []},
-            "train_trial_index": 0,
-            "request": {"prompt": f"Examples. Question {n}?", "model": "org/model-7b"},
-            "result": {"success": True, "completions": [{"text": f"Answer {n}.", "tokens": []}]},
-        }
-        for n in (1, 2)
-    ],
-}
-MQM_HEAD = "system\tdoc\tdoc_id\tseg_id\trater\tsource\ttarget\tcategory\tseverity\n"
-MQM = MQM_HEAD + "".join(
-    f"{system}\ttalk\t1\t{segment}\t{rater}\tSentence {segment}.\t{start}Satz <v>{segment}</v> von {system}.\tStyle\tMinor\n"
-    for segment, start in ((1, ""), (2, '"'))
-    for system in ("A", "B")
-    for rater in ("r1", "r2")
-)
-
-# Name of the file, its bytes, and the outputs by system, key and number.
-FILES = {
-    "a log of Inspect": ("log.json", json.dumps(INSPECT, indent=2).encode(), INSPECT_OUTPUTS),
-    "an archive of Inspect": ("log.eval", eval_archive(), INSPECT_OUTPUTS),
-    "HELM": ("scenario_state.json", json.dumps(HELM, indent=1).encode(), {("org/model-7b", f"id{n}", 0): f"Answer {n}." for n in (1, 2)}),
-    "lm-eval, with lists": (
-        "samples_facts_2026.jsonl",
-        lines(*(
-            {"doc_id": n, "doc": {"q": n}, "target": " yes", "arguments": [[f"Q: {n}?\nA:", {"until": ["\n"]}]], "resps": [[f"Answer number {n} is this."]], "exact_match": 0.0}
-            for n in range(3)
-        )),
-        {("output", str(n), 0): f"Answer number {n} is this." for n in range(3)} | {("reference", str(n), 0): "yes" for n in range(3)},
-    ),
-    "lm-eval, with objects": (
-        "samples_facts_2026.jsonl",
-        lines(*(
-            {"doc_id": n, "target": "4", "arguments": {"gen_args_0": {"arg_0": f"Q: {n}?", "arg_1": {}}}, "resps": [["Four, of course."]], "filtered_resps": ["4"]}
-            for n in range(3)
-        )),
-        {("output", str(n), 0): "Four, of course." for n in range(3)} | {("reference", str(n), 0): "4" for n in range(3)},
-    ),
-    "MT-Bench": (
-        "model.jsonl",
-        lines({"question_id": 81, "answer_id": "x", "model_id": "m", "choices": [{"index": 0, "turns": ["First.", "Second."]}], "tstamp": 1.5}),
-        {("m", "81", 0): "Turn 1: First.\n\nTurn 2: Second."},
-    ),
-    "MQM": (
-        "mqm.tsv",
-        MQM.encode(),
-        {(s, f"talk:{n}", 0): f"{quote}Satz {n} von {s}." for n, quote in ((1, ""), (2, '"')) for s in ("A", "B")},
-    ),
-    "AlpacaEval": (
-        "outputs.json",
-        json.dumps([{"instruction": f"Say {n}.", "output": f"It is {n}.", "generator": "one", "dataset": "d"} for n in range(3)]).encode(),
-        {("one", n, 0): f"It is {n}." for n in range(3)},
-    ),
-    "preferences": (
-        "dpo.jsonl",
-        lines(*(
-            {"prompt": f"Say {n}.", "chosen": [{"role": "user", "content": f"Say {n}."}, {"role": "assistant", "content": f"A good answer to {n}."}],
-             "rejected": [{"role": "user", "content": f"Say {n}."}, {"role": "assistant", "content": f"A bad answer to {n}."}]}
-            for n in range(3)
-        )),
-        {("chosen", n, 0): f"A good answer to {n}." for n in range(3)} | {("rejected", n, 0): f"A bad answer to {n}." for n in range(3)},
-    ),
-    "chats": (
-        "chats.jsonl",
-        lines(*(
-            {"id": f"c{n}", "messages": [{"role": "system", "content": "x"}, {"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Yes?"},
-                                         {"role": "user", "content": f"Say {n}."}, {"role": "assistant", "content": f"An answer to {n}, as you wish."}]}
-            for n in range(3)
-        )),
-        {("output", f"c{n}", 0): f"An answer to {n}, as you wish." for n in range(3)},
-    ),
-}  # fmt: skip
 
 
 def imported(tmp_path, name: str, data: bytes):
@@ -152,3 +71,25 @@ def test_a_file_that_is_cut_off_writes_nothing_or_whole_rows(tmp_path, case, sha
         assert name.endswith((".tsv", ".jsonl")) and study.prompts.count() <= len(expected)
     else:
         assert not study.prompts.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        (
+            "log.json",
+            {"eval": {"model": "m"}, "samples": [1]},
+            "looks like a log of Inspect, but a part of it has another form",
+        ),
+        ("state.json", {"adapter_spec": {}, "request_states": [{"result": 7}]}, "looks like a scenario state of HELM"),
+    ],
+)
+def test_a_file_of_another_form_is_refused(tmp_path, name, value, message):
+    study, report = imported(tmp_path, name, json.dumps(value).encode())
+    assert message in str(report.problems.first[0]) and not study.prompts.exists()
+
+
+def test_a_row_of_another_form_is_named(tmp_path):
+    rows = [{"question_id": 1, "turns": ["Compose."]}, {"question_id": 2, "model_id": "m"}, {"answer": 3}]
+    _, report = imported(tmp_path, "question.jsonl", lines(*rows))
+    assert any(problem.row == 3 and "has another form" in problem.text for problem in report.problems)

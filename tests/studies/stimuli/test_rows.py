@@ -154,7 +154,7 @@ def test_every_cell_stays_the_text_it_is(cell):
         ("x.json", b'[{"a": 1}, {"a": 2}', 3, "the file ends inside of this row. It may be cut off"),
         ("x.json", b'[{"a": 1}, {"a": ', 2, "the file ends inside of this row"),
         ("x.json", b'[{"a": 1}, 3, {"a": 2}]', 2, "is not an object, but “3”"),
-        ("x.json", b'[{"a": 1}, "x"]', 2, 'is not an object, but "x"'),
+        ("x.json", b'[{"a": 1}, "x"]', 2, 'is the text "x", not an object'),
         ("x.json", b'[{"a": 1} {"a": 2}]', 2, "a comma before this row is missing"),
         ("x.json", b'[{"a": 1},]', 2, "one too many is after row 1"),
         ("x.json", b'[{"a": 1}]\n[{"a": 2}]', None, "after its last row"),
