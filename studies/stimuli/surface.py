@@ -255,3 +255,48 @@ def find_repeated_prompts(batches: Iterable[tuple[str, Iterable[str]]]) -> tuple
         for prompt, times in Counter(prompts).items()
         if times > 1
     )
+
+
+# What a researcher should see before people read the texts. Each is a finding, and changes nothing.
+
+
+_REFUSAL = re.compile(
+    r"\s*(?:i['’]?m (?:very |so )?sorry|sorry, (?:but|i)\b|i (?:cannot|can['’]t|am unable to|am not able to|won['’]t be able to)\b|as an ai\b"
+    r"|i apologi[sz]e, but)",
+    re.IGNORECASE,
+)
+_EMAIL = re.compile(r"[A-Za-z0-9][\w.+-]{0,63}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63})*\.[A-Za-z]{2,24}\b")
+# Addresses that stand for an example belong to nobody.
+_NOBODY = re.compile(r"@(?:[\w-]+\.)*example\.", re.IGNORECASE)
+MOST_WORDS_OF_A_REFUSAL = 60
+ODD_RATIO = 10
+
+
+def is_refusal(text: str) -> bool:
+    """Return whether a text begins as models do that refuse to answer, and is as short as these answers are.
+
+    >>> is_refusal("I'm sorry, but I can't help with that."), is_refusal("I can swim.")
+    (True, False)
+    """
+    return bool(_REFUSAL.match(text)) and word_count(text[:2000]) <= MOST_WORDS_OF_A_REFUSAL
+
+
+def has_email_address(text: str) -> bool:
+    """Return whether a text contains an e-mail address, other than one of an example.
+
+    >>> has_email_address("Write to ann@uni.edu."), has_email_address("ann@example.org"), has_email_address("@ann at 5@6")
+    (True, False, False)
+    """
+    return "@" in text and any(not _NOBODY.search(found[0]) for found in _EMAIL.finditer(text))
+
+
+def odd_lengths(word_counts: list[int]) -> tuple[int, int, int]:
+    """Return the median number of words, and how many texts have less than a tenth or more than ten times of it.
+
+    >>> odd_lengths([20] * 30 + [1, 900])
+    (20, 1, 1)
+    """
+    if len(word_counts) < MIN_TEXTS:
+        return 0, 0, 0
+    median = sorted(word_counts)[len(word_counts) // 2]
+    return median, sum(ODD_RATIO * n < median for n in word_counts), sum(n > ODD_RATIO * median for n in word_counts)

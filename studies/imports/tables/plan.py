@@ -15,7 +15,13 @@ from studies.design.draw import seeded_random
 from studies.models import Output, Study
 from studies.stimuli.images import ImageRefused
 from studies.stimuli.rows import Row, Rows, TableProblems
-from studies.stimuli.surface import SurfaceProfile, surface_warnings_from_profiles
+from studies.stimuli.surface import (
+    SurfaceProfile,
+    has_email_address,
+    is_refusal,
+    odd_lengths,
+    surface_warnings_from_profiles,
+)
 from studies.stimuli.texts import is_blank, is_missing_word, is_shortened_number, word_count
 
 from .batches import BatchCollector
@@ -287,12 +293,11 @@ class ImportPlan:
         self._prompt_names = DistinctNames(self.prompts)
         self._profiles = existing.profiles
         self._first_places: dict[bytes, tuple[int, int]] = {}
-        self._between: list[str] = []
-        self._within: list[str] = []
-        self._between_count = self._within_count = 0
-        self._empty: list[str] = []
-        self._empty_count = self._without_text = self._missing_words_count = 0
-        self._missing_words: list[str] = []
+        self._without_text = 0
+        # What is odd about outputs and prompts, by kind: its number, and the first examples.
+        self._odd: dict[str, tuple[int, list[str]]] = {}
+        self._word_counts: list[int] = []
+        self._first_prompts: dict[bytes, str] = {}
         self._changed_keys: list[tuple[ImportChange, tuple[str, str, int] | None]] = []
         for (system, prompt, sample), content in existing.outputs.items():
             self._first_places.setdefault(content, (system, prompt))
@@ -374,6 +379,13 @@ class ImportPlan:
                 )
                 return None
             self._without_text += 1
+        if cells.text:
+            digest = text_digest(cells.text.strip() + cells.source)
+            first = self._first_prompts.setdefault(digest, cells.key)
+            if first != cells.key:
+                self._note_odd("same_prompts", f"{first} = {cells.key} (row {entry.row})")
+        if has_email_address(cells.text):
+            self._note_odd("addresses", f"prompt {cells.key} (row {entry.row})")
         self.groups.note(cells)
         self.report.counts["prompts"].new += 1
         self._write("p", *columns_of(cells, media))
@@ -486,16 +498,25 @@ class ImportPlan:
         extras = [new if new is not None else old for new, old in zip(given, before, strict=True)]
         self._write("O", cells.system, entry.prompt.key, key[2], cells.text, media, cells.is_empty, *extras)
 
+    def _note_odd(self, kind: str, example: str) -> None:
+        n, examples = self._odd.setdefault(kind, (0, []))
+        self._odd[kind] = n + 1, examples
+        if len(examples) < MAX_EXAMPLES:
+            examples.append(example)
+
     def _note_text(self, entry: StimulusRow, system: int, prompt: int, cells: OutputCells, content: bytes) -> None:
-        if is_missing_word(cells.text):
-            self._missing_words_count += 1
-            if len(self._missing_words) < MAX_EXAMPLES:
-                self._missing_words.append(f"{cells.system} on {entry.prompt.key} (row {entry.row})")
+        place = f"{cells.system} on {entry.prompt.key} (row {entry.row})"
         if cells.is_empty:
-            self._empty_count += 1
-            if len(self._empty) < MAX_EXAMPLES:
-                self._empty.append(f"{cells.system} on {entry.prompt.key} (row {entry.row})")
+            self._note_odd("empty", place)
             return
+        if is_missing_word(cells.text):
+            self._note_odd("missing_words", place)
+        if is_refusal(cells.text):
+            self._note_odd("refusals", place)
+        if has_email_address(cells.text):
+            self._note_odd("addresses", place)
+        if cells.text:
+            self._word_counts.append(word_count(cells.text))
         profile = self._profiles[cells.system]
         if cells.text and profile.n < MAX_PROFILED_TEXTS:
             profile.add(cells.text)
@@ -504,15 +525,9 @@ class ImportPlan:
         first = self._first_places.setdefault(same, (system, prompt))
         if first == (system, prompt):
             return
-        is_between = first[0] != system
-        self._between_count += is_between
-        self._within_count += not is_between
-        examples = self._between if is_between else self._within
-        if len(examples) < MAX_EXAMPLES:
-            names, keys = list(self.systems), list(self.prompts)
-            examples.append(
-                f"{names[first[0]]} on {keys[first[1]]} = {cells.system} on {entry.prompt.key} (row {entry.row})"
-            )
+        names, keys = list(self.systems), list(self.prompts)
+        kind = "same_between_systems" if first[0] != system else "same_within_system"
+        self._note_odd(kind, f"{names[first[0]]} on {keys[first[1]]} = {place}")
 
     # Results
 
@@ -602,31 +617,40 @@ class ImportPlan:
             )
         for kind, text, examples, n in self.groups.findings(self.prompts.values()):
             report.add_finding(kind, text, examples, n)
-        for kind, text, examples, n in (
-            (
-                "empty",
-                "Empty outputs: annotators see that the system produced no text.",
-                self._empty,
-                self._empty_count,
-            ),
+        for kind, text in (
+            ("empty", "Empty outputs: annotators see that the system produced no text."),
             (
                 "missing_words",
                 "Outputs are words for a missing value, such as “nan”. Annotators would judge these words; the texts are "
                 "not changed.",
-                self._missing_words,
-                self._missing_words_count,
             ),
-            ("same_between_systems", "Two systems gave the same output.", self._between, self._between_count),
+            ("refusals", "Outputs read like a model that refuses to answer. Decide whether people should judge them."),
+            ("addresses", "Texts contain e-mail addresses. Remove personal data before people read them."),
             (
-                "same_within_system",
-                "A system gave the same output to different prompts.",
-                self._within,
-                self._within_count,
+                "same_prompts",
+                "Prompts have the same text under different keys. Remove those that are there by mistake.",
             ),
-            ("prompt_without_text", "New prompts have no text: the file has no column for it.", [], self._without_text),
+            ("same_between_systems", "Two systems gave the same output."),
+            ("same_within_system", "A system gave the same output to different prompts."),
         ):
+            n, examples = self._odd.get(kind, (0, []))
             if n:
                 report.add_finding(kind, text, examples, n)
+        if self._without_text:
+            report.add_finding(
+                "prompt_without_text",
+                "New prompts have no text: the file has no column for it.",
+                [],
+                self._without_text,
+            )
+        median, short, long = odd_lengths(self._word_counts)
+        if short or long:
+            report.add_finding(
+                "lengths",
+                f"Half of the outputs have {median} words or more. Ten times longer: {long}; ten times shorter: {short}. Check that "
+                "they are whole.",
+                count=short + long,
+            )
         if self.new_systems and self.options.creates_systems:
             report.add_finding(
                 "new_systems",

@@ -217,3 +217,25 @@ def test_a_word_for_a_missing_value_is_no_name(study, put, word):
 def test_keys_that_a_spreadsheet_shortened_are_a_finding(study, put):
     report = sound(put(table([long("1.23457E+18", "ada", "One."), long("1.23457E+18", "bo", "Two.")])))
     assert [finding.examples for finding in report.findings if finding.kind == "shortened_keys"] == [("1.23457E+18",)]
+
+
+def findings(report) -> dict[str, tuple[int, tuple[str, ...]]]:
+    return {one.kind: (one.count, one.examples) for one in report.findings}
+
+
+def test_what_people_should_not_read_unseen_is_a_finding_and_stays(study, put):
+    said = ["I'm sorry, but I can't help with that.", "I can swim. " * 5, "Write to ann@uni.edu, or to bo@example.org."]
+    rows = [long(f"p{n}", "ada", text, prompt_text=f"Prompt {n}") for n, text in enumerate(said)]
+    report = sound(put(table([*rows, long("q0", "bo", "Two.", prompt_text="Prompt 0")])))
+    found = findings(report)
+    assert found["refusals"] == (1, ("ada on p0 (row 2)",))
+    assert found["addresses"] == (1, ("ada on p2 (row 4)",))
+    assert found["same_prompts"] == (1, ("p0 = q0 (row 5)",))
+    assert "lengths" not in found and texts(study)["ada", "p2", 0] == said[2]
+
+
+def test_outputs_of_odd_lengths_are_counted(put):
+    words = [20] * 30 + [1, 900]
+    report = sound(put(table([long(f"p{n}", "ada", "word " * n_words) for n, n_words in enumerate(words)])))
+    (finding,) = [one for one in report.findings if one.kind == "lengths"]
+    assert finding.count == 2 and "20 words or more. Ten times longer: 1; ten times shorter: 1." in finding.text
