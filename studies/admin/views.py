@@ -249,7 +249,7 @@ def _chosen_columns(sent: QueryDict, report: ImportReport) -> list[str]:
     names = sent.getlist("named")
     columns = []
     for number, (entry, role) in enumerate(zip(report.columns, sent.getlist("role"), strict=False)):
-        named = names[number].strip() if number < len(names) else ""
+        named = names[number].replace("=", " ").strip() if number < len(names) else ""
         if named and role.partition(":")[0] == "output":
             role = f"output:{named}"
         if role:

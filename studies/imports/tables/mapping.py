@@ -180,7 +180,9 @@ def propose_mapping(looks: Sequence[Look]) -> list[str]:
         if TEXT not in roles and "source" not in roles and len(texts) > 1:
             take(TEXT, texts[0])
         for look in [look for look in free.values() if look.is_text or (look.n and look.words in named)]:
-            take(f"output:{'reference' if look.words in NAMES['reference'] else system_name(look.column)}", look)
+            name = "reference" if look.words in NAMES["reference"] else system_name(look.column)
+            # Two columns of one system, such as “gpt output” and “gpt response”, keep their whole names.
+            take(f"output:{name}" if f"output:{name}" not in roles else f"output:{_without_equals(look.column)}", look)
         ids = (look for look in free.values() if not look.is_text and look.n and look.distinct == look.n)
     take(KEY, _named(KEY, ids))
     for role in ("domain", "language", "group"):
@@ -219,7 +221,13 @@ def system_name(column: str) -> str:
     >>> system_name("output_gpt-4"), system_name("Alpaca response"), system_name("model_a"), system_name("output")
     ('gpt-4', 'Alpaca', 'model_a', 'output')
     """
-    return _WORD_OF_OUTPUT.sub("", column.strip()).strip() or column.strip()
+    whole = _without_equals(column)
+    return _WORD_OF_OUTPUT.sub("", whole).strip() or whole
+
+
+def _without_equals(column: str) -> str:
+    """Return a column's name as a name of a system. In a mapping, “=” separates the role from the column."""
+    return column.replace("=", " ").strip()[:100].strip() or "system"
 
 
 def describe_columns(looks: Sequence[Look], columns: Sequence[str]) -> list[dict[str, Any]]:

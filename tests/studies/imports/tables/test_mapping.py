@@ -100,6 +100,22 @@ def test_equal_prompts_are_told_apart_and_the_next_import_finds_them(tmp_path):
     assert study.prompts.count() == 3 and len(outputs(study)) == 6
 
 
+@pytest.mark.parametrize(
+    ("headers", "names"),
+    [
+        (("=a=b", "c"), {"a b", "c"}),
+        (("gpt output", "gpt response"), {"gpt", "gpt response"}),
+        (("x" * 150, "c"), {"x" * 100, "c"}),
+        (("==", "c"), {"system", "c"}),
+    ],
+)
+def test_every_column_of_texts_is_a_system_of_its_own(tmp_path, headers, names):
+    study = draft()
+    report = imported(study, tmp_path, "own.csv", csv_of(wide(("prompt", *headers))), proposes_columns=True)
+    assert report.is_written, list(report.problems)
+    assert {system for system, _ in outputs(study)} == names
+
+
 def test_a_row_without_key_and_text_is_named(tmp_path):
     rows = wide()
     rows[2][0] = " "
