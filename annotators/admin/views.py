@@ -19,7 +19,7 @@ from studies.stimuli.texts import SettingsRefused
 class AnswersForm(forms.Form):
     file = forms.FileField(
         label="File",
-        help_text="CSV or JSON lines, one answer per row.",
+        help_text="A table (CSV, JSON or a workbook), one answer per row.",
         widget=forms.FileInput(attrs={"accept": ACCEPTED}),
     )
     columns = forms.CharField(

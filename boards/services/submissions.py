@@ -467,7 +467,7 @@ def check_fields(
         raise ActionRefused(
             "This board takes images. Send a ZIP file with one image for each prompt."
             if board.takes_images
-            else "This board takes texts. Send CSV or JSON lines with one text for each prompt."
+            else "This board takes texts. Send a table with one text for each prompt."
         )
     limit = MAX_DESCRIPTION_CHARACTERS
     return {

@@ -34,7 +34,7 @@ class ChecksFileForm(forms.Form):
     file = forms.FileField(
         label="file",
         help_text=(
-            f"CSV or JSON lines with the columns {', '.join(COLUMNS)}. Separate the answers by bars: No | Yes. "
+            f"A table (CSV, JSON or a workbook) with the columns {', '.join(COLUMNS)}. Separate the answers by bars: No | Yes. "
             "right: one of the answers. help may be left out."
         ),
         widget=forms.FileInput(attrs={"accept": ACCEPTED}),

@@ -312,7 +312,9 @@ class KnownAnswerFileForm(CleanTextMixin, forms.Form):
             if "worse" in file_columns(section)
             else "expected: high, low, or a range such as 4-5."
         )
-        self.fields["file"].help_text = f"CSV or JSON lines with the columns {columns}. prompt: its key; {meaning}"
+        self.fields[
+            "file"
+        ].help_text = f"A table (CSV, JSON or a workbook) with the columns {columns}. prompt: its key; {meaning}"
         self.order_fields(["question", "file"])
 
 

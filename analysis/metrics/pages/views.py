@@ -80,7 +80,7 @@ class ScoresForm(CleanTextMixin, forms.Form):
 
     file = forms.FileField(
         label="File",
-        help_text="CSV or JSON lines. Columns “system” and “prompt”, and a column for each metric or judge, named like it. Verdicts on pairs have “first” and “second” in the place of “system”.",
+        help_text="A table (CSV, JSON or a workbook). Columns “system” and “prompt”, and a column for each metric or judge, named like it. Verdicts on pairs have “first” and “second” in the place of “system”.",
         error_messages={
             "required": "No file was chosen. Choose the file with the scores.",
             "empty": "The file is empty. Choose the file with the scores.",

@@ -36,7 +36,9 @@ class Command(BaseCommand):
     def add_arguments(self, parser):
         parser.add_argument("study", help="the code of a draft (a unique beginning is enough), its title, or “new”")
         parser.add_argument(
-            "file", type=Path, help=("CSV, JSON lines, or a zip of a table with its images; with “new” also a bundle")
+            "file",
+            type=Path,
+            help="a table (CSV, JSON, a workbook), a log of a tool, or a zip of a table with its images; with “new” also a bundle",
         )
         parser.add_argument(
             "--dry-run", action="store_true", help="dry run: show what would change, without storing anything"

@@ -37,7 +37,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "file",
             type=Path,
-            help="CSV or JSON lines with the columns prompt, output and optionally empty; or a ZIP of images.",
+            help="A table (CSV, JSON or a workbook) with the columns prompt, output and optionally empty; or a ZIP of images.",
         )
         parser.add_argument("--name", help="The name of the system (default: the file's name).")
         parser.add_argument("--description", default="", help="A description for the board's page.")
