@@ -181,7 +181,7 @@ def _read_values(
                 table.problems.add(row.number, column.name, text)
                 continue
             elif column.kind == SampleColumn.Kind.NUMBER and not is_number(cell):
-                # Whoever withholds a number writes a word, and each panel has its own.
+                # People who withhold a number write a word, and each panel has its own.
                 not_numbers.append(cell)
                 value = None
             else:

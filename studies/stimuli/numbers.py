@@ -16,7 +16,7 @@ def is_number(text: str) -> bool:
 
 
 def is_whole_number(value: object) -> bool:
-    """Return whether a value of JSON is a whole number; true is none."""
+    """Return whether a value of JSON is a whole number, which true is not."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 

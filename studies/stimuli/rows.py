@@ -137,7 +137,7 @@ def read_rows(
 
     Headers that differ from a `known_columns` or `required_columns` name only in case or blanks count as that name. A table without a
     required column has no rows; a JSON object without one is a problem of its row. `may_be_empty`: a table without rows is no
-    problem, such as the export of a panel before anybody came. `aliases`: other names of columns, each with the name that it stands for.
+    problem, such as the export of a panel before anybody came. `aliases`: other names of columns, each with the name that it means.
     `open_object`: returns the rows of a JSON file that is one object of a known form, or None.
     """
     problems = TableProblems() if problems is None else problems
@@ -561,7 +561,7 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+(?:(?P<closed>")|\\?\Z)|[\[\]{}]', re.DOT
 def json_elements(chunks: Iterable[str], most: int, *, is_list: bool) -> Iterator[str]:
     """Return the text of each element of a list, or of each value if the file has several, without reading the whole file.
 
-    Only brackets and strings are looked at: what is inside of an element is checked by whoever parses it. Raise UnreadableFile if
+    Only brackets and strings are looked at: what is inside of an element is checked by its parser. Raise UnreadableFile if
     the file ends inside of an element, or an element has more than ``most`` characters.
     """
     outer = 1 if is_list else 0

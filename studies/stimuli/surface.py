@@ -266,7 +266,7 @@ _REFUSAL = re.compile(
     re.IGNORECASE,
 )
 _EMAIL = re.compile(r"[A-Za-z0-9][\w.+-]{0,63}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63})*\.[A-Za-z]{2,24}\b")
-# Addresses that stand for an example belong to nobody.
+# Addresses of examples belong to nobody.
 _NOBODY = re.compile(r"@(?:[\w-]+\.)*example\.", re.IGNORECASE)
 MOST_WORDS_OF_A_REFUSAL = 60
 ODD_RATIO = 10

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class ConclusionPhrases:
     """The phrases for the comparisons of a block, and how to name and print the number of each.
 
-    ``{x}``, ``{y}`` and ``{about}`` stand for the names of what is compared and the words of ``comparison_x_y_and_criterion_phrase``,
+    ``{x}``, ``{y}`` and ``{about}`` are places for the names of what is compared and the words of ``comparison_x_y_and_criterion_phrase``,
     which ``about_comparison`` fills in. ``{scored}`` is the unit of scores.
 
     ``above_claim`` and ``below_claim`` are sentences: the estimate is above or below its null. Both name x first, as the number

@@ -42,7 +42,7 @@ def _row(sample: Mapping[str, Any], evaluation: Mapping[str, Any]) -> dict[str, 
 
 
 def objects_of_archive(stream: BinaryIO, max_bytes: int) -> list[dict[str, Any]]:
-    """Return the rows of an archive. Raise UnreadableFile if it is none, or holds no samples."""
+    """Return the rows of an archive. Raise UnreadableFile if it is no log, or has no samples."""
     try:
         with zipfile.ZipFile(stream) as archive:
             if sum(info.file_size for info in archive.infolist()) > max_bytes:
