@@ -19,8 +19,7 @@ def rows_of_row(values: Mapping[str, Any], state: dict[str, Any]) -> Iterator[di
     target = values.get("target")
     if isinstance(target, str) and target.strip():
         row["reference"] = target.strip()
-    state.setdefault("columns", tuple(row))
-    yield {name: row.get(name, "") for name in state["columns"]}
+    yield row
 
 
 def _prompt(values: Mapping[str, Any]) -> str:

@@ -75,15 +75,16 @@ def apply_mapping(rows: Rows, columns: Sequence[str]) -> Rows:
             None, None, f"no column {', '.join(missing)}, which is mapped; the columns found are: {found}."
         )
         return Rows((), iter(()), rows.problems, rows.is_json, rows.notes)
-    names = {column: name for column in rows.columns if (name := _name_of(column, roles))}
-    has_key = KEY in names.values()
+    names = [name for column in rows.columns if (name := _name_of(column, roles))]
+    # Rows of JSON may have columns that the first ones do not have.
     mapped: Iterator[Row] = (
-        Row(row.number, {name: row.values[column] for column, name in names.items() if column in row.values})
+        Row(row.number, {name: value for column, value in row.values.items() if (name := _name_of(column, roles))})
         for row in rows
     )
-    if not has_key:
+    if KEY not in names:
+        names.append(KEY)
         mapped = _with_keys(mapped)
-    return Rows((*names.values(), *(() if has_key else (KEY,))), mapped, rows.problems, rows.is_json, rows.notes)
+    return Rows(tuple(names), mapped, rows.problems, rows.is_json, rows.notes)
 
 
 def _name_of(column: str, roles: Mapping[str, str]) -> str:
@@ -135,14 +136,15 @@ def look_at(rows: Rows) -> tuple[list[Look], Rows]:
     """Return what the first rows show of each column, and all rows again."""
     first = list(islice(rows.rows, SEEN_ROWS))
     looks = []
-    for column in rows.columns:
+    columns = tuple(dict.fromkeys(chain(rows.columns, *(row.values for row in first))))
+    for column in columns:
         values = [value for row in first if (value := row.values.get(column)) not in (None, "")]
         texts = [str(value).strip() for value in values if isinstance(value, str | int | float)]
         long = [text for text in texts if len(text) >= 25 or len(text.split()) >= 4]
         is_text = bool(texts) and 2 * len(long) >= len(texts) and not all(map(is_number, texts))
         words = " ".join(re.sub(r"[_.\-]+", " ", name_key(column)).split())
         looks.append(Look(column, words, is_text, len(texts), len(set(texts)), tuple(texts[:EXAMPLES])))
-    return looks, Rows(rows.columns, chain(first, rows.rows), rows.problems, rows.is_json, rows.notes)
+    return looks, Rows(columns, chain(first, rows.rows), rows.problems, rows.is_json, rows.notes)
 
 
 def propose_mapping(looks: Sequence[Look]) -> list[str]:

@@ -1,5 +1,7 @@
 """Files as people have them: what each column is, is proposed, shown, and changed by whoever knows better."""
 
+import json
+
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
@@ -114,6 +116,23 @@ def test_every_column_of_texts_is_a_system_of_its_own(tmp_path, headers, names):
     report = imported(study, tmp_path, "own.csv", csv_of(wide(("prompt", *headers))), proposes_columns=True)
     assert report.is_written, list(report.problems)
     assert {system for system, _ in outputs(study)} == names
+
+
+def test_no_output_is_lost_that_the_first_row_does_not_have(tmp_path):
+    """Objects of JSON lines may have other keys than the first one, also after the rows at which a proposal looks."""
+    rows = [
+        {"question": f"Question number {n} is this one?", "ada": f"A long answer of ada to number {n}."}
+        for n in range(400)
+    ]
+    for n in (1, 399):
+        rows[n]["bo"] = f"A long answer of bo to number {n}."
+    study = draft()
+    data = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    report = imported(study, tmp_path, "own.jsonl", data, proposes_columns=True)
+    assert report.is_written and len(outputs(study)) == 402
+    given = draft()
+    imported(given, tmp_path, "own.jsonl", data, columns=("prompt_text=question", "output:ada=ada", "output:bo=bo"))
+    assert outputs(given) == outputs(study)
 
 
 def test_a_row_without_key_and_text_is_named(tmp_path):
