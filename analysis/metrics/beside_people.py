@@ -17,7 +17,7 @@ from .store import metrics_in_use
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
-    from pandas import DataFrame
+    from pandas import DataFrame, Series
 
 PEOPLE_COLUMNS = ["value", "system", "other", "is_first", "prompt", "domain", SECOND_SAMPLE, "annotator", "day"]
 
@@ -136,3 +136,15 @@ def score_table(rows: "DataFrame", systems: list[Any], prompts: list[Any]) -> "D
     """Return the mean values as a table of prompts by systems; NaN where there is none."""
     table = rows.pivot_table(index="prompt", columns="system", values="value", aggfunc="mean")
     return table.reindex(index=prompts, columns=systems)
+
+
+# Groups of outputs by the length of their texts, split at the output in the middle.
+
+
+LONG, SHORT, NO_TEXT = "long texts", "short texts", "outputs without text"
+
+
+def by_length(lengths: "Series") -> "Series":
+    """Return for each output whether its text is longer than that of the output in the middle. Media have no length."""
+    is_long = lengths > lengths[lengths > 0].median()
+    return is_long.map({True: LONG, False: SHORT}).where(lengths > 0, NO_TEXT)

@@ -8,8 +8,9 @@ from typing import Any
 from analysis.models import LARGEST_SCORE
 from studies.models import Output, Question, Section, Study
 from studies.services.lifecycle import FileRefused
+from studies.stimuli.columns import KEY, PROMPT_ALIASES, QUESTION, SYSTEM, Columns
 from studies.stimuli.numbers import NumberRefused, parse_number, parse_whole_number
-from studies.stimuli.rows import PROMPT_ALIASES, Row, TableLimits, TableProblems, read_rows
+from studies.stimuli.rows import Row, TableLimits, TableProblems, read_rows
 from studies.stimuli.texts import name_key
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
@@ -107,15 +108,21 @@ class _Reader:
         self.by_key = {
             (name_key(system), name_key(prompt), sample): pk for (system, prompt, sample), pk in self.outputs.items()
         }
+        self.systems, self.prompts = {key[0] for key in self.by_key}, {key[1] for key in self.by_key}
         limits = TableLimits(bytes=MAX_FILE_BYTES, rows=MAX_ROWS)
         rows = read_rows(
             filename,
             data,
-            known_columns=(*OUTPUT_COLUMNS, *PAIR_COLUMNS),
-            required_columns=("prompt",),
+            columns=Columns(
+                ("prompt",),
+                (*OUTPUT_COLUMNS, *PAIR_COLUMNS),
+                aliases=PROMPT_ALIASES,
+                meanings={"prompt": KEY, "system": SYSTEM, "question": QUESTION}
+                | {name: name for name in PAIR_COLUMNS},
+                contents={"prompt": self._is_prompt, "system": self._is_system},
+            ),
             limits=limits,
             problems=problems,
-            aliases=PROMPT_ALIASES,
         )
         if self.chosen.question and find_question(self.study, self.chosen.question) is None:
             self._unknown_question(None, self.chosen.question)
@@ -126,6 +133,12 @@ class _Reader:
             problems.sort_by_row()
             raise ScoresRefused(problems)
         return ScoresFile(hashlib.sha256(data).hexdigest(), list(self.found.values()))
+
+    def _is_prompt(self, text: str) -> bool:
+        return name_key(text) in self.prompts
+
+    def _is_system(self, text: str) -> bool:
+        return name_key(text) in self.systems
 
     def _read_row(self, row: Row) -> None:
         self._check_version(row)

@@ -27,8 +27,9 @@ from studies.models import Job, PilotFile, Section, Study, StudyPilot
 from studies.services import jobs
 from studies.services.drafts import locked_draft, refuse_if_launched
 from studies.services.lifecycle import ActionRefused
+from studies.stimuli.columns import KEY, PERSON, PROMPT_ALIASES, Columns
 from studies.stimuli.numbers import NumberRefused, parse_number
-from studies.stimuli.rows import PROMPT_ALIASES, Row, TableLimits, TableProblems, read_rows
+from studies.stimuli.rows import Row, TableLimits, TableProblems, read_rows
 
 from .inputs import InvalidPlanInputs, PlanInputs
 
@@ -275,11 +276,14 @@ class _Reader:
         rows = read_rows(
             self.filename,
             data,
-            known_columns=(PREFERRED, VALUE, *RATINGS),
-            required_columns=(PEOPLE, PROMPTS),
+            columns=Columns(
+                (PEOPLE, PROMPTS),
+                (PREFERRED, VALUE, *RATINGS),
+                aliases=PROMPT_ALIASES,
+                meanings={PEOPLE: PERSON, PROMPTS: KEY},
+            ),
             limits=TableLimits(bytes=MAX_FILE_BYTES, rows=MAX_ROWS),
             problems=problems,
-            aliases=PROMPT_ALIASES,
         )
         found: AnswersFile | None = None
         kind = ""

@@ -20,6 +20,7 @@ from studies.imports.tables.run import (
 )
 from studies.models import Job, Study, audit
 from studies.services import lifecycle
+from studies.stimuli.columns import Columns
 from studies.stimuli.rows import TableLimits, read_rows
 from studies.stimuli.texts import is_shortened_number, lookalikes
 
@@ -123,11 +124,11 @@ def _read_rows(
     study: Study, path: Path, options: Options, report: ImportReport, progress: ProgressCallback
 ) -> dict[str, list[AnswerRow]]:
     """Return the rows by annotator, in the order in which annotators first appear in the file."""
-    known_columns = (*COLUMNS, *COLUMN_ALIASES, *options.columns.values())
+    known_columns = Columns(optional=(*COLUMNS, *COLUMN_ALIASES, *options.columns.values()))
     limits = TableLimits(rows=MAX_ROWS)
     rows_by_annotator: dict[str, list[AnswerRow]] = {}
     with path.open("rb") as file:
-        table = read_rows(report.filename, file, known_columns=known_columns, limits=limits, problems=report.problems)
+        table = read_rows(report.filename, file, columns=known_columns, limits=limits, problems=report.problems)
         answers = AnswerReader(table, options.columns, report.problems)
         for row in answers:
             rows_by_annotator.setdefault(row.annotator, []).append(row)

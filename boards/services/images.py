@@ -21,6 +21,7 @@ from studies.imports.tables.run import StoredFile, path_of_file, store_file
 from studies.models import Job, Prompt
 from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
+from studies.stimuli.columns import EMPTY, IMAGE, KEY, PROMPT_ALIASES, Columns
 from studies.stimuli.images import Archive, ImageRefused, image_path, read_zip
 
 from .boards import refuse_over_limits
@@ -72,7 +73,9 @@ def write_prompts_archive(board: Board) -> IO[bytes]:
 
 
 KIND = "board_submission"
-COLUMNS = ("prompt", "image", "empty")
+COLUMNS = Columns(
+    ("prompt", "image"), ("empty",), aliases=PROMPT_ALIASES, meanings={"prompt": KEY, "image": IMAGE, "empty": EMPTY}
+)
 # Decoding costs by pixels, and few bytes can hold many: the largest allowed image takes a second. So no request decodes any,
 # and a job decodes as many as 32 of the largest, or 2048 x 2048 for each prompt.
 MIN_PIXELS_ALLOWED = 32 * 4096 * 4096
@@ -118,9 +121,7 @@ def submit_images(
 @contextmanager
 def _opened(filename: str, path: Path) -> Iterator[Archive]:
     with path.open("rb") as file:
-        archive = read_zip(
-            filename, file, known_columns=COLUMNS, required_columns=("prompt", "image"), needs_table=False
-        )
+        archive = read_zip(filename, file, columns=COLUMNS, needs_table=False)
         with archive:
             yield archive
 

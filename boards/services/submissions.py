@@ -17,7 +17,8 @@ from analysis.protocols.blocks.populations import population_of
 from boards.models import Board, Submission, SubmittedOutput, Team, is_reserved, lookalike_key, numbered_name
 from studies.models import audit
 from studies.services.lifecycle import ActionRefused, FileRefused
-from studies.stimuli.rows import PROMPT_ALIASES, TableLimits, TableProblems, read_rows
+from studies.stimuli.columns import EMPTY, KEY, OUTPUT, PROMPT_ALIASES, Columns
+from studies.stimuli.rows import TableLimits, TableProblems, read_rows
 from studies.stimuli.texts import TextRefused, clean_name, clean_text, is_blank, name_key
 
 from .boards import refuse_over_limits
@@ -278,7 +279,6 @@ def _weekday(day: str) -> str:
     return date.fromisoformat(day).strftime("%u %A")
 
 
-COLUMNS = ("prompt", "output", "empty")
 MAX_FILE_BYTES = 64 * 1024 * 1024
 MAX_OUTPUT_CHARACTERS = 100_000
 MAX_DESCRIPTION_CHARACTERS = 10_000
@@ -357,11 +357,15 @@ def read_outputs_file(filename: str, file: BinaryIO | bytes, keys: list[str]) ->
     rows = read_rows(
         filename,
         data,
-        known_columns=COLUMNS,
-        required_columns=("prompt", "output"),
+        columns=Columns(
+            ("prompt", "output"),
+            ("empty",),
+            aliases=PROMPT_ALIASES,
+            meanings={"prompt": KEY, "output": OUTPUT, "empty": EMPTY},
+            contents={"prompt": set(keys).__contains__},
+        ),
         limits=limits,
         problems=problems,
-        aliases=PROMPT_ALIASES,
     )
     answered = AnsweredPrompts(keys, problems)
     for row in rows:

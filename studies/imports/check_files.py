@@ -16,6 +16,7 @@ from studies.protocols.base.known_answers import parse_range
 from studies.services import drafts
 from studies.services.known_answers import GivenTestQuestion, scale_ends
 from studies.services.lifecycle import ActionRefused, FileRefused
+from studies.stimuli.columns import KEY, OUTPUT, PROMPT_ALIASES, TEXT, Columns
 from studies.stimuli.rows import Row, TableLimits, TableProblem, TableProblems, read_rows
 from studies.stimuli.texts import TextRefused, clean_name, clean_text
 
@@ -29,6 +30,7 @@ from .tables.columns import CellRefused
 
 REQUIRED_COLUMNS = ("key", "text", "answers", "right")
 COLUMNS = (*REQUIRED_COLUMNS, "help")
+KNOWN_COLUMNS = Columns(REQUIRED_COLUMNS, COLUMNS, meanings={"key": KEY, "text": TEXT})
 CHECK_LIMITS = TableLimits(bytes=1024 * 1024, rows=200, columns=50, cell_characters=10_000)
 MAX_KEY_LENGTH, MAX_ANSWERS, MAX_ANSWER_LENGTH = 50, 20, 200
 _BAR = re.compile(r"(?<!\\)\|")
@@ -146,7 +148,7 @@ def _is_same(question: Question, check: GivenCheck) -> bool:
 
 
 def _read_checks(filename: str, content: bytes) -> tuple[list[GivenCheck], TableProblems]:
-    rows = read_rows(filename, content, known_columns=COLUMNS, required_columns=REQUIRED_COLUMNS, limits=CHECK_LIMITS)
+    rows = read_rows(filename, content, columns=KNOWN_COLUMNS, limits=CHECK_LIMITS)
     checks: dict[str, GivenCheck] = {}
     for row in rows:
         check = _parse_row(row, rows.problems)
@@ -249,8 +251,14 @@ def read_test_question_file(section: Section, question: Question, filename: str,
     """
     columns = file_columns(section)
     ends = None if "worse" in columns else scale_ends(question)
-    rows = read_rows(filename, content, known_columns=columns, required_columns=columns, limits=QUESTION_LIMITS)
     keys: Collection[str] = set(section.study.prompts.values_list("key", flat=True))
+    known = Columns(
+        columns,
+        aliases=PROMPT_ALIASES,
+        meanings={"prompt": KEY, "text": OUTPUT},
+        contents={"prompt": keys.__contains__},
+    )
+    rows = read_rows(filename, content, columns=known, limits=QUESTION_LIMITS)
     questions: dict[tuple[str, str], GivenTestQuestion] = {}
     for row in rows:
         values = {name: str(row.values.get(name) or "").strip() for name in columns}

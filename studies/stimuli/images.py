@@ -25,6 +25,7 @@ from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO
 
+from .columns import Columns
 from .containers import LEFT_BY_SYSTEMS, WORKBOOK_EXTENSIONS
 from .lines import UnreadableFile
 from .rows import CSV_EXTENSIONS, JSON_EXTENSIONS, Rows, TableLimits, TableProblems, read_rows
@@ -292,8 +293,7 @@ def read_zip(
     filename: str,
     source: bytes | BinaryIO,
     *,
-    known_columns: Collection[str] = (),
-    required_columns: Collection[str] = (),
+    columns: Columns | None = None,
     limits: TableLimits | None = None,
     zip_limits: ZipLimits | None = None,
     needs_table: bool = True,
@@ -318,7 +318,7 @@ def read_zip(
             problems.add(
                 None,
                 None,
-                f"The archive must contain exactly one table (CSV or JSON lines). Tables in it: {table_names}.",
+                f"The archive must contain exactly one table (CSV, JSON or a workbook). Tables in it: {table_names}.",
             )
         if problems:
             file.close()
@@ -333,8 +333,7 @@ def read_zip(
     rows = read_rows(
         tables[0],
         table,
-        known_columns=known_columns,
-        required_columns=required_columns,
+        columns=columns,
         limits=limits,
         problems=problems,
     )

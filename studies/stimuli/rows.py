@@ -20,6 +20,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from . import texts
+from .columns import SEEN_ROWS, Columns, renamed_note
 from .containers import WORKBOOK_EXTENSIONS, numbered, unpack
 from .lines import BinaryReader, LineReader, UnreadableFile
 from .numbers import is_number, is_whole_number
@@ -31,8 +32,6 @@ LINES_EXTENSIONS = (".jsonl", ".ndjson")
 JSON_EXTENSIONS = (*LINES_EXTENSIONS, ".json")
 PACKED_EXTENSIONS = (".gz", ".zip")
 EXTENSIONS = (*CSV_EXTENSIONS, *JSON_EXTENSIONS, *WORKBOOK_EXTENSIONS, *PACKED_EXTENSIONS)
-# A prompt's key in files about prompts that a study or board has: heval's own files name it in several ways.
-PROMPT_ALIASES = {"prompt_key": "prompt", "key": "prompt"}
 # For the field of a form in which a person chooses a table.
 ACCEPTED = ",".join(EXTENSIONS)
 DELIMITERS = (",", ";", "\t")
@@ -125,26 +124,21 @@ def read_rows(
     filename: str,
     source: bytes | BinaryReader,
     *,
-    known_columns: Collection[str] = (),
-    required_columns: Collection[str] = (),
+    columns: Columns | None = None,
     limits: TableLimits | None = None,
     problems: TableProblems | None = None,
     may_be_empty: bool = False,
-    aliases: Mapping[str, str] | None = None,
     open_object: ObjectReader | None = None,
 ) -> Rows:
     """Return the table of a file. Faults of the file never raise: they are in `problems`.
 
-    Headers that differ from a `known_columns` or `required_columns` name only in case or blanks count as that name. A table without a
-    required column has no rows; a JSON object without one is a problem of its row. `may_be_empty`: a table without rows is no
-    problem, such as the export of a panel before anybody came. `aliases`: other names of columns, each with the name that it means.
+    A table without a required column of `columns` has no rows; a JSON object without one is a problem of its row. `may_be_empty`: a
+    table without rows is no problem, such as the export of a panel before anybody came.
     `open_object`: returns the rows of a JSON file that is one object of a known form, or None.
     """
     problems = TableProblems() if problems is None else problems
     limits = limits or TableLimits()
-    names = {name_key(name): name for name in (*known_columns, *required_columns)}
-    names |= {name_key(alias): name for alias, name in (aliases or {}).items()}
-    header = _Header(names, required_columns, limits, problems, may_be_empty)
+    header = _Header(columns or Columns(), limits, problems, may_be_empty)
     try:
         if _extension(filename) not in EXTENSIONS:
             raise UnreadableFile(
@@ -157,8 +151,8 @@ def read_rows(
         lines = LineReader(content, limits.bytes, limits.row_characters)
         if _is_json(_extension(inner), lines.beginning):
             is_lines = _extension(inner) in LINES_EXTENSIONS
-            objects = _json_objects(lines, names, limits, open_object, is_lines=is_lines)
-            return rows_of_objects(objects, names, required_columns, limits, problems, lines.beginning)
+            objects = _json_objects(lines, header.columns, limits, open_object, is_lines=is_lines)
+            return rows_of_objects(objects, header.columns, limits, problems, lines.beginning)
         return _csv_rows(lines, header, "\t" if _extension(inner) == ".tsv" else "")
     except UnreadableFile as end:
         problems.add(end.row, None, end.text)
@@ -184,8 +178,7 @@ _JSON_START = re.compile(r'\s*(?:\[\s*)?\{\s*"')
 class _Header:
     """What the header of a table must have, and where its faults go."""
 
-    names: Mapping[str, str]
-    required: Collection[str]
+    columns: Columns
     limits: TableLimits
     problems: TableProblems
     may_be_empty: bool = False
@@ -270,20 +263,24 @@ def _records_below(
     first = next(records, None)
     if first is None:
         raise UnreadableFile(None, "The file has only blank lines.")
-    following = list(islice(records, 2))
+    following = list(islice(records, SEEN_ROWS if header.columns.contents else 2))
     _check_is_header(first, following)
     before = problems.count
-    columns = _columns(first[1], header.names, header.limits, problems, first[0])
-    missing = [name for name in header.required if name not in columns]
+    columns = _columns(first[1], header.columns, header.limits, problems, first[0])
+    renamed = header.columns.recognise(columns, [dict(zip(columns, cells, strict=False)) for _, cells in following])
+    columns = tuple(renamed.get(column, column) for column in columns)
+    if renamed:
+        notes.append(renamed_note(renamed))
+    missing = [name for name in header.columns.required if name not in columns]
     if missing:
         column_names = ", ".join(name for name in columns if name) or "none"
         problems.add(first[0], None, f"no column {' or '.join(missing)}; the columns found are: {column_names[:500]}.")
     if problems.count > before:
         return Rows((), iter(()), problems, notes=notes)
     # The exports of one survey program have the questions in row 2, and its own ids in row 3.
-    if len(following) == 2 and _IMPORT_ID.match("".join(following[1][1])):
+    if len(following) > 1 and _IMPORT_ID.match("".join(following[1][1])):
         notes.append("Rows 2 and 3 name the questions of a survey, and were left out.")
-        following = []
+        following = following[2:]
     checked = _checked_records(chain(following, records), first[1], columns, lines, header)
     if not all(columns):
         notes.append("A column without a name has only row numbers or is empty. It was left out.")
@@ -362,27 +359,25 @@ def _csv_error(message: str) -> str:
 
 
 def _columns(
-    cells: list[str], names: Mapping[str, str], limits: TableLimits, problems: TableProblems, row: int
+    cells: list[str], known: Columns, limits: TableLimits, problems: TableProblems, row: int
 ) -> tuple[str, ...]:
     if len(cells) > limits.columns:
         raise UnreadableFile(row, f"the header has {len(cells):,} columns. At most {limits.columns:,} are allowed.")
     columns: list[str] = []
     places: dict[str, int] = {}
-    for number, cell in enumerate(cells, 1):
-        key = "" if _is_nameless(cell) else name_key(names.get(name_key(cell), cell))
-        if not key:
+    for number, (cell, name) in enumerate(zip(cells, known.resolve(tuple(cells)), strict=True), 1):
+        if _is_nameless(cell):
             columns.append("")
             continue
         if "\0" in cell:
             problems.add(row, None, f"the name of column {number} contains a NUL character.")
-        elif key in places:
+        elif (place := places.setdefault(name_key(name), number)) != number:
             problems.add(
                 row,
                 cell.strip(),
-                f"columns {places[key]} and {number} have the same name or mean the same. Rename one of them.",
+                f"columns {place} and {number} have the same name or mean the same. Rename one of them.",
             )
-        places.setdefault(key, number)
-        columns.append(names.get(key, cell.strip()) if "\0" not in cell else "")
+        columns.append(name if "\0" not in cell else "")
     return tuple(columns)
 
 
@@ -457,8 +452,7 @@ class _BadLine(ValueError):
 
 def rows_of_objects(
     objects: Iterator[tuple[int, str | dict[str, Any]]],
-    names: Mapping[str, str],
-    required: Collection[str],
+    columns: Columns,
     limits: TableLimits,
     problems: TableProblems,
     beginning: str = "",
@@ -469,16 +463,31 @@ def rows_of_objects(
             None,
             "This is a bundle of a whole study. Choose “New study from a file” on the studies page, or run: heval import new FILE",
         )
-    rows = _json_records(objects, names, required, limits, problems)
-    first = next(rows, None)
-    if first is None:
+    rows = _json_records(objects, columns, limits, problems)
+    first = list(islice(rows, SEEN_ROWS if columns.contents else 1))
+    if not first:
         return Rows((), iter(()), problems)
-    return Rows(tuple(first.values), chain([first], rows), problems, is_json=True)
+    rows = chain(first, rows)
+    renamed = columns.recognise(tuple(first[0].values), [row.values for row in first])
+    if renamed:
+        rows = (Row(row.number, {renamed.get(name, name): value for name, value in row.values.items()}) for row in rows)
+    names = tuple(renamed.get(name, name) for name in first[0].values)
+    checked = _with_required(rows, columns.required, problems)
+    return Rows(names, checked, problems, is_json=True, notes=[renamed_note(renamed)] if renamed else [])
+
+
+def _with_required(rows: Iterator[Row], required: Collection[str], problems: TableProblems) -> Iterator[Row]:
+    for row in rows:
+        missing = [name for name in required if name not in row.values]
+        for name in missing:
+            problems.add(row.number, name, "is missing.")
+        if not missing:
+            yield row
 
 
 def _json_objects(
     lines: LineReader,
-    names: Mapping[str, str],
+    columns: Columns,
     limits: TableLimits,
     open_object: ObjectReader | None,
     *,
@@ -490,7 +499,7 @@ def _json_objects(
         return enumerate(json_elements(lines.chunks(), limits.row_characters, is_list=True), 1)
     first_line = start.partition("\n")[0].strip()
     if start.startswith("{") and (not _is_object(first_line) or (start.strip() == first_line and not is_lines)):
-        return _unwrapped(lines, names, limits, open_object)
+        return _unwrapped(lines, columns, limits, open_object)
     return _lines_with_content(lines)
 
 
@@ -510,7 +519,7 @@ def _lines_with_content(lines: LineReader) -> Iterator[tuple[int, str | dict[str
 
 
 def _unwrapped(
-    lines: LineReader, names: Mapping[str, str], limits: TableLimits, open_object: ObjectReader | None
+    lines: LineReader, columns: Columns, limits: TableLimits, open_object: ObjectReader | None
 ) -> Iterator[tuple[int, str | dict[str, Any]]]:
     """Return the objects of a file whose objects have several lines; or those of the only list of objects inside of the only object."""
     elements = json_elements(lines.chunks(), MOST_WRAPPED_BYTES, is_list=False)
@@ -530,7 +539,7 @@ def _unwrapped(
             for key, inner in value.items()
             if isinstance(inner, list) and inner and all(isinstance(one, dict) for one in inner)
         }
-        if lists and not any(name_key(key) in names for key in value):
+        if lists and not any(columns.knows(key) for key in value):
             if len(lists) > 1:
                 found = ", ".join(f"“{key[:40]}”" for key in list(lists)[:5])
                 raise UnreadableFile(
@@ -613,8 +622,7 @@ def json_elements(chunks: Iterable[str], most: int, *, is_list: bool) -> Iterato
 
 def _json_records(
     objects: Iterator[tuple[int, str | dict[str, Any]]],
-    names: Mapping[str, str],
-    required: Collection[str],
+    columns: Columns,
     limits: TableLimits,
     problems: TableProblems,
 ) -> Iterator[Row]:
@@ -625,14 +633,14 @@ def _json_records(
             if read > limits.rows:
                 raise UnreadableFile(number, f"the file has more than {limits.rows:,} rows.")
             try:
-                values = _json_values(found, names, limits)
+                values = _json_values(found, columns, limits)
             except _BadLine as error:
                 problems.add(number, None, str(error))
                 continue
             if values.get("_end") is True and is_whole_number(values.get("rows")):
                 _check_end(values["rows"], read - 1, objects, number, problems)
                 return
-            if _values_are_sound(values, number, required, limits, problems):
+            if _values_are_sound(values, number, limits, problems):
                 yield Row(number, values)
     except UnreadableFile as end:
         problems.add(end.row, None, end.text)
@@ -663,7 +671,7 @@ def is_bundle(text_start: str) -> bool:
     )
 
 
-def _json_values(found: str | dict[str, Any], names: Mapping[str, str], limits: TableLimits) -> dict[str, Any]:
+def _json_values(found: str | dict[str, Any], columns: Columns, limits: TableLimits) -> dict[str, Any]:
     try:
         value = texts.loads(found) if isinstance(found, str) else found
     except texts.BadJson as error:
@@ -672,14 +680,14 @@ def _json_values(found: str | dict[str, Any], names: Mapping[str, str], limits: 
         raise _BadLine("is not an object such as {“prompt”: ..., “text”: ...}.")
     if len(value) > limits.columns:
         raise _BadLine(f"has {len(value):,} keys. At most {limits.columns:,} are allowed.")
-    return _named(value, names)
+    return _named(value, columns)
 
 
-def _named(value: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+def _named(value: dict[str, Any], columns: Columns) -> dict[str, Any]:
     values: dict[str, Any] = {}
     seen: dict[str, str] = {}
-    for key, content in value.items():
-        folded = name_key(names.get(name_key(key), key))
+    for (key, content), name in zip(value.items(), columns.resolve(tuple(value)), strict=True):
+        folded = name_key(name)
         if not folded:
             raise _BadLine("has a key without a name.")
         if folded in seen:
@@ -687,17 +695,12 @@ def _named(value: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
                 f"has the keys “{seen[folded]}” and “{key}”, which differ only in case or blanks, or mean the same."
             )
         seen[folded] = key
-        values[names.get(folded, key.strip())] = content
+        values[name] = content
     return values
 
 
-def _values_are_sound(
-    values: Mapping[str, Any], number: int, required: Collection[str], limits: TableLimits, problems: TableProblems
-) -> bool:
+def _values_are_sound(values: Mapping[str, Any], number: int, limits: TableLimits, problems: TableProblems) -> bool:
     before = problems.count
-    for name in required:
-        if name not in values:
-            problems.add(number, name, "is missing.")
     for name, value in values.items():
         if isinstance(value, str) and len(value) > limits.cell_characters:
             problems.add(

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from analysis.data.frames import SECOND_SAMPLE
-from analysis.metrics.beside_people import BesidePeople
+from analysis.metrics.beside_people import BesidePeople, by_length
 from analysis.metrics.calibrated.rows import CalibrationRows, calibration_rows
-from analysis.metrics.lengths import by_length
 from analysis.metrics.scoring import scorer_of
 from analysis.models import Metric
 from analysis.protocols.blocks.populations import has_groups, name_groups_of_plain, population_of

@@ -9,8 +9,8 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from analysis.data.blinding import are_outcomes_hidden
+from analysis.metrics.beside_people import SHORT
 from analysis.metrics.calibrated.run import KIND, LatestResult, latest_results, request_calibration
-from analysis.metrics.lengths import SHORT
 from analysis.protocols.blocks import cells
 from analysis.protocols.blocks.populations import groups_sentence
 from analysis.report.page_jobs import job_context, token_of_form

@@ -11,9 +11,8 @@ from django.db.models import Q
 
 from analysis.data.blinding import check_outcomes_visible
 from analysis.data.frames import SECOND_SAMPLE, second_sample_labels
-from analysis.metrics.beside_people import facts_of_outputs
+from analysis.metrics.beside_people import by_length, facts_of_outputs
 from analysis.metrics.calibrated.options import families_by_name
-from analysis.metrics.lengths import by_length
 from analysis.metrics.scoring import read_answers_of_questions, scored_protocols, scorer_of
 from analysis.metrics.store import metrics_in_use
 from analysis.models import JudgeCheck, JudgeCheckOutput, JudgeCheckResult, Metric, MetricScore, PairScore

@@ -17,6 +17,7 @@ from annotators.models.constants import (
     WORKING,
 )
 from annotators.recruitment.panels import SubmissionSnapshot
+from studies.stimuli.columns import Columns
 from studies.stimuli.rows import Rows, TableLimits, TableProblems, read_rows
 from studies.stimuli.texts import is_blank, name_key
 
@@ -193,7 +194,7 @@ def _describe_fault(cell: str, ids: re.Pattern[str] | None) -> str:
 def read_panel_table(text: str, required_columns: Collection[str], *, may_be_empty: bool = False) -> Rows:
     """Return the rows of a file that a panel exports, whatever separates its cells."""
     return read_rows(
-        "export.csv", text.encode(), required_columns=required_columns, limits=LIMITS, may_be_empty=may_be_empty
+        "export.csv", text.encode(), columns=Columns(required_columns), limits=LIMITS, may_be_empty=may_be_empty
     )
 
 

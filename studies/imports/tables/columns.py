@@ -6,12 +6,13 @@ columns named by system, such as ``output:ada``. docs: reference/import-formats.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any
 
 from studies.models import Output
+from studies.stimuli.columns import Columns
 from studies.stimuli.numbers import NumberRefused, parse_whole_number
 from studies.stimuli.rows import Row, Rows, TableProblems
 from studies.stimuli.texts import (
@@ -208,6 +209,8 @@ PARTS = {
     "output": "text", "text": "text", "image": "image", "format": "format", "alt": "alt", "is_empty": "is_empty",
     "sample": "sample", "language": "output_language",
 }  # fmt: skip
+# Names that a header may write in another case.
+KNOWN_COLUMNS = Columns(optional=(*COLUMNS, *ALIASES, *GROUP_COLUMNS))
 ATTRIBUTE = "attribute"
 FORMATS = tuple(Output.Format.values)
 MAX_SYSTEMS = 500  # of one row
@@ -548,11 +551,6 @@ def stimulus_row_preview(entry: StimulusRow) -> dict[str, Any]:
 
 def _shown_output(output: OutputCells) -> str:
     return "(empty)" if output.is_empty else f"image {output.image}" if output.image else excerpt(output.text)
-
-
-def known_column_names() -> Iterable[str]:
-    """Return the column names that a header may write in another case."""
-    return (*COLUMNS, *ALIASES, *GROUP_COLUMNS)
 
 
 def around_difference(before: str, after: str) -> tuple[str, str]:

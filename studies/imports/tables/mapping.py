@@ -13,31 +13,14 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
+from studies.stimuli.columns import KEY, OTHER_NAMES, OUTPUT, SEEN_ROWS, SYSTEM, TEXT, column_words, first_named
 from studies.stimuli.numbers import is_number
 from studies.stimuli.rows import Row, Rows
 from studies.stimuli.texts import SettingsRefused, is_blank, name_key
 
 from .columns import ALIASES, ATTRIBUTE, COLUMNS, PARTS, StimulusLayout, parse_stimulus_columns
 
-# Rows at which a proposal looks.
-SEEN_ROWS = 300
 EXAMPLES = 3
-KEY, TEXT, SYSTEM, OUTPUT = "prompt_key", "prompt_text", "system", "text"
-# Names that people and programs give to columns, by role; an earlier name comes before a later one.
-NAMES = {
-    TEXT: ("prompt", "question", "instruction", "input", "query", "context", "problem", "task", "request", "post", "article", "premise"),
-    SYSTEM: ("model", "model name", "system name", "model id", "system id", "generator", "llm", "engine", "method", "sys"),
-    OUTPUT: (
-        "output", "response", "answer", "completion", "generation", "generated", "generated text", "prediction", "predicted", "hypothesis", "summary",
-        "continuation", "reply", "translation", "target text", "mt", "hyp",
-    ),
-    KEY: ("id", "prompt id", "question id", "item id", "example id", "instance id", "sample id", "doc id", "idx", "index", "uid", "uuid", "key", "item"),
-    "source": ("source", "src", "source text", "document", "passage", "background"),
-    "domain": ("domain", "category", "topic", "dataset", "subset", "task type", "genre"),
-    "language": ("language", "lang", "locale"),
-    "group": ("group",),
-    "reference": ("reference", "ref", "references", "target", "gold", "human", "ground truth", "reference answer", "expected", "ideal", "label text"),
-}  # fmt: skip
 _WORD_OF_OUTPUT = re.compile(
     r"^(?:(?:model|system)[ _.:-]+)?(?:output|response|answer|completion|generation|text|prediction)s?[ _.:-]+(?=.)"
     r"|[ _.:-]+(?:output|response|answer|completion|generation|text|prediction)s?$",
@@ -142,8 +125,7 @@ def look_at(rows: Rows) -> tuple[list[Look], Rows]:
         texts = [str(value).strip() for value in values if isinstance(value, str | int | float)]
         long = [text for text in texts if len(text) >= 25 or len(text.split()) >= 4]
         is_text = bool(texts) and 2 * len(long) >= len(texts) and not all(map(is_number, texts))
-        words = " ".join(re.sub(r"[_.\-]+", " ", name_key(column)).split())
-        looks.append(Look(column, words, is_text, len(texts), len(set(texts)), tuple(texts[:EXAMPLES])))
+        looks.append(Look(column, column_words(column), is_text, len(texts), len(set(texts)), tuple(texts[:EXAMPLES])))
     return looks, Rows(columns, chain(first, rows.rows), rows.problems, rows.is_json, rows.notes)
 
 
@@ -155,7 +137,7 @@ def propose_mapping(looks: Sequence[Look]) -> list[str]:
     """
     layout = parse_stimulus_columns(tuple(look.column for look in looks))
     unknown = [look for look in looks if look.column in layout.ignored]
-    named = (*NAMES[OUTPUT], *NAMES["reference"])
+    named = (*OTHER_NAMES[OUTPUT], *OTHER_NAMES["reference"])
     if not layout.problem and not any(look.is_text or look.words in named for look in unknown):
         return []
     own = [ALIASES.get(look.column, look.column) for look in looks]
@@ -182,7 +164,7 @@ def propose_mapping(looks: Sequence[Look]) -> list[str]:
         if TEXT not in roles and "source" not in roles and len(texts) > 1:
             take(TEXT, texts[0])
         for look in [look for look in free.values() if look.is_text or (look.n and look.words in named)]:
-            name = "reference" if look.words in NAMES["reference"] else system_name(look.column)
+            name = "reference" if look.words in OTHER_NAMES["reference"] else system_name(look.column)
             # Two columns of one system, such as “gpt output” and “gpt response”, keep their whole names.
             take(f"output:{name}" if f"output:{name}" not in roles else f"output:{_without_equals(look.column)}", look)
         ids = (look for look in free.values() if not look.is_text and look.n and look.distinct == look.n)
@@ -208,8 +190,8 @@ def _part_name(part: str) -> str:
 
 
 def _named(role: str, looks: Iterable[Look]) -> Look | None:
-    by_words = {look.words: look for look in looks}
-    return next((by_words[name] for name in NAMES[role] if name in by_words), None)
+    by_column = {look.column: look for look in looks}
+    return by_column.get(first_named(role, by_column))
 
 
 def _only(looks: Iterable[Look]) -> Look | None:

@@ -27,7 +27,7 @@ from studies.stimuli.images import Archive, read_zip
 from studies.stimuli.lines import UnreadableFile
 from studies.stimuli.rows import Rows, TableLimits, TableProblems, read_rows, rows_of_objects
 
-from .columns import Options, RecordReader, StimulusReader, known_column_names
+from .columns import KNOWN_COLUMNS, Options, RecordReader, StimulusReader
 from .existing import ImportedImages, load_existing_stimuli
 from .mapping import apply_mapping, describe_columns, look_at, propose_mapping
 from .plan import ImportPlan, pair_texts_by_attributes_and_length
@@ -124,11 +124,11 @@ def _mapped(rows: Rows, options: Options, report: ImportReport) -> Rows:
 def _opened(path: Path, filename: str, stack: ExitStack) -> tuple[Archive | None, Rows]:
     file = stack.enter_context(path.open("rb"))
     if PurePosixPath(filename).suffix.lower() == ".zip":
-        archive = stack.enter_context(read_zip(filename, file, known_columns=tuple(known_column_names())))
+        archive = stack.enter_context(read_zip(filename, file, columns=KNOWN_COLUMNS))
         return archive, archive.rows
     if PurePosixPath(filename).suffix.lower() == inspect_log.EXTENSION:
         return None, _inspect_rows(file)
-    rows = read_rows(filename, file, known_columns=tuple(known_column_names()), open_object=rows_of_object)
+    rows = read_rows(filename, file, columns=KNOWN_COLUMNS, open_object=rows_of_object)
     return None, flattened(rows)
 
 
@@ -139,7 +139,7 @@ def _inspect_rows(file: BinaryIO) -> Rows:
     except UnreadableFile as refused:
         problems.add(None, None, refused.text)
         return Rows((), iter(()), problems)
-    return rows_of_objects(iter(enumerate(objects, 1)), {}, (), limits, problems)
+    return rows_of_objects(iter(enumerate(objects, 1)), KNOWN_COLUMNS, limits, problems)
 
 
 def add_file_findings(study: Study, report: ImportReport, records: RecordReader, audit_verb: str) -> None:

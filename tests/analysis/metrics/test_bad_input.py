@@ -135,7 +135,7 @@ def test_names_are_compared_without_case_blanks_and_composition():
             (found,) = scores_in(study, f"{column},system,metric\n{prompt},{system.upper()},0.5\n")
             assert list(found.by_output.values()) == [0.5]
     with pytest.raises(ScoresRefused, match="no column prompt"):
-        scores_in(study, f"name,system,metric\nCafé 1,{system},0.5\n")
+        scores_in(study, f"name,system,metric\nCafé 2,{system},0.5\n")
     with pytest.raises(ScoresRefused, match="mean the same"):
         scores_in(study, f"prompt,key,system,metric\nCafé 1,x,{system},0.5\n")
 

@@ -4,6 +4,7 @@ import io
 import zipfile
 
 from studies.imports.formats import inspect_log
+from studies.stimuli.columns import Columns
 from studies.stimuli.images import ZipLimits, read_zip
 from studies.stimuli.lines import UnreadableFile
 from studies.stimuli.rows import TableLimits, read_rows
@@ -188,7 +189,7 @@ IMPORTERS = {
 
 
 def _requiring(text, name="t.csv"):
-    rows = read_rows(name, text.encode(), required_columns=("a",))
+    rows = read_rows(name, text.encode(), columns=Columns(["a"]))
     list(rows)
     return of_file(rows.problems)
 

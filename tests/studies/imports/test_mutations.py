@@ -6,7 +6,7 @@ import random
 import pytest
 
 from studies.imports.formats import flattened, inspect_log, rows_of_object
-from studies.imports.tables.columns import known_column_names
+from studies.imports.tables.columns import KNOWN_COLUMNS
 from studies.imports.tables.mapping import apply_mapping, look_at, propose_mapping
 from studies.stimuli.lines import UnreadableFile
 from studies.stimuli.rows import TableLimits, read_rows
@@ -64,9 +64,7 @@ def read(name: str, data: bytes) -> tuple[int, int]:
             assert refused.text
             return 0, 1
     limits = TableLimits(bytes=10**7)
-    rows = flattened(
-        read_rows(name, data, known_columns=known_column_names(), open_object=rows_of_object, limits=limits)
-    )
+    rows = flattened(read_rows(name, data, columns=KNOWN_COLUMNS, open_object=rows_of_object, limits=limits))
     looks, rows = look_at(rows)
     mapping = propose_mapping(looks) if looks else []
     rows = apply_mapping(rows, mapping) if mapping else rows

@@ -7,6 +7,7 @@ import zlib
 
 import pytest
 
+from studies.stimuli.columns import Columns
 from studies.stimuli.images import MAX_BYTES, MemberMissing, ZipLimits, read_zip
 
 TABLE = ("study.csv", "system,image\na,images/1.png\n")
@@ -56,7 +57,7 @@ def test_a_table_and_its_images_are_read(table, compression):
         compression=compression,
     )
     for source in (data, io.BytesIO(data)):
-        with read_zip("study.zip", source, required_columns=["system", "image"]) as archive:
+        with read_zip("study.zip", source, columns=Columns(["system", "image"])) as archive:
             rows = [dict(row.values) for row in archive.rows]
             assert rows == [{"system": "a", "image": "images/1.png"}]
             assert archive.images == {"images/1.png", "images/2.JPEG"}
@@ -114,7 +115,7 @@ PATH = "has a path that leads out of the archive or is not simple"
         ("inner.zip", "is neither a table nor"),
         ("x.png.exe", "is neither a table nor"),
         ("README", "is neither a table nor"),
-        ("other.jsonl", "exactly one table (CSV or JSON lines). Tables in it: study.csv, other.jsonl"),
+        ("other.jsonl", "exactly one table (CSV, JSON or a workbook). Tables in it: study.csv, other.jsonl"),
         (linked("x.png"), "is a symbolic link, not a file"),
         (linked("study2.csv"), "is a symbolic link, not a file"),
     ],
@@ -151,7 +152,7 @@ def test_the_table_is_needed_once():
 
 def test_problems_of_the_table_are_those_of_the_archive():
     assert only_problem(packed(("t.csv", "a,b\n1\n"))) == "has 1 cell, the header has 2."
-    assert "no column text" in only_problem(packed(TABLE), required_columns=["text"])
+    assert "no column text" in only_problem(packed(TABLE), columns=Columns(["text"]))
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from studies.stimuli.columns import Columns
 from studies.stimuli.rows import MAX_LISTED_PROBLEMS, TableLimits, TableProblem, TableProblems, read_rows
 from tests.studies.stimuli.reading import only_problem, read, sound
 
@@ -267,22 +268,24 @@ def test_a_tsv_is_split_at_tabs_alone():
 
 
 def test_known_names_are_recognised_in_any_case_and_others_kept():
-    values = sound("x.csv", " SYSTEM ,Prompt,Genre\na,b,c\n", known_columns=["system", "prompt"])
+    values = sound("x.csv", " SYSTEM ,Prompt,Genre\na,b,c\n", columns=Columns(optional=["system", "prompt"]))
     assert values == [{"system": "a", "prompt": "b", "Genre": "c"}]
-    assert sound("x.jsonl", '{"System": 1, "Genre": 2}', known_columns=["system"]) == [{"system": 1, "Genre": 2}]
+    assert sound("x.jsonl", '{"System": 1, "Genre": 2}', columns=Columns(optional=["system"])) == [
+        {"system": 1, "Genre": 2}
+    ]
 
 
 def test_a_missing_column_is_named_beside_those_found():
-    problem = only_problem("x.csv", "a,b\n1,2\n", required_columns=["system", "text"])
+    problem = only_problem("x.csv", "a,b\n1,2\n", columns=Columns(["system", "text"]))
     assert problem.text == "no column system or text; the columns found are: a, b."
-    values, problems = read("x.jsonl", '{"a": 1}\n{"b": 1}\n', required_columns=["a"])
+    values, problems = read("x.jsonl", '{"a": 1}\n{"b": 1}\n', columns=Columns(["a"]))
     assert values == [{"a": 1}]
     assert list(problems) == [TableProblem(2, "a", "is missing.")]
 
 
 def test_a_file_without_header_is_noticed_by_the_missing_columns():
     assert (
-        "the columns found are: gpt, p1" in only_problem("x.csv", "gpt,p1\ngpt,p2\n", required_columns=["system"]).text
+        "the columns found are: gpt, p1" in only_problem("x.csv", "gpt,p1\ngpt,p2\n", columns=Columns(["system"])).text
     )
 
 

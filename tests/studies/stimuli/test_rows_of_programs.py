@@ -8,6 +8,7 @@ import zipfile
 
 import pytest
 
+from studies.stimuli.columns import Columns
 from studies.stimuli.numbers import NumberRefused, parse_number, parse_whole_number
 from studies.stimuli.rows import TableLimits, are_cells_quoted, read_rows
 from tests.studies.stimuli.reading import only_problem, read, sound
@@ -111,7 +112,7 @@ def test_objects_of_several_lines_may_follow_each_other():
 def test_one_object_whose_keys_are_columns_is_a_row():
     """A row may hold lists of objects of its own, such as the turns of a dialogue."""
     row = {"prompt": "p", "turns": [{"role": "user"}]}
-    assert sound("x.jsonl", json.dumps(row), known_columns=["prompt"]) == [row]
+    assert sound("x.jsonl", json.dumps(row), columns=Columns(optional=["prompt"])) == [row]
 
 
 @pytest.mark.parametrize("cut", [1, 2, 7, 500_000, 1_000_003])
