@@ -18,10 +18,12 @@ from annotators.places.exclusions import create_exclusion_reversal, exclude_assi
 from studies.access import Action
 from studies.imports.tables import run
 from studies.imports.tables.columns import GROUPS_BY, Options
+from studies.imports.tables.mapping import parse_mapping
 from studies.imports.tables.result import ImportReport
 from studies.imports.tables.run import Upload
 from studies.models import Job, Study
 from studies.services.lifecycle import ActionRefused
+from studies.stimuli.texts import SettingsRefused
 
 from . import serializers as shapes
 from .base import CreatedOrUnchangedMixin, PostMixin, StudyView
@@ -207,6 +209,27 @@ class ImportSettingsSerializer(StrictMixin, serializers.Serializer):
         default="",
         help_text="What names the group of a prompt; empty: the column group, if the file has it.",
     )
+    columns = ListField(
+        child=CleanTextField(),
+        required=False,
+        default=list,
+        help_text="What each column is, such as “prompt_text=question” or “output:gpt=model_a”, if it has another name than heval's.",
+    )
+    proposes_columns = StrictBooleanField(
+        default=False,
+        help_text="true: read columns with other names as heval proposes. Look at them with is_dry_run first.",
+    )
+    human_systems = ListField(
+        child=CleanTextField(), required=False, default=list, help_text="New systems whose author is a person."
+    )
+    sheet = CleanTextField(default="", help_text="The sheet of a workbook that has several.")
+
+    def validate_columns(self, columns):
+        try:
+            parse_mapping(columns)
+        except SettingsRefused as refused:
+            raise serializers.ValidationError(str(refused)) from None
+        return columns
 
     def validate(self, attrs):
         if attrs["makes_pairs"] and attrs["makes_batches"]:
@@ -219,11 +242,14 @@ class ImportSettingsSerializer(StrictMixin, serializers.Serializer):
 class ImportFormSerializer(serializers.Serializer):
     """A form with a file."""
 
-    file = serializers.FileField(help_text="CSV or JSON lines; or a zip with one such table and its images.")
+    file = serializers.FileField(
+        help_text="A table (CSV, JSON or a workbook) or a log of a tool; or a zip of a table with its images."
+    )
     settings = serializers.CharField(
         required=False,
         help_text="How to read the file, as one JSON object: is_dry_run, creates_systems, allows_empty, replaces_changed, "
-        "makes_batches, makes_pairs, pairs_by, max_length_difference, max_pairs and groups_by. Default: {}.",
+        "makes_batches, makes_pairs, pairs_by, max_length_difference, max_pairs, groups_by, columns, proposes_columns, human_systems and sheet. "
+        "Default: {}.",
     )
 
 
@@ -256,6 +282,14 @@ class ImportSerializer(serializers.Serializer):
     )
     findings = ImportFindingSerializer(many=True, help_text="What to know, such as columns that are not imported.")
     errors = RowErrorSerializer(many=True, help_text="Why nothing was written; the first 100.")
+    columns = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="How columns with other names than heval's were read, as “columns” of the settings.",
+    )
+    samples = serializers.DictField(
+        child=serializers.ListField(),
+        help_text="Three outputs of each new system, drawn at random: key of the prompt and text.",
+    )
 
 
 class ImportsView(StudyView):
@@ -285,7 +319,7 @@ class ImportsView(StudyView):
             file.name,
             study_id=self.study.pk,
             user_id=request.user.pk,
-            options=Options(**options | {"pairs_by": tuple(options["pairs_by"])}).as_json(),
+            options=Options.from_json(options).as_json(),
         )
         try:
             job = run.process_or_queue_upload(self.study, upload, request.user, is_confirmed=not is_dry_run)
@@ -333,4 +367,6 @@ def import_json(upload: Upload) -> dict[str, Any]:
         "counts": report["counts"] if report else None,
         "findings": report["findings"] if report else [],
         "errors": errors,
+        "columns": read.mapping if read and read.is_mapped else [],
+        "samples": read.samples if read else {},
     }

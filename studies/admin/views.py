@@ -181,9 +181,10 @@ def _handle_upload_action(request, study, upload, job: Job | None) -> HttpRespon
             jobs.request_cancel(job, request.user)
         return reload
     report = ImportReport.from_json(upload.report) if upload.report else None
-    if "groups_by" in request.POST and upload.kind == "stimuli" and not upload.is_confirmed:
+    chosen = {name: request.POST[name] for name in ("groups_by", "sheet") if name in request.POST}
+    if chosen and upload.kind == "stimuli" and not upload.is_confirmed:
         with suppress(SettingsRefused, lifecycle.ActionRefused):  # the page shows the last report again
-            upload.options = Options.from_json(upload.options | {"groups_by": request.POST["groups_by"]}).as_json()
+            upload.options = Options.from_json(upload.options | chosen).as_json()
             upload.save()  # a job of a large file reads it
             run.process_or_queue_upload(study, upload, request.user, is_confirmed=False)
         return reload
@@ -202,6 +203,10 @@ def _handle_upload_action(request, study, upload, job: Job | None) -> HttpRespon
         return reload
     if refusal := run.importer_of(upload).reason_not_importable(study):
         return render_page(request, "import_frozen", study, 409, fault="" if upload.kind == "stimuli" else refusal)
+    if upload.kind == "stimuli":
+        humans = [name for name in request.POST.getlist("human") if name in report.samples]
+        upload.options = Options.from_json(upload.options | {"human_systems": humans}).as_json()
+        upload.save()
     try:
         run.process_or_queue_upload(study, upload, request.user, is_confirmed=True)
     except run.USER_FACING_ERRORS as refused:

@@ -10,7 +10,7 @@ from gzip import BadGzipFile, GzipFile
 from pathlib import PurePosixPath
 from typing import Any
 
-from .lines import BinaryReader, UnreadableFile
+from .lines import BinaryReader, SeveralSheets, UnreadableFile
 
 GZIP, ZIP, OLD_WORKBOOK = b"\x1f\x8b", b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
 WORKBOOK_EXTENSIONS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
@@ -37,7 +37,9 @@ class Stream:
             raise UnreadableFile(None, f"“{self._filename}” is damaged, or cut off. Send it again.") from error
 
 
-def unpack(filename: str, stream: BinaryReader, max_bytes: int) -> tuple[str, BinaryReader | list[list[str]]]:
+def unpack(
+    filename: str, stream: BinaryReader, max_bytes: int, sheet: str = ""
+) -> tuple[str, BinaryReader | list[list[str]]]:
     """Return the name and stream of the table in a file, or the rows of a workbook's sheet. Other files are returned as they are."""
     start = stream.read(8)
     whole = Stream(start, stream, filename)
@@ -45,7 +47,7 @@ def unpack(filename: str, stream: BinaryReader, max_bytes: int) -> tuple[str, Bi
         inner = filename[: -len(".gz")] if filename.lower().endswith(".gz") else filename
         return inner, Stream(b"", GzipFile(fileobj=_Readable(whole)), filename)
     if start.startswith(OLD_WORKBOOK):
-        return filename, _sheet(filename, _whole(whole, filename, max_bytes))
+        return filename, _sheet(filename, _whole(whole, filename, max_bytes), sheet)
     if not start.startswith(ZIP):
         return filename, whole
     data = _whole(whole, filename, max_bytes)
@@ -61,7 +63,7 @@ def unpack(filename: str, stream: BinaryReader, max_bytes: int) -> tuple[str, Bi
     if sum(info.file_size for info in archive.infolist()) > max_bytes:
         raise UnreadableFile(None, f"“{filename}” has more than {max_bytes:,} bytes when unpacked. Split the table.")
     if any(name in ("[Content_Types].xml", "content.xml") for name in names):
-        return filename, _sheet(filename, data)
+        return filename, _sheet(filename, data, sheet)
     if len(names) != 1:
         raise UnreadableFile(
             None, f"“{filename}” contains {len(names):,} files. Send an archive with one table, or the table itself."
@@ -94,8 +96,8 @@ def _whole(stream: Stream, filename: str, max_bytes: int) -> bytes:
     return b"".join(parts)
 
 
-def _sheet(filename: str, data: bytes) -> list[list[str]]:
-    """Return the cells of the only sheet with content, as the spreadsheet numbers its rows."""
+def _sheet(filename: str, data: bytes, chosen: str) -> list[list[str]]:
+    """Return the cells of the chosen sheet, or of the only one with content, as the spreadsheet numbers its rows."""
     from python_calamine import CalamineError, CalamineWorkbook
 
     try:
@@ -108,12 +110,15 @@ def _sheet(filename: str, data: bytes) -> list[list[str]]:
         ) from error
     if not filled:
         raise UnreadableFile(None, f"“{filename}” has no sheet with content. Choose another file.")
-    if len(filled) > 1:
-        named = ", ".join(f"“{name}”" for name in list(filled)[:5])
-        raise UnreadableFile(
-            None, f"“{filename}” has several sheets with content: {named}. Save the one to import as a file of its own."
+    named = ", ".join(f"“{name}”" for name in list(filled)[:5])
+    if chosen and chosen not in filled:
+        raise SeveralSheets(f"“{filename}” has no sheet “{chosen[:100]}” with content. Choose {named}.", tuple(filled))
+    if len(filled) > 1 and not chosen:
+        raise SeveralSheets(
+            f"“{filename}” has several sheets with content: {named}. Choose one, or save it as a file of its own.",
+            tuple(filled),
         )
-    return next(iter(filled.values()))
+    return filled[chosen] if chosen else next(iter(filled.values()))
 
 
 def _rows(sheet: Any) -> list[list[str]]:

@@ -26,6 +26,14 @@ class UnreadableFile(Exception):
         self.row, self.text = row, text
 
 
+class SeveralSheets(UnreadableFile):
+    """A workbook of which a person must choose a sheet."""
+
+    def __init__(self, text: str, sheets: tuple[str, ...]) -> None:
+        super().__init__(None, text)
+        self.sheets = sheets
+
+
 class BinaryReader(Protocol):
     """The part of a binary stream that is used here."""
 

@@ -72,6 +72,7 @@ class TableProblems:
 
     first: list[TableProblem] = field(default_factory=list)
     count: int = 0
+    sheets: tuple[str, ...] = ()  # of a workbook, if a person must choose one
 
     def add(self, row: int | None, column: str | None, text: str) -> None:
         """Count a problem, and store it if the list is not full."""
@@ -129,12 +130,13 @@ def read_rows(
     problems: TableProblems | None = None,
     may_be_empty: bool = False,
     open_object: ObjectReader | None = None,
+    sheet: str = "",
 ) -> Rows:
     """Return the table of a file. Faults of the file never raise: they are in `problems`.
 
     A table without a required column of `columns` has no rows; a JSON object without one is a problem of its row. `may_be_empty`: a
     table without rows is no problem, such as the export of a panel before anybody came.
-    `open_object`: returns the rows of a JSON file that is one object of a known form, or None.
+    `open_object`: returns the rows of a JSON file that is one object of a known form, or None. `sheet`: that of a workbook with several.
     """
     problems = TableProblems() if problems is None else problems
     limits = limits or TableLimits()
@@ -145,7 +147,7 @@ def read_rows(
                 None, f"“{filename}” is not a table. Use one of these file types: {', '.join(EXTENSIONS)}."
             )
         stream = BytesIO(source) if isinstance(source, bytes | bytearray) else source
-        inner, content = unpack(filename, stream, limits.bytes)
+        inner, content = unpack(filename, stream, limits.bytes, sheet)
         if isinstance(content, list):
             return _records_below(header, numbered(content), [])
         lines = LineReader(content, limits.bytes, limits.row_characters)
@@ -156,6 +158,7 @@ def read_rows(
         return _csv_rows(lines, header, "\t" if _extension(inner) == ".tsv" else "")
     except UnreadableFile as end:
         problems.add(end.row, None, end.text)
+        problems.sheets = getattr(end, "sheets", ())
         return Rows((), iter(()), problems)
 
 

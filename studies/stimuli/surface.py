@@ -16,7 +16,8 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.metadata import entry_points
 from math import inf, sqrt
 
 from .normalising import SENTENCE_END_RULES
@@ -266,6 +267,7 @@ _REFUSAL = re.compile(
     re.IGNORECASE,
 )
 _EMAIL = re.compile(r"[A-Za-z0-9][\w.+-]{0,63}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63})*\.[A-Za-z]{2,24}\b")
+_COUNTRY_CODE = re.compile(r"\+[1-9][0-9 (]")
 # Addresses of examples belong to nobody.
 _NOBODY = re.compile(r"@(?:[\w-]+\.)*example\.", re.IGNORECASE)
 MOST_WORDS_OF_A_REFUSAL = 60
@@ -288,6 +290,30 @@ def has_email_address(text: str) -> bool:
     (True, False, False)
     """
     return "@" in text and any(not _NOBODY.search(found[0]) for found in _EMAIL.finditer(text))
+
+
+@cache
+def _personal_data() -> dict[str, Callable[[str], bool]]:
+    added = {found.name: found.load() for found in entry_points(group="heval.personal_data")}
+    return {"e-mail addresses": has_email_address, "telephone numbers": has_telephone_number} | added
+
+
+def has_telephone_number(text: str) -> bool:
+    """Return whether a text contains a telephone number in the international form. Other forms are too like other numbers.
+
+    >>> has_telephone_number("Call +49 30 901820."), has_telephone_number("1 + 49 = 50"), has_telephone_number("030 901820")
+    (True, False, False)
+    """
+    if not _COUNTRY_CODE.search(text):
+        return False
+    from phonenumbers import PhoneNumberMatcher
+
+    return PhoneNumberMatcher(text, None).has_next()
+
+
+def personal_data_in(text: str) -> list[str]:
+    """Return what personal data a text contains. The entry points “heval.personal_data” add kinds: a noun, and a function of a text."""
+    return [noun for noun, finds in _personal_data().items() if finds(text)]
 
 
 def odd_lengths(word_counts: list[int]) -> tuple[int, int, int]:

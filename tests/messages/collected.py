@@ -59,7 +59,7 @@ AREAS = {
 
 # What makes a message: the name that is called, and which of its arguments holds the words.
 MAKERS = {
-    "Problem": 0, "NextStep": 2, "ActionRefused": 0, "UnfillableBatch": 0, "ArmSharesRefused": 0, "StudyChanged": 0, "UnreadableFile": 1, "BadJson": 0, "_BadLine": 0,
+    "Problem": 0, "NextStep": 2, "ActionRefused": 0, "UnfillableBatch": 0, "ArmSharesRefused": 0, "StudyChanged": 0, "UnreadableFile": 1, "SeveralSheets": 0, "BadJson": 0, "_BadLine": 0,
     "CellRefused": 1, "NumberRefused": 0, "StimulusLayout": 2, "AnswerLayout": 2,
     "_Fault": 0, "fault": 0, "ValueRefused": 1, "SettingsRefused": 0, "BundleRefused": 0, "BundleIncomplete": 0,
     "ImageRefused": 0, "MemberMissing": 0, "ZipRefused": 0, "ValidationError": 0, "ValueError": 0,

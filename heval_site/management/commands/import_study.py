@@ -83,6 +83,10 @@ class Command(BaseCommand):
             metavar="ROLE=COLUMN",
             help="what a column is: prompt_text=question, output:gpt=model_a",
         )
+        parser.add_argument(
+            "--human", action="append", default=[], metavar="SYSTEM", help="a new system whose author is a person"
+        )
+        parser.add_argument("--sheet", default="", help="the sheet of a workbook that has several")
         parser.add_argument("--only-prompts", action="store_true", help="the file has prompts only; outputs come later")
         parser.add_argument(
             "--owner", default="", help="the user name of the new study's owner, also recorded in the audit log"
@@ -119,6 +123,8 @@ class Command(BaseCommand):
                 options["max_pairs"],
                 options["groups_by"],
                 tuple(options["map"]),
+                human_systems=tuple(options["human"]),
+                sheet=options["sheet"],
             )
             parse_mapping(import_options.columns)
         except SettingsRefused as refused:
@@ -169,8 +175,7 @@ class Command(BaseCommand):
         proposing = replace(import_options, proposes_columns=True)
         _, proposed = self._import_stimuli(study_name, path, proposing, by, is_dry_run=True)
         if proposed.is_mapped:
-            roles = [f"{one['role']}={one['column']}" for one in proposed.columns if one["role"]]
-            options = " ".join(shlex.join(["--map", role]) for role in roles)
+            options = " ".join(shlex.join(["--map", role]) for role in proposed.mapping)
             raise CommandError(f"The columns have other names than heval's. Check these roles, and add: {options}")
 
     def _import_answers(self, path: Path, by, options) -> None:

@@ -49,7 +49,8 @@ class Options:
     texts of two systems. Pairs have equal attributes ``pairs_by`` and lengths that differ by at most
     ``max_length_difference`` words. ``max_pairs`` limits their number; 0 means all. ``groups_by``: what names the group of a prompt
     (``GROUPS_BY``); '' is the column ``group``, if the file has one. ``columns``: what columns with other names than heval's mean, as
-    ``mapping`` describes it; ``proposes_columns``: if there is no such mapping, use the proposed one.
+    ``mapping`` describes it; ``proposes_columns``: if there is no such mapping, use the proposed one. ``human_systems``: those of the
+    new systems whose author is a person. ``sheet``: the sheet of a workbook that has several.
     """
 
     makes_batches: bool = False
@@ -63,6 +64,8 @@ class Options:
     groups_by: str = ""
     columns: tuple[str, ...] = ()
     proposes_columns: bool = False
+    human_systems: tuple[str, ...] = ()
+    sheet: str = ""
 
     def __post_init__(self) -> None:
         if self.makes_pairs and self.makes_batches:
@@ -79,9 +82,10 @@ class Options:
             )
 
     def as_json(self) -> dict[str, Any]:
-        """Return the options as JSON. A mapping of columns is left out where there is none, as in records of before."""
+        """Return the options as JSON. Those about one file are left out where they say nothing, as in records of before."""
         parts = tuples_to_lists(asdict(self))
-        return {name: part for name, part in parts.items() if part or name not in ("columns", "proposes_columns")}
+        of_file = ("columns", "proposes_columns", "human_systems", "sheet")
+        return {name: part for name, part in parts.items() if part or name not in of_file}
 
     @classmethod
     def from_json(cls, stored: object) -> "Options":

@@ -17,9 +17,9 @@ from studies.stimuli.images import ImageRefused
 from studies.stimuli.rows import Row, Rows, TableProblems
 from studies.stimuli.surface import (
     SurfaceProfile,
-    has_email_address,
     is_refusal,
     odd_lengths,
+    personal_data_in,
     surface_warnings_from_profiles,
 )
 from studies.stimuli.texts import is_blank, is_missing_word, is_shortened_number, word_count
@@ -49,6 +49,8 @@ from .existing import (
     text_digest,
 )
 from .result import MAX_EXAMPLES, MAX_LISTED_CHANGES, MAX_LISTED_MISSING, ImportChange, ImportReport
+
+SAMPLED_TEXTS = 3
 
 # The groups of prompts of an import: those that the file names, those by equal sources, and those that heval
 # proposes.
@@ -296,6 +298,7 @@ class ImportPlan:
         self._without_text = 0
         # What is odd about outputs and prompts, by kind: its number, and the first examples.
         self._odd: dict[str, tuple[int, list[str]]] = {}
+        self._sampling = seeded_random(study.seed, report.sha256)
         self._word_counts: list[int] = []
         self._first_prompts: dict[bytes, str] = {}
         self._changed_keys: list[tuple[ImportChange, tuple[str, str, int] | None]] = []
@@ -379,13 +382,13 @@ class ImportPlan:
                 )
                 return None
             self._without_text += 1
+        for noun in personal_data_in(f"{cells.text}\n{cells.source}"):
+            self._note_odd(f"personal:{noun}", f"prompt {cells.key} (row {entry.row})")
         if cells.text:
             digest = text_digest(cells.text.strip() + cells.source)
             first = self._first_prompts.setdefault(digest, cells.key)
             if first != cells.key:
                 self._note_odd("same_prompts", f"{first} = {cells.key} (row {entry.row})")
-        if has_email_address(cells.text):
-            self._note_odd("addresses", f"prompt {cells.key} (row {entry.row})")
         self.groups.note(cells)
         self.report.counts["prompts"].new += 1
         self._write("p", *columns_of(cells, media))
@@ -513,8 +516,9 @@ class ImportPlan:
             self._note_odd("missing_words", place)
         if is_refusal(cells.text):
             self._note_odd("refusals", place)
-        if has_email_address(cells.text):
-            self._note_odd("addresses", place)
+        for noun in personal_data_in(cells.text):
+            self._note_odd(f"personal:{noun}", place)
+        self._note_sample(cells.system, entry.prompt.key, cells.text)
         if cells.text:
             self._word_counts.append(word_count(cells.text))
         profile = self._profiles[cells.system]
@@ -528,6 +532,16 @@ class ImportPlan:
         names, keys = list(self.systems), list(self.prompts)
         kind = "same_between_systems" if first[0] != system else "same_within_system"
         self._note_odd(kind, f"{names[first[0]]} on {keys[first[1]]} = {place}")
+
+    def _note_sample(self, system: str, prompt: str, text: str) -> None:
+        """Keep three texts of each new system, each with the same chance: wrong outputs show when a person looks at a few."""
+        if not text or system not in self.new_systems:
+            return
+        kept = self.report.samples.setdefault(system, [])
+        n = self.new_systems[system][1]
+        place = len(kept) if len(kept) < SAMPLED_TEXTS else self._sampling.randrange(n)
+        if place < SAMPLED_TEXTS:
+            kept[place : place + 1] = [[prompt, excerpt(text, 300)]]
 
     # Results
 
@@ -625,7 +639,6 @@ class ImportPlan:
                 "not changed.",
             ),
             ("refusals", "Outputs read like a model that refuses to answer. Decide whether people should judge them."),
-            ("addresses", "Texts contain e-mail addresses. Remove personal data before people read them."),
             (
                 "same_prompts",
                 "Prompts have the same text under different keys. Remove those that are there by mistake.",
@@ -636,6 +649,12 @@ class ImportPlan:
             n, examples = self._odd.get(kind, (0, []))
             if n:
                 report.add_finding(kind, text, examples, n)
+        for kind, (n, examples) in self._odd.items():
+            if kind.startswith("personal:"):
+                noun = kind.partition(":")[2]
+                report.add_finding(
+                    kind, f"Texts contain {noun}. Remove personal data before people read them.", examples, n
+                )
         if self._without_text:
             report.add_finding(
                 "prompt_without_text",

@@ -59,6 +59,8 @@ class ImportReport:
     # The columns of the file with their roles and examples, if a person may change the roles.
     columns: list[dict[str, Any]] = field(default_factory=list)
     is_mapped: bool = False
+    # Outputs of each new system, drawn at random: [key of the prompt, text].
+    samples: dict[str, list[list[str]]] = field(default_factory=dict)
 
     @property
     def is_sound(self) -> bool:
@@ -78,6 +80,11 @@ class ImportReport:
         )
 
     @property
+    def mapping(self) -> list[str]:
+        """Return how the columns were read, as the option ``columns``."""
+        return [f"{one['role']}={one['column']}" for one in self.columns if one["role"]]
+
+    @property
     def more_problems(self) -> int:
         return self.problems.count - len(self.problems)
 
@@ -94,19 +101,23 @@ class ImportReport:
             "sha256": self.sha256,
             "rows": self.rows,
             "counts": {kind: asdict(count) for kind, count in self.counts.items()},
-            "problems": {"count": self.problems.count, "first": [asdict(problem) for problem in self.problems]},
+            "problems": {"count": self.problems.count, "first": [asdict(problem) for problem in self.problems]}
+            | ({"sheets": list(self.problems.sheets)} if self.problems.sheets else {}),
             "first": self.first,
             "findings": [asdict(finding) | {"examples": list(finding.examples)} for finding in self.findings],
             "changes": {"count": self.changes_count, "first": [asdict(change) for change in self.changes]},
             "missing": {"count": self.missing_count, "pairs": [list(pair) for pair in self.missing]},
             "is_written": self.is_written,
             **({"columns": self.columns, "is_mapped": self.is_mapped} if self.columns else {}),
+            **({"samples": self.samples} if self.samples else {}),
         }
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> "ImportReport":
         problems = TableProblems(
-            [TableProblem(**problem) for problem in stored["problems"]["first"]], stored["problems"]["count"]
+            [TableProblem(**problem) for problem in stored["problems"]["first"]],
+            stored["problems"]["count"],
+            tuple(stored["problems"].get("sheets", ())),
         )
         return cls(
             filename=stored["filename"],
@@ -125,6 +136,7 @@ class ImportReport:
             is_written=stored["is_written"],
             columns=stored.get("columns", []),
             is_mapped=stored.get("is_mapped", False),
+            samples=stored.get("samples", {}),
         )
 
 

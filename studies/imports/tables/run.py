@@ -8,7 +8,7 @@ import secrets
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Q
 
 from studies.access import Action, check_permission_or_404
 from studies.imports.formats import flattened, inspect_log, rows_of_object
@@ -26,16 +27,19 @@ from studies.services.lifecycle import ActionRefused
 from studies.stimuli.images import Archive, read_zip
 from studies.stimuli.lines import UnreadableFile
 from studies.stimuli.rows import Rows, TableLimits, TableProblems, read_rows, rows_of_objects
+from studies.stimuli.texts import name_key
 
 from .columns import KNOWN_COLUMNS, Options, RecordReader, StimulusReader
 from .existing import ImportedImages, load_existing_stimuli
-from .mapping import apply_mapping, describe_columns, look_at, propose_mapping
+from .mapping import apply_mapping, describe_columns, look_at, parse_mapping, propose_mapping
 from .plan import ImportPlan, pair_texts_by_attributes_and_length
 from .result import ImportReport
 from .writing import StudyChanged, reason_not_importable, write_import_plan
 
 ProgressCallback = Callable[[int, int, str], None]
 PROGRESS_EVERY = 1000
+# Earlier imports whose mapping of columns may fit a new file.
+SEEN_IMPORTS = 30
 AUDIT_VERB = "import"
 
 
@@ -68,9 +72,9 @@ def import_stimuli_file(
     filename = filename or path.name
     report = ImportReport(filename=filename, sha256=file_sha256(path))
     with ExitStack() as stack:
-        archive, rows = _opened(path, filename, stack)
+        archive, rows = _opened(path, filename, options.sheet, stack)
         report.problems = rows.problems
-        rows = _mapped(rows, options, report)
+        rows = _mapped(rows, options, report, study, by)
         pairing = None
         if options.makes_pairs:
             rows, pairing = pair_texts_by_attributes_and_length(rows, options, study.seed)
@@ -111,24 +115,38 @@ def import_stimuli_file(
     return report
 
 
-def _mapped(rows: Rows, options: Options, report: ImportReport) -> Rows:
-    """Return the rows under heval's names of columns, by the given mapping or by the proposed one."""
+def _mapped(rows: Rows, options: Options, report: ImportReport, study: Study, by: Any) -> Rows:
+    """Return the rows under heval's names of columns, by the given mapping, an earlier one of such a file, or the proposed one."""
     if not (options.columns or options.proposes_columns) or not rows.columns:
         return rows
     looks, rows = look_at(rows)
-    columns = options.columns or propose_mapping(looks)
+    columns: Sequence[str] = options.columns
+    if not columns and (columns := propose_mapping(looks)) and (used := _mapping_used_before(study, by, rows.columns)):
+        columns, filename = used
+        rows.notes.append(f"The columns were read as in the import of “{filename}”. You can change what each one is.")
     report.columns, report.is_mapped = describe_columns(looks, columns), bool(columns)
     return apply_mapping(rows, columns) if columns else rows
 
 
-def _opened(path: Path, filename: str, stack: ExitStack) -> tuple[Archive | None, Rows]:
+def _mapping_used_before(study: Study, by: Any, columns: Sequence[str]) -> tuple[list[str], str] | None:
+    """Return the last mapping that this study or this person confirmed for a file with these columns, and the file's name."""
+    present = {name_key(column) for column in columns}
+    imports = AuditEvent.objects.filter(verb=AUDIT_VERB).filter(Q(study=study) | Q(by=by) if by else Q(study=study))
+    for data in imports.order_by("-pk").values_list("data", flat=True)[:SEEN_IMPORTS]:
+        mapping = data["options"].get("columns")
+        if mapping and present.issuperset(parse_mapping(mapping)):
+            return mapping, data["filename"]
+    return None
+
+
+def _opened(path: Path, filename: str, sheet: str, stack: ExitStack) -> tuple[Archive | None, Rows]:
     file = stack.enter_context(path.open("rb"))
     if PurePosixPath(filename).suffix.lower() == ".zip":
         archive = stack.enter_context(read_zip(filename, file, columns=KNOWN_COLUMNS))
         return archive, archive.rows
     if PurePosixPath(filename).suffix.lower() == inspect_log.EXTENSION:
         return None, _inspect_rows(file)
-    rows = read_rows(filename, file, columns=KNOWN_COLUMNS, open_object=rows_of_object)
+    rows = read_rows(filename, file, columns=KNOWN_COLUMNS, open_object=rows_of_object, sheet=sheet)
     return None, flattened(rows)
 
 

@@ -51,7 +51,9 @@ def write_import_plan(plan: ImportPlan) -> None:
         raise StudyChanged("The study was changed while the file was being read. Check the file again.")
     try:
         with transaction.atomic():
-            System.objects.bulk_create(System(study=study, name=name) for name in plan.new_systems)
+            System.objects.bulk_create(
+                System(study=study, name=name, is_human=name in plan.options.human_systems) for name in plan.new_systems
+            )
             _replay(study, plan.journal)
             if plan.batch_collector:
                 _write_batches(

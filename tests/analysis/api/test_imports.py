@@ -10,6 +10,7 @@ from studies.models import Job, Study
 from studies.services import jobs
 from tests.boards.builders import png, zipped
 from tests.builders import draft_study, spa_study
+from tests.studies.stimuli.workbooks import workbook
 
 from .rest import api_of
 
@@ -106,3 +107,29 @@ def test_a_study_that_was_launched_takes_no_file(owner, settings, tmp_path, monk
 def test_a_wrong_setting_is_named(draft, options, field):
     _, refused = send(draft, TABLE, "stimuli.csv", **options)
     assert (refused.status_code, refused.json()["errors"][0]["field"]) == (400, field)
+
+
+WIDE = b"question,ada,bo\nWhat is the capital of France?,Paris is the capital of it.,It is a city called Lyon.\n"
+ROLES = ["prompt_text=question", "output:ada=ada", "output:bo=bo"]
+
+
+def test_columns_with_other_names_are_mapped_over_rest(draft):
+    _, refused = send(draft, WIDE, "own.csv", **NEW)
+    assert refused.status_code == 400 and "no column prompt_key" in refused.content.decode()
+    _, looked = send(draft, WIDE, "own.csv", is_dry_run=True, proposes_columns=True, **NEW)
+    assert looked.json()["columns"] == ROLES
+    assert [text for _, text in looked.json()["samples"]["bo"]] == ["It is a city called Lyon."]
+    _, wrong = send(draft, WIDE, "own.csv", columns=["question"], **NEW)
+    assert wrong.status_code == 400 and "maps no column" in wrong.content.decode()
+    _, done = send(draft, WIDE, "own.csv", columns=looked.json()["columns"], human_systems=["bo"], **NEW)
+    assert done.status_code == 201 and done.json()["counts"]["outputs"]["new"] == 2
+    humans = draft.systems.filter(name__in=["ada", "bo"]).values_list("name", "is_human")
+    assert dict(humans) == {"ada": False, "bo": True}
+
+
+def test_a_sheet_is_named_over_rest(draft):
+    data = workbook({"Notes": [["Made in May"]], "Data": [row.split(",") for row in WIDE.decode().split("\n") if row]})
+    _, refused = send(draft, data, "own.xlsx", columns=ROLES, **NEW)
+    assert refused.status_code == 400 and "Choose one" in refused.content.decode()
+    _, done = send(draft, data, "own.xlsx", columns=ROLES, sheet="Data", **NEW)
+    assert done.status_code == 201

@@ -135,7 +135,10 @@ IMPORTERS = {
     "_whole: “…” has more than": limited(b"PK\x03\x04" + b"0" * 300, bytes=250),
     "is encrypted, or": file(member(flags=1)),
     "is a workbook that": file(b"\xd0\xcf\x11\xe0 and so on", "t.xls"),
-    "has no sheet": file(workbook({"s": []}), "t.xlsx"),
+    "has no sheet with content": file(workbook({"s": []}), "t.xlsx"),
+    "has no sheet “…”": lambda: of_file(
+        read_rows("t.xlsx", workbook({"s": [["a"]], "t": [["a"]]}), sheet="u").problems
+    ),
     "has several sheets": file(workbook({"s": [["a"]], "t": [["a"]]}), "t.xlsx"),
     "but a part of it": file('{"eval": {}, "samples": [1]}', "t.json"),
     "has another form than": file('{"question_id": 1, "turns": ["a"]}\n{"b": 1}\n', "t.jsonl"),
@@ -145,7 +148,7 @@ IMPORTERS = {
     "has … keys": limited('{"a": 1, "b": 2, "c": 3}\n', "t.jsonl", columns=2),
     "has a key": file('{" ": 1}\n', "t.jsonl"),
     "has the keys": file('{"a": 1, "A": 2}\n', "t.jsonl"),
-    "_values_are_sound: is missing.": At("“a”", lambda: _requiring('{"b": 1}\n', "t.jsonl")),
+    "studies/stimuli:_with_required: is missing.": At("“a”", lambda: _requiring('{"b": 1}\n', "t.jsonl")),
     "_values_are_sound: has … characters": limited('{"a": "12345"}\n', "t.jsonl", cell_characters=4),
     "a row has more than … characters": limited('a\n"1234567890\n1234567890\n1234567890\n', row_characters=20),
     "the file has more than … bytes": limited("a\n123\n", bytes=3),

@@ -26,7 +26,7 @@ IMPORTERS = {
     "Keys of prompts": only_informs(file(HEAD + "1.2E+18,P,ada,a\n")),
     "Outputs are words": only_informs(file(HEAD + "p1,P,ada,nan\n")),
     "Outputs read like": file(HEAD + 'p1,P,ada,"I am sorry, but I cannot help with that."\n'.replace("I am", "I'm")),
-    "Texts contain e-mail": file(HEAD + "p1,P,ada,Write to ann@uni.edu now.\n"),
+    "Texts contain …. Remove": file(HEAD + "p1,P,ada,Write to ann@uni.edu now.\n"),
     "Prompts have the same": file(HEAD + "p1,P,ada,One.\np2,P,ada,Two.\n"),
     "Half of the outputs": file(
         HEAD + "".join(f"p{n},P {n},ada,{'a ' * (900 if n == 7 else 20)}\n" for n in range(30))

@@ -5,6 +5,7 @@ import pytest
 from studies.imports.tables import StudyChanged, writing
 from studies.models import AuditEvent, Output, Prompt
 from studies.services.lifecycle import ActionRefused
+from studies.stimuli import surface
 from tests.builders import launched, spa_draft
 from tests.studies.imports.files import LONG, long, rows_of, sound, table, texts
 
@@ -229,7 +230,7 @@ def test_what_people_should_not_read_unseen_is_a_finding_and_stays(study, put):
     report = sound(put(table([*rows, long("q0", "bo", "Two.", prompt_text="Prompt 0")])))
     found = findings(report)
     assert found["refusals"] == (1, ("ada on p0 (row 2)",))
-    assert found["addresses"] == (1, ("ada on p2 (row 4)",))
+    assert found["personal:e-mail addresses"] == (1, ("ada on p2 (row 4)",))
     assert found["same_prompts"] == (1, ("p0 = q0 (row 5)",))
     assert "lengths" not in found and texts(study)["ada", "p2", 0] == said[2]
 
@@ -239,3 +240,18 @@ def test_outputs_of_odd_lengths_are_counted(put):
     report = sound(put(table([long(f"p{n}", "ada", "word " * n_words) for n, n_words in enumerate(words)])))
     (finding,) = [one for one in report.findings if one.kind == "lengths"]
     assert finding.count == 2 and "20 words or more. Ten times longer: 1; ten times shorter: 1." in finding.text
+
+
+def test_personal_data_are_found_in_prompts_sources_and_outputs(study, put, monkeypatch):
+    kinds = surface._personal_data() | {"names of cats": lambda text: "Minka" in text}
+    monkeypatch.setattr(surface, "_personal_data", lambda: kinds)
+    rows = [
+        long("p0", "ada", "Call +49 30 901820 now.", prompt_text="Where is Minka?", source="Ask ann@uni.edu."),
+        long("p1", "ada", "From 1 + 49 to 030 901820.", prompt_text="Count.", source="None."),
+    ]
+    found = findings(sound(put(table(rows))))
+    assert {kind: found[kind] for kind in found if kind.startswith("personal:")} == {
+        "personal:telephone numbers": (1, ("ada on p0 (row 2)",)),
+        "personal:names of cats": (1, ("prompt p0 (row 2)",)),
+        "personal:e-mail addresses": (1, ("prompt p0 (row 2)",)),
+    }

@@ -1,6 +1,7 @@
 """Files as people have them: what each column is, is proposed, shown, and changed by whoever knows better."""
 
 import json
+from collections import Counter
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -16,6 +17,7 @@ from studies.stimuli.texts import SettingsRefused
 from tests.admin_pages import logged_in
 from tests.builders import user
 from tests.studies.imports.own import EXPECTED, FILES, QUESTIONS, csv_of, wide
+from tests.studies.stimuli.workbooks import workbook
 
 pytestmark = pytest.mark.django_db
 
@@ -24,10 +26,11 @@ def draft() -> Study:
     return Study.objects.create(title="own")
 
 
-def imported(study: Study, tmp_path, name: str, data: bytes, **options):
+def imported(study: Study, tmp_path, name: str, data: bytes, is_dry_run=False, **options):
     path = tmp_path / name
     path.write_bytes(data)
-    return import_stimuli_file(study, path, by=None, options=Options(creates_systems=True, **options))
+    chosen = Options(creates_systems=True, **options)
+    return import_stimuli_file(study, path, by=None, options=chosen, is_dry_run=is_dry_run)
 
 
 def outputs(study: Study) -> dict[tuple[str, str], str]:
@@ -212,7 +215,76 @@ def test_the_page_shows_roles_that_can_be_changed():
     assert "The whole file was imported" in done and outputs(study) == EXPECTED
 
 
+def test_a_mapping_is_used_again_for_the_next_file_of_such_columns(tmp_path):
+    study, columns = draft(), ("prompt_text=prompt", "output:first=gpt-4o", "output:second=my-model")
+    imported(study, tmp_path, "own.csv", csv_of(wide()), columns=columns)
+    again = imported(study, tmp_path, "next.csv", csv_of(wide()), proposes_columns=True)
+    assert again.mapping == list(columns) and not again.has_changes
+    assert "The columns were read as in the import of “own.csv”." in " ".join(one.text for one in again.findings)
+    other = imported(draft(), tmp_path, "next.csv", csv_of(wide()), proposes_columns=True)
+    assert other.mapping[1] == "output:gpt-4o=gpt-4o", "another person's study has nothing to do with this one"
+    fewer = imported(study, tmp_path, "fewer.csv", csv_of([row[:2] for row in wide()]), proposes_columns=True)
+    assert fewer.mapping == ["prompt_text=prompt", "output:gpt-4o=gpt-4o"]
+
+
+def test_three_outputs_of_each_new_system_are_drawn(tmp_path):
+    rows = [["prompt", "ada", "bo"]]
+    rows += [[f"Question {n}, which is long enough?", f"Ada says {n} in words.", f"Bo says {n}."] for n in range(40)]
+    columns = ("prompt_text=prompt", "output:ada=ada", "output:bo=bo")
+    study = draft()
+    report = imported(study, tmp_path, "own.csv", csv_of(rows), columns=columns, is_dry_run=True)
+    stored = dict(study.prompts.values_list("key", "text"))
+    assert not stored and set(report.samples) == {"ada", "bo"}
+    again = imported(study, tmp_path, "own.csv", csv_of(rows), columns=columns)
+    assert again.samples == report.samples, "a person confirms what they saw"
+    said = {text for texts in report.samples.values() for _, text in texts}
+    assert len(said) == 6 and said <= {cell for row in rows for cell in row}
+    assert [row[1:] for row in report.samples["ada"]] != [[row[1]] for row in rows[1:4]], "not simply the first ones"
+    third = imported(study, tmp_path, "own.csv", csv_of(rows), columns=columns)
+    assert not third.samples, "known systems were looked at before"
+
+
+def test_an_output_has_the_same_chance_to_be_looked_at(tmp_path):
+    rows = [["prompt", "ada"], *([f"Question {n}, which is long enough?", f"{n}"] for n in range(12))]
+    columns = ("prompt_text=prompt", "output:ada=ada")
+    seen = Counter()
+    for n in range(200):
+        report = imported(draft(), tmp_path, f"{n}.csv", csv_of([*rows, [f"Another prompt {n}", "x"]]), columns=columns)
+        seen.update(text for _, text in report.samples["ada"])
+    assert len(seen) == 13 and min(seen.values()) >= 25 and max(seen.values()) <= 70, seen
+
+
+def test_a_sheet_is_chosen_on_the_page():
+    owner = user("owner")
+    client = logged_in(owner)
+    study = drafts.create_draft_with_default_arm(Study(title="own"), owner)
+    data = workbook({"Notes": [["Made in May"]], "Data": wide()})
+    response = upload(client, study, "own.xlsx", data)
+    page = response.content.decode()
+    assert "Choose a sheet" in page and '<button name="sheet" value="Data">' in page
+    address = response.redirect_chain[-1][0]
+    page = client.post(address, {"sheet": "Data"}, follow=True).content.decode()
+    assert "Do these texts belong to these systems?" in page
+    client.post(address, {"confirm": "1", "human": ["my-model", "nobody"]})
+    assert outputs(study) == EXPECTED
+    assert dict(study.systems.values_list("name", "is_human")) == {"gpt-4o": False, "my-model": True}
+
+
 # The command
+
+
+def test_the_command_takes_a_sheet_and_human_authors(tmp_path):
+    user("ola")
+    path = tmp_path / "own.xlsx"
+    path.write_bytes(workbook({"Notes": [["Made in May"]], "Data": wide()}))
+    names = ["prompt_text=prompt", "output:gpt-4o=gpt-4o", "output:ann=my-model"]
+    how = {"create_systems": True, "owner": "ola", "map": names, "human": ["ann"]}
+    with pytest.raises(SystemExit):
+        call_command("import_study", "new", str(path), **how)
+    with pytest.raises(SystemExit):
+        call_command("import_study", "new", str(path), sheet="Date", **how)
+    call_command("import_study", "new", str(path), sheet="Data", **how)
+    assert dict(Study.objects.get().systems.values_list("name", "is_human")) == {"gpt-4o": False, "ann": True}
 
 
 def test_the_command_prints_the_mapping_that_is_missing(tmp_path):
