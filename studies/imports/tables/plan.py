@@ -673,7 +673,7 @@ class ImportPlan:
         if self.new_systems and self.options.creates_systems:
             report.add_finding(
                 "new_systems",
-                "Systems that will be added; tick for each one whether it is a human author.",
+                "Systems that will be added. Say of each one whether its author is a person.",
                 sorted(self.new_systems),
             )
         if self.images.notes:
