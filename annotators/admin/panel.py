@@ -64,6 +64,8 @@ from studies.admin import study_page
 from studies.admin.permissions import StudyScopedAdmin
 from studies.models import Job
 from studies.services.lifecycle import ActionRefused
+from studies.stimuli.lines import UnreadableFile
+from studies.stimuli.rows import ACCEPTED, text_of_table
 
 from ..models import Assignment, PanelEvent, PanelOrder, PanelPlan, PanelSubmission, PanelTask, Recruitment
 
@@ -100,17 +102,29 @@ class SecretsForm(forms.Form):
         } | new
 
 
-class PanelFileForm(forms.Form):
-    file = forms.FileField(label="The panel's exported file", widget=forms.FileInput(attrs={"accept": ".csv,.txt"}))
+class TableFileField(forms.FileField):
+    """A small table in any form that heval reads. Its value is its text; a workbook becomes CSV."""
 
-    def clean_file(self):
-        file = self.cleaned_data["file"]
-        if file.size > MAX_FILE_SIZE:
-            raise forms.ValidationError("The file is larger than 8 MB. Export fewer submissions at once.")
+    def __init__(self, max_size: int, **options):
+        super().__init__(widget=forms.FileInput(attrs={"accept": ACCEPTED}), **options)
+        self.max_size = max_size
+
+    def clean(self, data, initial=None):
+        file = super().clean(data, initial)
+        if not file:
+            return ""
+        if file.size > self.max_size:
+            raise forms.ValidationError(
+                f"The file is larger than {self.max_size // 2**20} MB. Split it into smaller ones."
+            )
         try:
-            return file.read().decode("utf-8-sig")
-        except UnicodeDecodeError:
-            raise forms.ValidationError("The file is not UTF-8 text. Save it as “CSV UTF-8”.") from None
+            return text_of_table(file.name, file.read(), self.max_size)
+        except UnreadableFile as refused:
+            raise forms.ValidationError(refused.text) from None
+
+
+class PanelFileForm(forms.Form):
+    file = TableFileField(MAX_FILE_SIZE, label="The panel's exported file")
 
 
 class PublishForm(forms.Form):

@@ -27,7 +27,7 @@ from studies.admin.permissions import is_request_allowed
 from studies.services.lifecycle import ActionRefused
 
 from ..models import Payment
-from .panel import PanelAdmin
+from .panel import PanelAdmin, TableFileField
 
 # The part of a link's form that sets the pay for an early end.
 
@@ -121,19 +121,12 @@ class BonusForm(forms.Form):
             "may read the reason."
         ),
     )
-    file = forms.FileField(
-        required=False, label="or a CSV file with such lines", widget=forms.FileInput(attrs={"accept": ".csv,.txt"})
-    )
+    file = TableFileField(MAX_FILE_SIZE, required=False, label="or a table (CSV or a workbook) with such lines")
 
     def clean(self):
         cleaned = super().clean() or {}
-        if file := cleaned.get("file"):
-            if file.size > MAX_FILE_SIZE:
-                raise forms.ValidationError("The file is larger than 2 MB. Split it into several files.")
-            try:
-                cleaned["lines"] = file.read().decode("utf-8-sig")
-            except UnicodeDecodeError:
-                raise forms.ValidationError("The file is not UTF-8 text. Save it as “CSV UTF-8”.") from None
+        if cleaned.get("file"):
+            cleaned["lines"] = cleaned["file"]
         return cleaned
 
 
@@ -212,7 +205,7 @@ class PayAdmin(PanelAdmin):
 
     def _read_bonuses(self, request, recruitment, form):
         try:
-            return files.parse_bonus_csv(recruitment, form.cleaned_data["lines"])
+            return files.parse_bonuses(recruitment, form.cleaned_data["lines"])
         except ValueError as faults:
             for fault in str(faults).split("\n"):
                 form.add_error("lines", fault)

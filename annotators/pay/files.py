@@ -1,15 +1,14 @@
 """Payment files: for paying by hand, for reading bonuses, and lines for a panel's own forms."""
 
-import csv
-import io
-from collections.abc import Iterable
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 
 from annotators.models.identity import get_person_ids, submission_id_at_panel
 from annotators.places.places import compute_receipt, normalize_receipt
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import BulkText, Order
-from studies.stimuli.rows import formula_safe_csv_text
+from studies.stimuli.columns import Columns
+from studies.stimuli.rows import TableLimits, find_delimiter, formula_safe_csv_text, read_rows
 
 from ..models import Assignment, Payment, Recruitment
 from .ledger import (
@@ -22,6 +21,7 @@ from .ledger import (
 )
 
 COLUMNS = ("receipt", "person", "amount", "currency", "what", "reason")
+BONUS_COLUMNS = ("receipt", "amount", "reason")
 MOST_ROWS = 10_000
 MAX_BONUS = Decimal(1000)
 LONGEST_REASON = 300
@@ -46,18 +46,24 @@ def due_payments_not_by_approval_csv(recruitment: Recruitment) -> str:
     return formula_safe_csv_text([COLUMNS, *lines])
 
 
-def parse_bonus_csv(recruitment: Recruitment, text: str) -> list[ExtraPayment]:
-    """Read lines of ``receipt,amount,reason``, with or without a header line.
+def parse_bonuses(recruitment: Recruitment, text: str) -> list[ExtraPayment]:
+    """Read lines of a receipt, an amount and a reason, with or without a header, pasted from a spreadsheet or from a file.
 
     Raises ValueError listing every error with its row.
     """
-    rows = [(n, [cell.strip() for cell in cells]) for n, cells in _rows(text) if any(cell.strip() for cell in cells)]
-    if rows and [cell.lower() for cell in rows[0][1]] == ["receipt", "amount", "reason"]:
-        rows = rows[1:]
-    if not rows:
+    head = next((line for line in text.splitlines() if line.strip()), "")
+    if not head:
         raise ValueError("The file has no rows. Each row needs a receipt, an amount and a reason, separated by commas.")
-    if len(rows) > MOST_ROWS:
-        raise ValueError(f"The file has more than {MOST_ROWS} rows. Split it into several files.")
+    n_added = 0
+    if BONUS_COLUMNS[0] not in head.lower():
+        text, n_added = f"{find_delimiter(head).join(BONUS_COLUMNS)}\n{text}", 1
+    table = read_rows("bonuses.csv", text.encode(), columns=Columns(BONUS_COLUMNS), limits=TableLimits(rows=MOST_ROWS))
+    rows = [(row.number - n_added, [row.values[name].strip() for name in BONUS_COLUMNS]) for row in table]
+    if table.problems:
+        where = [
+            replace(problem, row=None if problem.row is None else problem.row - n_added) for problem in table.problems
+        ]
+        raise ValueError("\n".join(f"{str(problem)[:1].upper()}{str(problem)[1:]}" for problem in where[:20]))
     people = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE)
     by_receipt = {
         normalize_receipt(compute_receipt(assignment.code)): assignment for assignment in people.only("pk", "code")
@@ -85,21 +91,7 @@ def parse_bonus_csv(recruitment: Recruitment, text: str) -> list[ExtraPayment]:
     return extras
 
 
-def _rows(text: str) -> Iterable[tuple[int, list[str]]]:
-    reader = csv.reader(io.StringIO(text.removeprefix("\ufeff")), strict=True)
-    try:
-        for cells in reader:
-            yield reader.line_num, cells
-    except csv.Error as error:
-        raise ValueError(f"Row {reader.line_num} is not valid CSV ({error}). Correct this row.") from None
-
-
 def _extra(n: int, cells: list[str], by_receipt: dict[str, Assignment]) -> ExtraPayment:
-    if len(cells) != 3:
-        raise ValueError(
-            f"Row {n} has {len(cells)} cells instead of three: receipt, amount, reason. Put a reason with a "
-            "comma in quotes."
-        )
     receipt, amount, reason = cells
     assignment = by_receipt.get(normalize_receipt(receipt))
     if assignment is None:

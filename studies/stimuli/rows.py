@@ -162,6 +162,19 @@ def read_rows(
         return Rows((), iter(()), problems)
 
 
+def text_of_table(filename: str, data: bytes, max_bytes: int) -> str:
+    """Return the text of a small table in any file that `read_rows` reads, a workbook as CSV. Raise UnreadableFile.
+
+    It is for readers that also take what a person pastes.
+    """
+    _, content = unpack(filename, BytesIO(data), max_bytes)
+    if isinstance(content, list):
+        buffer = io.StringIO()
+        csv.writer(buffer, lineterminator="\n").writerows(content)
+        return buffer.getvalue()
+    return "".join(LineReader(content, max_bytes, max_bytes))
+
+
 def _extension(filename: str) -> str:
     return PurePosixPath(filename.replace("\\", "/")).suffix.lower()
 
@@ -194,7 +207,7 @@ def _csv_rows(lines: LineReader, header: _Header, delimiter: str) -> Rows:
     # Excel writes the delimiter above the header, and shows no row for this line.
     if head and (named := re.fullmatch(r"\ufeff?\"?sep=(.)\"?\r?\n?", head[0], re.IGNORECASE)):
         delimiter, head = named[1], _head(lines)
-    delimiter = delimiter or _delimiter(head)
+    delimiter = delimiter or find_delimiter("".join(head))
     rest: Iterator[str] = lines
     notes = []
     has_quotes = True
@@ -317,9 +330,9 @@ def _head(lines: LineReader) -> list[str]:
     return head
 
 
-def _delimiter(head: list[str]) -> str:
+def find_delimiter(head: str) -> str:
     """Return the delimiter that occurs most in the header outside quotes. A tie goes to comma, then semicolon."""
-    outside = re.sub(r'"[^"]*+"', "", "".join(head))
+    outside = re.sub(r'"[^"]*+"', "", head)
     return max(DELIMITERS, key=outside.count)
 
 

@@ -5,9 +5,12 @@ from pathlib import Path
 from django.core.management.base import BaseCommand, CommandError
 
 from annotators.models import Recruitment
+from annotators.recruitment.channels.exported_file import LIMITS
 from annotators.recruitment.panels.http_client import NoService
 from annotators.recruitment.panels.reconcile import MATCH_STATUSES, import_panel_file_and_release_places
 from annotators.recruitment.panels.sync import PanelUnavailable, send_orders_and_sync_panel
+from studies.stimuli.lines import UnreadableFile
+from studies.stimuli.rows import text_of_table
 
 
 class Command(BaseCommand):
@@ -45,11 +48,11 @@ class Command(BaseCommand):
 
     def _reconcile_file(self, recruitment, name, is_dry):
         try:
-            text = Path(name).read_text(encoding="utf-8-sig")
+            text = text_of_table(name, Path(name).read_bytes(), LIMITS.bytes)
             return import_panel_file_and_release_places(recruitment, text, None, is_dry)
         except OSError as error:
             raise CommandError(f"{name} cannot be read: {error.strerror}. Correct --file.") from None
-        except UnicodeDecodeError:
-            raise CommandError(f"{name} is not UTF-8 text. Save it as UTF-8.") from None
+        except UnreadableFile as refused:
+            raise CommandError(refused.text) from None
         except ValueError as refused:
             raise CommandError(str(refused)) from None

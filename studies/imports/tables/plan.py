@@ -673,7 +673,7 @@ class ImportPlan:
         if self.new_systems and self.options.creates_systems:
             report.add_finding(
                 "new_systems",
-                "Systems that will be added. Say of each one whether its author is a person.",
+                "Systems that will be added; tick those whose texts a person wrote.",
                 sorted(self.new_systems),
             )
         if self.images.notes:

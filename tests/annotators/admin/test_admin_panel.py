@@ -134,7 +134,7 @@ def test_the_panels_file_is_looked_at_and_then_read(client, recruitment):
     assert Assignment.objects.get(pk=back.pk).released_reason == "returned" and PanelSubmission.objects.count() == 2
     for wrong, words in (
         ("S1,W\n", "Row 1 has not three columns."),
-        (b"\xff\xfe\x00", "not UTF-8 text"),
+        (b"\xff\xfe\x00", "byte 0x00 is not UTF-16"),
         (f"{'S' * 65},W,submitted\n", "Submission 1: the submission"),
         ("", "empty"),
     ):

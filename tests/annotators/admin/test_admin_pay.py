@@ -4,12 +4,13 @@ from datetime import timedelta
 from decimal import Decimal
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.utils import timezone
 
 from annotators.models import Assignment, PageVisit, PanelOrder, Payment
 from annotators.models.identity import store_person_id
 from annotators.pay import ledger
-from annotators.pay.files import parse_bonus_csv
+from annotators.pay.files import parse_bonuses
 from annotators.pay.statement import build_hourly_pay_chart, low_wage_warning, pay_by_arm
 from annotators.places import assign
 from annotators.places.places import compute_receipt
@@ -23,6 +24,7 @@ from tests.annotators.pay.submissions import shown
 from tests.annotators.recruitment.pretend import Pretend, recruitment_of, speaks
 from tests.builders import panel, promised, spa_study, user
 from tests.players import claimed, submitted
+from tests.studies.stimuli.workbooks import workbook
 
 pytestmark = pytest.mark.django_db
 
@@ -116,17 +118,23 @@ def test_faults_of_a_bonus_file_are_named_by_row_and_nothing_is_written(study, c
         f"{receipt},1e9,why",
     ]
     with pytest.raises(ValueError) as faults:
-        parse_bonus_csv(recruitment, "\n".join(rows))
+        parse_bonuses(recruitment, "\n".join(rows))
+    assert str(faults.value).startswith(
+        "Row 8: has 4 cells, the header has 3; put a text that contains the delimiter in quotes."
+    )
+    del rows[7]
+    with pytest.raises(ValueError) as faults:
+        parse_bonuses(recruitment, "\n".join(rows))
     assert [line.partition(":")[0] for line in str(faults.value).split("\n")] == [
-        "Row 3, receipt", "Row 4, amount", "Row 5, amount", "Row 6, amount", "Row 7, reason", "Row 8 has 4 cells instead of three", "Row 9", "Row 10, amount",
+        "Row 3, receipt", "Row 4, amount", "Row 5, amount", "Row 6, amount", "Row 7, reason", "Row 8", "Row 9, amount",
     ]  # fmt: skip
     answer = client.post(address(recruitment), {"lines": "\n".join(rows), "add": "1"})
     assert (
         answer.status_code == 400
-        and "Row 9: it repeats row 2." in answer.content.decode()
+        and "Row 8: it repeats row 2." in answer.content.decode()
         and not Payment.objects.exists()
     )
-    for wrong, words in (("", "The file has no rows."), ('"a', "is not valid CSV")):
+    for wrong, words in (("", "The file has no rows."), ('"a', "a quote is opened and never closed")):
         assert words in client.post(address(recruitment), {"lines": wrong, "see": "1"}).content.decode()
     good = f'{receipt},1.50,"Thank you, truly"'
     assert "1 bonus, <b>1.50 USD</b>. Nothing is recorded yet." in sent(client, recruitment, lines=good, see="1")
@@ -139,6 +147,28 @@ def test_faults_of_a_bonus_file_are_named_by_row_and_nothing_is_written(study, c
     made = Payment.objects.get(kind="bonus")
     assert "1 taken back." in sent(client, recruitment, cancel="1", payment=[made.pk])
     assert "1 payment recorded as due." in sent(client, recruitment, lines=good, add="1")
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+@pytest.mark.parametrize("header", ["receipt{0}amount{0}reason\n", "person{0}receipt{0}amount{0}reason\n", ""])
+def test_bonuses_may_be_pasted_from_a_spreadsheet(study, mark, header):
+    recruitment = panel(study)
+    done = submitted(study, "a", recruitment=recruitment)
+    cells = [compute_receipt(done.code), "1.50", "Thank you"]
+    if header.startswith("person"):
+        cells.insert(0, "P1")
+    (extra,) = parse_bonuses(recruitment, header.format(mark) + mark.join(cells))
+    assert (extra.assignment, str(extra.amount), extra.reason) == (done, "1.50", "Thank you")
+
+
+def test_bonuses_may_be_a_workbook(study, client):
+    recruitment = panel(study)
+    done = submitted(study, "a", recruitment=recruitment)
+    data = workbook({"s": [["receipt", "amount", "reason"], [compute_receipt(done.code), 1.5, "Thank you, truly"]]})
+    page = sent(client, recruitment, file=SimpleUploadedFile("bonus.xlsx", data), see="1")
+    assert "1 bonus, <b>1.50 USD</b>. Nothing is recorded yet." in page
+    answer = client.post(address(recruitment), {"file": SimpleUploadedFile("bonus.xlsx", data[:500]), "see": "1"})
+    assert answer.status_code == 400 and "or is cut off. Send it again." in answer.content.decode()
 
 
 @pytest.fixture

@@ -62,7 +62,7 @@ def test_the_command_names_what_is_wrong(recruitment, tmp_path):
     for arguments, words in (
         (["nothing"], "no link with the key nothing"),
         ([recruitment.key, "--file", str(odd)], "Row 1 has not three columns"),
-        ([recruitment.key, "--file", str(binary)], "is not UTF-8 text"),
+        ([recruitment.key, "--file", str(binary)], "byte 0x00 is not UTF-16"),
         ([recruitment.key, "--file", str(tmp_path / "none.csv")], "cannot be read"),
     ):
         with pytest.raises(CommandError, match=words):

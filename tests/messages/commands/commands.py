@@ -59,6 +59,5 @@ COMMANDS = {
     ),
     "There is no user": command("import_study", "{code}", "{folder}/rows.csv", "--owner", "nobody"),
     "cannot be read: …. Correct": command("reconcile", "{key}", "--file", "{folder}/none.csv", make=link),
-    "is not UTF-8": command("reconcile", "{key}", "--file", "{folder}/binary.csv", make=link),
     "--prefer: … is not a preference": command("simulate", "{code}", "--prefer", "alpha", make=launched),
 }

@@ -150,14 +150,6 @@ def file_of(channel, text, **settings):
     )
 
 
-def large_file():
-    from annotators.admin.panel import PanelFileForm
-
-    form = PanelFileForm({}, {"file": upload("x")})
-    form.files["file"].size = 10**9
-    return [Shown(text) for errors in form.errors.values() for text in errors]
-
-
 def plan(people):
     data = {"people": people, "round_places": "3", "lost_percent": "0"}
     return at_panel(sends_to(**data), "panel/rounds/")
@@ -207,8 +199,6 @@ FORMS = {
     "The study needs": plan("7"),
     "The task will": only_informs(at_panel(task_stopped)),
     "This is no longer": at_panel(order_resolved),
-    "The file is larger than 8": large_file,
-    "clean_file: The file is not UTF-8": file_of("prolific", b"\xff\xfe"),
     "The column “……” has more than … characters": declared(numbers="x" * 101),
     "The column “…” is named": declared(numbers="age\nAge"),
     "There are … columns": declared(numbers="\n".join(map(str, range(21)))),
