@@ -8,6 +8,7 @@ from typing import Any
 from django import forms
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
+from django.core.files.base import ContentFile
 from django.http import Http404, HttpResponse, HttpResponseRedirect, QueryDict
 from django.shortcuts import render
 from django.urls import NoReverseMatch, reverse
@@ -45,9 +46,16 @@ def study_page_url(study: Study) -> str:
 
 class ImportForm(forms.Form):
     file = forms.FileField(
+        required=False,
         label="File",
         help_text="CSV, TSV, a workbook, JSON of any layout, or a zip of one of them and the images that it names. You say on the next page what each column is.",
         widget=forms.FileInput(attrs={"accept": f"{ACCEPTED},{inspect_log.EXTENSION}"}),
+    )
+    pasted = forms.CharField(
+        required=False,
+        strip=False,
+        label="Or paste rows from a spreadsheet, with their header",
+        widget=forms.Textarea(attrs={"rows": 5, "spellcheck": "false"}),
     )
     makes_batches = forms.BooleanField(
         required=False,
@@ -108,6 +116,8 @@ class ImportForm(forms.Form):
 
     def clean(self):
         cleaned = super().clean() or self.cleaned_data
+        if bool(cleaned.get("file")) == bool((cleaned.get("pasted") or "").strip()) and "file" not in self.errors:
+            self.add_error("file", "Choose a file, or paste rows from a spreadsheet. Use one of the two.")
         if cleaned.get("makes_pairs") and cleaned.get("makes_batches"):
             self.add_error(
                 "makes_pairs", "A file of single texts cannot contain ready-made batches. Untick one of the two."
@@ -120,7 +130,7 @@ class ImportForm(forms.Form):
         return cleaned
 
     def options(self) -> dict[str, Any]:
-        chosen = {name: self.cleaned_data[name] for name in self.fields if name != "file"}
+        chosen = {name: self.cleaned_data[name] for name in self.fields if name not in ("file", "pasted")}
         return (
             chosen
             | {name: chosen[name] or 0 for name in ("max_length_difference", "max_pairs")}
@@ -144,10 +154,10 @@ def import_upload_page(request, code) -> HttpResponse:
     initial = {"creates_systems": not study.systems.exists()}
     form = ImportForm(request.POST, request.FILES) if request.method == "POST" else ImportForm(initial=initial)
     if form.is_bound and form.is_valid():
-        file = form.cleaned_data["file"]
+        file = form.cleaned_data["file"] or ContentFile(form.cleaned_data["pasted"].encode(), name="pasted.csv")
         try:
             upload = run.store_upload(
-                file.chunks(), file.name, study_id=study.pk, user_id=request.user.pk, options=form.options()
+                file.chunks(), str(file.name), study_id=study.pk, user_id=request.user.pk, options=form.options()
             )
             run.process_or_queue_upload(study, upload, request.user, is_confirmed=False)
         except lifecycle.ActionRefused as refused:

@@ -212,6 +212,7 @@ FORMS = {
     "The maximum is below": prepares(minimum_words="9", maximum_words="3"),
     "An output must be exactly": stimulus("output", text="Words.", is_empty="on"),
     "A file of single": imports(makes_pairs="on", makes_batches="on"),
+    "Choose a file, or paste rows": imports(pasted="a\tb"),
     "You entered attributes": imports(pairs_by="tense"),
     "Line … has no key": answers(" | Yes"),
     "Line …: the key has … characters": answers(f"a | One\n{'k' * 51} | Two"),

@@ -97,7 +97,7 @@ def test_an_upload_of_another_study_is_not_found(editor, study):
 
 def test_an_empty_form_or_file_is_said(editor, study):
     response = editor.post(reverse("import", args=[study.code]), {})
-    assert response.status_code == 400 and "This field is required" in response.content.decode()
+    assert response.status_code == 400 and "Choose a file, or paste rows" in response.content.decode()
     response = upload(editor, study, b"")
     assert response.status_code == 400 and "empty" in response.content.decode()
     assert not list(run.get_or_create_uploads_folder().iterdir())

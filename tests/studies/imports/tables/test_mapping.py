@@ -254,6 +254,20 @@ def test_an_output_has_the_same_chance_to_be_looked_at(tmp_path):
     assert len(seen) == 13 and min(seen.values()) >= 25 and max(seen.values()) <= 70, seen
 
 
+@pytest.mark.parametrize("mark", ["\t", ","])
+def test_rows_are_pasted_from_a_spreadsheet(mark):
+    owner = user("owner")
+    client = logged_in(owner)
+    study = drafts.create_draft_with_default_arm(Study(title="own"), owner)
+    sent = {"pasted": csv_of(wide(), mark).decode(), "creates_systems": "on", "max_length_difference": "1"}
+    address = client.post(reverse("import", args=[study.code]), sent, follow=True).redirect_chain[-1][0]
+    client.post(address, {"confirm": "1"})
+    assert outputs(study) == EXPECTED
+    for both in ({}, {"pasted": " \n"}, sent | {"file": SimpleUploadedFile("own.csv", csv_of(wide()))}):
+        refused = client.post(reverse("import", args=[study.code]), both)
+        assert refused.status_code == 400 and "Use one of the two." in refused.content.decode()
+
+
 def test_a_sheet_is_chosen_on_the_page():
     owner = user("owner")
     client = logged_in(owner)
