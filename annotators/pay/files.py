@@ -8,7 +8,8 @@ from annotators.places.places import compute_receipt, normalize_receipt
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import BulkText, Order
 from studies.stimuli.columns import Columns
-from studies.stimuli.rows import TableLimits, find_delimiter, formula_safe_csv_text, read_rows
+from studies.stimuli.dialects import find_delimiter
+from studies.stimuli.rows import TableLimits, formula_safe_csv_text, read_rows
 
 from ..models import Assignment, Payment, Recruitment
 from .ledger import (

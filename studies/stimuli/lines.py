@@ -16,6 +16,8 @@ _SIGNATURES = (
     (b"PAR1", "is a Parquet file: convert it to JSON lines"),
     (b"%PDF", "is a PDF"),
 )
+# Some programs give such files the name of a workbook.
+_MARKUP = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype|html|table|\?xml)\b", re.IGNORECASE)
 
 
 class UnreadableFile(Exception):
@@ -138,6 +140,10 @@ class LineReader:
 def _decoder(start: bytes) -> tuple[codecs.IncrementalDecoder, str]:
     if not start:
         raise UnreadableFile(None, "The file is empty.")
+    if _MARKUP.match(start):
+        raise UnreadableFile(
+            None, "The file is a web page or XML, not a table. Open it in a spreadsheet, and save it as CSV or XLSX."
+        )
     for signature, meaning in _SIGNATURES:
         if start.startswith(signature):
             raise UnreadableFile(None, f"The file {meaning}.")

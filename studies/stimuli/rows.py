@@ -22,8 +22,9 @@ from typing import Any
 from . import texts
 from .columns import SEEN_ROWS, Columns, renamed_note
 from .containers import WORKBOOK_EXTENSIONS, numbered, unpack
+from .dialects import csv_options, find_delimiter, look_ahead
 from .lines import BinaryReader, LineReader, UnreadableFile
-from .numbers import is_number, is_whole_number
+from .numbers import is_whole_number
 from .texts import name_key
 
 MAX_LISTED_PROBLEMS = 100
@@ -34,9 +35,6 @@ PACKED_EXTENSIONS = (".gz", ".zip")
 EXTENSIONS = (*CSV_EXTENSIONS, *JSON_EXTENSIONS, *WORKBOOK_EXTENSIONS, *PACKED_EXTENSIONS)
 # For the field of a form in which a person chooses a table.
 ACCEPTED = ",".join(EXTENSIONS)
-DELIMITERS = (",", ";", "\t")
-# The characters of a file that decide whether its quotes enclose cells. Files that people make are shorter.
-LOOKAHEAD = 8_000_000
 # A JSON object with a list inside is read at once.
 MOST_WRAPPED_BYTES = 64 * 1024 * 1024
 
@@ -208,67 +206,11 @@ def _csv_rows(lines: LineReader, header: _Header, delimiter: str) -> Rows:
     if head and (named := re.fullmatch(r"\ufeff?\"?sep=(.)\"?\r?\n?", head[0], re.IGNORECASE)):
         delimiter, head = named[1], _head(lines)
     delimiter = delimiter or find_delimiter("".join(head))
-    rest: Iterator[str] = lines
-    notes = []
-    has_quotes = True
-    if delimiter == "\t":
-        ahead = _lookahead(lines)
-        has_quotes = are_cells_quoted([*head, *ahead])
-        rest = chain(ahead, lines)
-        if not has_quotes:
-            notes.append(
-                "Quotes in this tab-separated file do not enclose cells. They were read as characters of the text."
-            )
-    reader = csv.reader(
-        chain(head, rest),
-        delimiter=delimiter,
-        strict=True,
-        doublequote=True,
-        quotechar='"',
-        quoting=csv.QUOTE_MINIMAL if has_quotes else csv.QUOTE_NONE,
-    )
+    ahead, rest = look_ahead(lines)
+    options, note = csv_options(delimiter, head, ahead)
+    reader = csv.reader(chain(head, rest), strict=True, **options)
+    notes = [note] if note else []
     return _records_below(header, _records(reader, lines), notes, lines)
-
-
-def _lookahead(lines: LineReader) -> list[str]:
-    """Return the next lines, so many that they show how the file uses quotes."""
-    found: list[str] = []
-    size = 0
-    for line in lines:
-        lines.record_characters = 0
-        found.append(line)
-        size += len(line)
-        if size > LOOKAHEAD:
-            break
-    return found
-
-
-_WHOLE_QUOTED = re.compile(r'"(?:[^"]|"")*"')
-
-
-def are_cells_quoted(lines: Sequence[str]) -> bool:
-    """Return whether quotes in a tab-separated file enclose cells, or are characters of the texts.
-
-    Spreadsheets quote a cell only if it contains a tab, a quote or a line break, and some programs quote every text. Corpora are
-    written without any quoting, so that a text may begin with a quote. If each line has all cells as it is, quotes enclose cells only
-    if each quoted cell needs its quotes, or if all texts have them.
-    """
-    cells = [line.rstrip("\r\n").split("\t") for line in lines if line.strip()]
-    begun = [cell for row in cells for cell in row if cell.startswith('"')]
-    if not begun:
-        return True
-    if any(len(row) != len(cells[0]) for row in cells):
-        # A cell in quotes may have line breaks and tabs: then the quoted reading alone has the same number of cells everywhere.
-        try:
-            widths = {len(row) for row in csv.reader(lines, delimiter="\t", strict=True) if any(map(str.strip, row))}
-        except csv.Error:
-            return False
-        return len(widths) == 1
-    if not all(_WHOLE_QUOTED.fullmatch(cell) for cell in begun):
-        return False
-    if all('""' in cell[1:-1] for cell in begun):
-        return True
-    return all(cell.startswith('"') or not cell.strip() or is_number(cell) for row in cells for cell in row)
 
 
 def _records_below(
@@ -328,12 +270,6 @@ def _head(lines: LineReader) -> list[str]:
         if line.strip() and quotes % 2 == 0:
             break
     return head
-
-
-def find_delimiter(head: str) -> str:
-    """Return the delimiter that occurs most in the header outside quotes. A tie goes to comma, then semicolon."""
-    outside = re.sub(r'"[^"]*+"', "", head)
-    return max(DELIMITERS, key=outside.count)
 
 
 def _is_nameless(cell: str) -> bool:
@@ -531,7 +467,8 @@ def _lines_with_content(lines: LineReader) -> Iterator[tuple[int, str | dict[str
     for line in lines:
         lines.record_characters = 0
         if not line.isspace():
-            yield lines.number, line
+            # Programs that write a list by hand leave a comma after each object.
+            yield lines.number, line.rstrip().removesuffix(",") if line.rstrip().endswith("},") else line
 
 
 def _unwrapped(
@@ -550,6 +487,9 @@ def _unwrapped(
             value = texts.loads(first)
         except texts.BadJson:
             value = {}
+        if (rows := rows_by_columns(value, columns.knows)) is not None:
+            yield from enumerate(rows, 1)
+            return
         lists = {
             key: inner
             for key, inner in value.items()
@@ -569,6 +509,34 @@ def _unwrapped(
                 number, f"has more than {limits.row_characters:,} characters. Shorten it, or split it."
             )
         yield number, text
+
+
+def rows_by_columns(
+    value: Mapping[str, Any], is_column: Callable[[str], bool] = lambda name: False
+) -> list[dict[str, Any]] | None:
+    """Return the rows of an object that pandas or another program wrote by columns or by keys, or None if it is not one.
+
+    ``is_column``: whether a name is that of a column, and not the key of a prompt.
+
+    >>> rows_by_columns({"a": ["x", "y"], "b": [1, 2]})
+    [{'a': 'x', 'b': 1}, {'a': 'y', 'b': 2}]
+    >>> rows_by_columns({"a": {"0": "x", "1": "y"}, "b": {"0": 1, "1": 2}}) == rows_by_columns({"a": ["x", "y"], "b": [1, 2]})
+    True
+    >>> rows_by_columns({"p1": {"prompt": "Why?"}, "p2": {"prompt": "How?"}})
+    [{'id': 'p1', 'prompt': 'Why?'}, {'id': 'p2', 'prompt': 'How?'}]
+    """
+    parts = list(value.values())
+    if set(value) >= {"columns", "data"} and isinstance(value["data"], list) and isinstance(value["columns"], list):
+        return [dict(zip(value["columns"], row, strict=False)) for row in value["data"] if isinstance(row, list)]
+    if len(parts) > 1 and all(isinstance(part, list) for part in parts):
+        is_table = len({len(part) for part in parts}) == 1 and not any(isinstance(one, dict) for one in chain(*parts))
+        return [dict(zip(value, row, strict=True)) for row in zip(*parts, strict=True)] if is_table else None
+    if len(parts) < 2 or not all(isinstance(part, dict) and part for part in parts):
+        return None
+    if all(key.isdecimal() for part in parts for key in part):
+        keys = dict.fromkeys(key for part in parts for key in part)
+        return [{column: part[key] for column, part in value.items() if key in part} for key in keys]
+    return None if any(map(is_column, value)) else [{"id": key, **part} for key, part in value.items()]
 
 
 def _leniently(text: str) -> Mapping[str, Any]:

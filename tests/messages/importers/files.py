@@ -135,6 +135,7 @@ IMPORTERS = {
     "_whole: “…” has more than": limited(b"PK\x03\x04" + b"0" * 300, bytes=250),
     "is encrypted, or": file(member(flags=1)),
     "is a workbook that": file(b"\xd0\xcf\x11\xe0 and so on", "t.xls"),
+    "is a web page or": file("<html>", "t.xls"),
     "has no sheet with content": file(workbook({"s": []}), "t.xlsx"),
     "has no sheet “…”": lambda: of_file(
         read_rows("t.xlsx", workbook({"s": [["a"]], "t": [["a"]]}), sheet="u").problems

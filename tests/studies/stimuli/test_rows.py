@@ -160,7 +160,7 @@ def test_every_cell_stays_the_text_it_is(cell):
         ("x.json", b'[{"a": 1},]', 2, "one too many is after row 1"),
         ("x.json", b'[{"a": 1}]\n[{"a": 2}]', None, "after its last row"),
         ("x.json", b'{"x": [{"a": 1}], "y": [{"b": 1}]}', None, "several lists of objects: “x”, “y”"),
-        ("x.jsonl", b'{"a": 1}\n{"a": 2},\n', 2, "is not JSON at character 9: Extra data"),
+        ("x.jsonl", b'{"a": 1}\n{"a": 2};\n', 2, "is not JSON at character 9: Extra data"),
         ("x.jsonl", b'{"a": 1}\n{"a": 2,}\n', 2, "is not JSON at character"),
         ("x.jsonl", b'{"a": 1}\n{"a": 2', 2, "is not JSON at character"),
         ("x.jsonl", b'{"a": 1}\n3\n', 2, "is not an object"),

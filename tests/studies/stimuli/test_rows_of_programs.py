@@ -9,8 +9,9 @@ import zipfile
 import pytest
 
 from studies.stimuli.columns import Columns
+from studies.stimuli.dialects import are_cells_quoted
 from studies.stimuli.numbers import NumberRefused, parse_number, parse_whole_number
-from studies.stimuli.rows import TableLimits, are_cells_quoted, read_rows
+from studies.stimuli.rows import TableLimits, read_rows
 from tests.studies.stimuli.reading import only_problem, read, sound
 from tests.studies.stimuli.workbooks import workbook
 
@@ -210,3 +211,60 @@ def test_numbers_are_read_as_programs_write_them():
     for value in (True, "2.5", "10", -1):
         with pytest.raises(NumberRefused, match="whole number"):
             parse_whole_number(value, 0, 9)
+
+
+@pytest.mark.parametrize("mark", ["|", ", ", "; "])
+def test_cells_are_separated_in_uncommon_ways(mark):
+    rows = [["question", "ada", "bo"], ["Why?", '"Because, it is; so | so."', "No."]]
+    text = "\n".join(mark.join(row) for row in rows)
+    assert sound("x.csv", text) == [{"question": "Why?", "ada": "Because, it is; so | so.", "bo": "No."}]
+
+
+def test_a_blank_is_kept_unless_the_header_has_it_too():
+    assert sound("x.csv", "a,b\n1, two\n") == [{"a": "1", "b": " two"}]
+    assert sound("x.csv", "a, b\n1, two\n") == [{"a": "1", "b": "two"}]
+
+
+def test_quotes_with_a_backslash_are_read_if_nothing_else_fits():
+    assert sound("x.csv", 'a,b\n"He said \\"hi\\", twice",2\n"x",3\n') == [
+        {"a": 'He said "hi", twice', "b": "2"},
+        {"a": "x", "b": "3"},
+    ]
+    # A backslash at the end of a quoted cell is a character.
+    assert sound("x.csv", 'a,b\n"C:\\",2\n"x",3\n')[0]["a"] == "C:\\"
+    assert "a quote in a cell" in only_problem("x.csv", 'a,b\n"He said "hi"",2\n').text
+
+
+TABLE = [{"a": "x", "b": 1}, {"a": "y", "b": 2}]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"a": ["x", "y"], "b": [1, 2]},
+        {"a": {"0": "x", "1": "y"}, "b": {"0": 1, "1": 2}},
+        {"columns": ["a", "b"], "index": [0, 1], "data": [["x", 1], ["y", 2]]},
+    ],
+)
+@pytest.mark.parametrize("known", [[], ["a", "b"]])
+def test_an_object_of_columns_is_a_table(value, known):
+    assert sound("x.json", json.dumps(value), columns=Columns(optional=known)) == TABLE
+
+
+def test_an_object_of_objects_has_a_row_for_each_key():
+    value = {"p1": {"a": "x"}, "p2": {"a": "y"}}
+    assert sound("x.json", json.dumps(value, indent=1)) == [{"id": "p1", "a": "x"}, {"id": "p2", "a": "y"}]
+    assert sound("x.json", json.dumps(value), columns=Columns(optional=["p1"])) == [value], "a row of two objects"
+    assert sound("x.json", '{"a": ["x"], "b": ["y", "z"]}') == [{"a": ["x"], "b": ["y", "z"]}], (
+        "columns have one length"
+    )
+
+
+def test_a_comma_after_each_object_of_json_lines_means_nothing():
+    assert sound("x.jsonl", '{"a": 1},\n{"a": 2} ,\n'.replace(" ,", ",")) == [{"a": 1}, {"a": 2}]
+
+
+@pytest.mark.parametrize("text", ["<html><table>", "<!DOCTYPE html>", "\ufeff<?xml version='1.0'?>", "\n <TABLE>"])
+@pytest.mark.parametrize("name", ["x.xls", "x.csv", "x.txt"])
+def test_a_web_page_with_the_name_of_a_workbook_is_named(name, text):
+    assert "is a web page or XML, not a table" in only_problem(name, text).text
