@@ -94,6 +94,8 @@ class Assignment(models.Model):
     judged_out = models.CharField(max_length=50, blank=True, default="", db_default="", editable=False)
     consent_version = models.PositiveSmallIntegerField(null=True, blank=True)
     consented_at = optional_noneditable_datetime_field()
+    # The answer to a question of its own: whether others may train models with this person's preferences.
+    shares_preferences = models.BooleanField(default=False, db_default=False, editable=False)
     claimed_at = models.DateTimeField(db_default=Now())
     reserved_until = optional_noneditable_datetime_field()
     started_at = optional_noneditable_datetime_field()
@@ -149,6 +151,10 @@ class Assignment(models.Model):
             ),
             CheckConstraint(
                 name="assignment_has_a_design_unless_a_test", condition=Q(design__isnull=False) | Q(origin="test")
+            ),
+            CheckConstraint(
+                name="assignment_shares_preferences_only_with_a_consent",
+                condition=Q(shares_preferences=False) | Q(consented_at__isnull=False),
             ),
             CheckConstraint(name="assignment_holds_no_id_of_a_person", condition=~Q(external_ids__has_key="person")),
         ]

@@ -116,6 +116,7 @@ def claim_batch(
     external_ids=None,
     trust: str = Assignment.Trust.CLAIMED,
     is_consented: bool = False,
+    shares_preferences: bool = False,
     code: str = "",
 ) -> ClaimResult:
     """Give the annotator a batch, or return their live assignment.
@@ -123,7 +124,8 @@ def claim_batch(
     Never FULL while a place is free or may become free for them.
 
     ``external_ids``: the ids from the address. The person's own id is stored encrypted, and only together with a new
-    assignment: nothing is stored about people who get no assignment. ``code``: of a new assignment.
+    assignment: nothing is stored about people who get no assignment. ``shares_preferences``: the answer to this question, which
+    holds for the person's later batches, too. ``code``: of a new assignment.
     """
     with transaction.atomic():
         Annotator.objects.select_for_update(no_key=True, of=("self",)).get(pk=annotator.pk)
@@ -164,7 +166,17 @@ def claim_batch(
             return ClaimResult(
                 "claimed",
                 _create_assignment(
-                    study, annotator, batch, history, recruitment, origin, external_ids, trust, is_consented, code
+                    study,
+                    annotator,
+                    batch,
+                    history,
+                    recruitment,
+                    origin,
+                    external_ids,
+                    trust,
+                    is_consented,
+                    is_consented and (shares_preferences or any(row.shares_preferences for row in history)),
+                    code,
                 ),
             )
         if is_kept_out:
@@ -239,7 +251,17 @@ def _newest_design(study: Study) -> Design | None:
 
 
 def _create_assignment(
-    study, annotator, batch, history, recruitment, origin, external_ids, trust, is_consented, code
+    study,
+    annotator,
+    batch,
+    history,
+    recruitment,
+    origin,
+    external_ids,
+    trust,
+    is_consented,
+    shares_preferences,
+    code,
 ) -> Assignment:
     Batch.objects.filter(pk=batch.pk).update(claimed=F("claimed") + 1)
     design = _newest_design(study)
@@ -258,6 +280,7 @@ def _create_assignment(
         reserved_until=NowPlusSeconds(max(study.start_window_seconds, channel_min_reserved_seconds(recruitment))),
         consent_version=design.version if design and is_consented else None,
         consented_at=Now() if is_consented else None,
+        shares_preferences=shares_preferences,
         qualified_by=find_valid_pass(study, annotator, design),
     )
     assignment.refresh_from_db(fields=["claimed_at", "reserved_until", "consented_at"])  # the database set them

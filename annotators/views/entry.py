@@ -134,6 +134,7 @@ def entry_page(request, key) -> HttpResponse:
             wording,
             error="Please tick the box if you agree to take part.",
             status=422,
+            shares_preferences=request.POST.get("share") == "1",
             form_token=new_form_token() if is_limited else "",
         )
     arms = list(recruitment.arms.values_list("pk", flat=True))
@@ -148,6 +149,7 @@ def entry_page(request, key) -> HttpResponse:
             external_ids=dict(arrival.ids),
             trust=arrival.trust,
             is_consented=bool(study_wording["consent"]),
+            shares_preferences=study_wording["asks_to_share_preferences"] and request.POST.get("share") == "1",
             code="" if returning else form_code,
         )
     if claim.outcome == "claimed" and claim.assignment:

@@ -573,5 +573,6 @@ def consent_text_page(request, code) -> HttpResponse:
         "consent": render_cached_markdown(frame["study"]["consent"]),
         "consented_at": assignment.consented_at,
         "version": assignment.consent_version,
+        "shares_preferences": assignment.shares_preferences,
     }
     return render_without_context_processors(request, "annotate/consent.html", context)

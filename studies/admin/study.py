@@ -40,7 +40,7 @@ FIELDSETS = (
         {
             "fields": (
                 "consent", "contact", "institution", "approval_number", "retention", "withdrawal_until",
-                "withdrawal_blanks_ratings", "erase_after_days",
+                "withdrawal_blanks_ratings", "erase_after_days", "asks_to_share_preferences", "licence", "stimuli_source",
             ),
             "classes": ["part-consent"],
         },
@@ -72,6 +72,7 @@ class StudyForm(CleanTextMixin, forms.ModelForm):
             "withdrawal_until": forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
             "content_warning": forms.TextInput(attrs={"size": 80}),
             "retention": forms.TextInput(attrs={"size": 80}),
+            "stimuli_source": forms.TextInput(attrs={"size": 80}),
         }
 
     def clean_currency(self):

@@ -16,6 +16,7 @@ from .checklist_sizes import (
     contrast_problems,
     exclusion_rule_problems,
     read_trial_batches,
+    sharing_problems,
     trial_batch_problems,
 )
 
@@ -414,6 +415,7 @@ def _problems_before_drawing(study: Study, drawing: BatchDraw | None) -> Iterato
     yield from contrast_problems(study, sections)
     yield from exclusion_rule_problems(study, sections)
     yield from barring_problems(study)
+    yield from sharing_problems(study)
     if study.batches_per_annotator > 1:
         yield Problem(
             "Annotators may take several batches. They do not get a batch with a prompt that they have already seen.",

@@ -515,6 +515,15 @@ def contrast_problems(study: Study, sections) -> Iterator[Problem]:
             )
 
 
+def sharing_problems(study: Study) -> Iterator[Problem]:
+    """Yield why annotators cannot be asked whether their preferences may be given away."""
+    if study.asks_to_share_preferences and not study.consent.strip():
+        yield Problem(
+            "Annotators are asked whether their preferences may be given away, but there is no consent text. Enter one.",
+            "consent",
+        )
+
+
 def barring_problems(study: Study) -> Iterator[Problem]:
     """Yield why flagged annotators cannot be kept from further batches as the study declares."""
     if not study.bars_flagged_annotators:

@@ -31,7 +31,12 @@ STUDY_FIELDS = (
     "withdrawal_until", "erase_after_days", "start_window_seconds", "idle_seconds", "grace_seconds",
 )  # fmt: skip
 # Fields of a study that a design has only if they differ from this, for the same reason as those of comparisons below.
-LATER_STUDY_FIELDS = {"bars_flagged_annotators": False}
+LATER_STUDY_FIELDS: dict[str, Any] = {
+    "bars_flagged_annotators": False,
+    "asks_to_share_preferences": False,
+    "licence": "",
+    "stimuli_source": "",
+}
 ARM_FIELDS = ("name", "condition", "instructions", "domain", "wanted", "reward", "minutes")
 QUESTION_FIELDS = ("position", "key", "text", "help", "criterion", "scale", "required", "skip_reasons")
 CONTRAST_FIELDS = (

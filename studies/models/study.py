@@ -138,6 +138,23 @@ class Study(models.Model):
     )
     retention = models.CharField(max_length=300, blank=True, help_text="Which data is kept, and for how long.")
     content_warning = models.CharField(max_length=300, blank=True)
+    asks_to_share_preferences = models.BooleanField(
+        "ask whether preferences may be given away",
+        default=False,
+        help_text="Beside the consent, annotators are asked whether others may train models with their preferences. Without a yes, no export of preferences has theirs.",
+    )
+    licence = models.CharField(
+        "licence of the data",
+        max_length=100,
+        blank=True,
+        help_text="The licence under which you give the data away, such as cc-by-4.0. Cards of datasets name it.",
+    )
+    stimuli_source = models.CharField(
+        "source of the texts",
+        max_length=300,
+        blank=True,
+        help_text="Only if you may not pass the prompts and outputs on: where others get them, and their licence. Exports then have hashes of the texts.",
+    )
 
     preparation = models.JSONField(
         default=dict,

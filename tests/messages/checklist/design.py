@@ -85,6 +85,7 @@ CHECKLIST = {
     "Flagged annotators get no further batch, but no consent": on(
         spa, study_with(bars_flagged_annotators=True, consent="")
     ),
+    "Annotators are asked whether": on(spa, study_with(asks_to_share_preferences=True, consent="")),
     "Flagged annotators get no further batch, but every": At(
         "#id_bars_flagged_annotators", on(spa, study_with(bars_flagged_annotators=True))
     ),
