@@ -21,9 +21,7 @@ urlpatterns = [
     path("boards/", include("boards.views.urls")),
     path("", include("analysis.report.urls")),
     path("", include("analysis.report.screening.urls")),
-    path("", include("analysis.metrics.pages.urls")),
-    path("", include("analysis.metrics.judge_check.urls")),
-    path("", include("analysis.metrics.calibrated.urls")),
+    path("", include("analysis.metrics.urls")),
 ]
 
 handler400 = middleware.bad_request
