@@ -11,9 +11,12 @@ class AnalysisConfig(AppConfig):
 
         exclusions.load_rules()
         protocols.load_analyses()
+        from .metrics import dataset, result_tables
         from .planning import checklist
         from .protocols import families
 
+        result_tables.register_result_tables()
+        dataset.register_dataset()
         for signal, receiver in (
             (signals.checking_draft, families.find_family_problems),
             (signals.checking_draft, checklist.find_plan_problems),

@@ -194,7 +194,15 @@ class StudyView(ApiView):
         return self.study.pk, self.request.user.pk, kind
 
 
-MEDIA_TYPES = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson; charset=utf-8"}
+MEDIA_TYPES = {
+    "csv": "text/csv; charset=utf-8",
+    "excel.csv": "text/csv; charset=utf-8",
+    "jsonl": "application/x-ndjson; charset=utf-8",
+    "parquet": "application/vnd.apache.parquet",
+    "table.json": "application/json",
+    "tsv": "text/tab-separated-values; charset=utf-8",
+    "zip": "application/zip",
+}
 
 
 def download_response(blocks, filename: str, media_type: str, **headers: Any) -> StreamingHttpResponse:

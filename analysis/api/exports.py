@@ -13,10 +13,11 @@ from analysis.data.blinding import check_outcomes_visible
 from analysis.data.export_codebook import build_export_codebook, build_export_codebook_markdown
 from analysis.data.exports import build_permitted_selection, request_export
 from analysis.data.flat_rows import COUNTED_ORIGINS, Selection
+from analysis.metrics.dataset import script
 from analysis.models import AnalysisRun, Figure
 from analysis.report.archive import archive_stream
 from analysis.report.runs import request_analysis
-from studies.access import Action
+from studies.access import Action, check_draw_is_readable
 from studies.models import Job
 
 from . import serializers as shapes
@@ -86,7 +87,7 @@ class JobFileView(JobView):
     tag = "exports"
     read_action = Action.EXPORT
     summaries = {"GET": "The file of an export job"}
-    media_type, response_type = "application/vnd.apache.parquet", OpenApiTypes.BINARY
+    media_type, response_type = "application/octet-stream", OpenApiTypes.BINARY
     throttle_scope = "export"
     queryset = Job.objects.filter(kind="export", state=Job.State.DONE)
 
@@ -95,8 +96,12 @@ class JobFileView(JobView):
         if (path := exports.export_file_path(export_job)) is None:
             raise Http404
         check_outcomes_visible(self.study, export_job.arguments["origins"])
-        name = f"{export_job.arguments['table']}.parquet"
-        return FileResponse(path.open("rb"), as_attachment=True, filename=name, content_type=self.media_type)
+        if exports.TABLES[export_job.arguments["table"]].shows_draw:
+            check_draw_is_readable(request.user, self.study)
+        table, form = export_job.arguments["table"], export_job.arguments.get("format", "parquet")
+        return FileResponse(
+            path.open("rb"), as_attachment=True, filename=f"{table}.{form}", content_type=MEDIA_TYPES[form]
+        )
 
 
 class ExportView(StudyView):
@@ -135,9 +140,12 @@ class ExportHashView(ExportView):
 def build_export_file_and_hash_views() -> dict[str, Any]:
     """Return a view for each table and format, and one for its hash, each with its own parameters and description."""
     views = {}
-    for table in exports.TABLES:
-        for form, content_type in MEDIA_TYPES.items():
-            about_people = (ORIGINS, WITHDRAWN) if table in exports.PERSON_TABLES else ()
+    for table, declared in exports.TABLES.items():
+        for form in exports.BLOCK_MAKERS if declared.is_streamed else ():
+            if form not in declared.formats:
+                continue
+            content_type = MEDIA_TYPES[form]
+            about_people = (ORIGINS, WITHDRAWN) if declared.is_about_people else ()
             parameters = (*about_people, *((RAW,) if form == "csv" else ()))
             own = {"table": table, "form": form, "parameters": parameters}
             file_summary = f"All {table} as {form.upper()}, from one snapshot"
@@ -149,12 +157,23 @@ def build_export_file_and_hash_views() -> dict[str, Any]:
     return views
 
 
+class ExportScriptView(StudyView):
+    """A script that prints the headline of the study from the file headline.csv."""
+
+    tag = "exports"
+    media_type, response_type = "text/plain", OpenApiTypes.STR
+    name = ""
+
+    def get(self, request, code):
+        return HttpResponse(script(self.name), content_type="text/plain; charset=utf-8")
+
+
 class ExportsView(JobMixin, StudyView):
-    """Start an export job."""
+    """Start an export job. The page Exports lists the tables, each with its formats."""
 
     tag = "exports"
     write_action = Action.ANALYSE
-    summaries = {"POST": "Start a Parquet export; returns the job to poll"}
+    summaries = {"POST": "Start an export to a file; returns the job to poll"}
     body_serializer_class = shapes.ExportRequestSerializer
     job_kind = "export"
 

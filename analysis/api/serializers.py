@@ -6,6 +6,7 @@ from django.db import models
 from rest_framework import serializers
 
 from analysis.data.codings import CODING_COLUMNS
+from analysis.data.exports import TABLES
 from analysis.data.flat_rows import ASSIGNMENT_COLUMNS, RESPONSE_COLUMNS, Column, assignment_pseudonym
 from analysis.models import AnalysisRun
 from annotators.models import Barring
@@ -361,8 +362,10 @@ class AnalysisRequestSerializer(serializers.Serializer):
 class ExportRequestSerializer(StrictMixin, serializers.Serializer):
     """An export to be made by a job."""
 
-    table = ListedField(["responses", "assignments", "codings", "items"], default="responses")
-    format = ListedField(["parquet"], default="parquet")
+    table = ListedField(list(TABLES), default="responses")
+    format = ListedField(
+        list(dict.fromkeys(form for table in TABLES.values() for form in table.formats)), default="parquet"
+    )
     origins = ListField(child=TextField(max_length=10), required=False, max_length=4)
     withdrawn = StrictBooleanField(default=False)
 

@@ -2,6 +2,8 @@
 
 from django.urls import path, re_path
 
+from analysis.metrics.dataset import SCRIPTS
+
 from . import annotators, answers, base, exports, known_answers, metrics, pay, plans, schema, stimuli, studies
 
 study = "studies/<uuid:code>/"
@@ -57,6 +59,14 @@ urlpatterns = [
     *(
         path(f"{study}exports/{name}", view, name=f"api-export-{name}")
         for name, view in exports.build_export_file_and_hash_views().items()
+    ),
+    *(
+        path(
+            f"{study}exports/{name}",
+            exports.ExportScriptView.as_view(name=name, summaries={"GET": f"The script {name} for the table headline"}),
+            name=f"api-export-{name}",
+        )
+        for name in SCRIPTS
     ),
     path(f"{study}exports/codebook.json", exports.CodebookView.as_view(), name="api-codebook"),
     path(f"{study}exports/codebook.md", exports.CodebookMarkdownView.as_view(), name="api-codebook-page"),

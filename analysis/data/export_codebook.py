@@ -20,17 +20,13 @@ SCHEMA = "heval.codebook/1"
 
 def build_export_codebook(study: Study) -> dict[str, Any]:
     """Return the codebook of a study as plain JSON values."""
+    tables = {name: table for name, table in TABLES.items() if not table.find_problem(study)}
     return {
         "schema": SCHEMA,
         "study": {"code": str(study.code), "title": study.title, "state": study.state, "language": study.language},
-        "rows": {
-            "responses": "One row per judgement. Sorted by assignment, then in the order in which answers were stored.",
-            "assignments": "One row per annotator with a batch, even without answers. Sorted by time of claim.",
-            "codings": "One row per coding of an explanation or of an annotator's work. Sorted by sample, item, coder and revision.",
-            "items": "One row per output of an item. It shows which two outputs a pairwise answer is about. Sorted by section, item and system.",
-        },
+        "rows": {name: table.about for name, table in tables.items()},
         "missing": "Empty in CSV, null in JSON lines. Booleans are 1 and 0 in CSV. Times are ISO 8601 in UTC.",
-        "tables": {name: [_column(column) for column in columns] for name, columns in TABLES.items()},
+        "tables": {name: [_column(column) for column in table.columns_of(study)] for name, table in tables.items()},
         "origins": {value: str(label) for value, label in Assignment.Origin.choices},
         "protocols": _protocols(study),
         "questions": _questions(study),

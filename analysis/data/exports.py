@@ -1,6 +1,7 @@
 """Export formats, which turn cells into bytes: CSV with or without a guard against formulas, and JSON lines."""
 
 import csv
+import io
 import json
 import math
 import os
@@ -8,7 +9,7 @@ import re
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -19,8 +20,10 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connections
-from django.db.models import Q, QuerySet
+from django.db.models import Max, Q, QuerySet
+from django.urls import reverse
 
+from annotators.counting import Use, select
 from annotators.models import Assignment, Response
 from studies.access import Action, check_draw_is_readable, check_permission_or_404
 from studies.models import Job, Study
@@ -156,7 +159,7 @@ def is_pyarrow_installed() -> bool:
 
 
 def write_parquet(table: str, selection: Selection, path, progress=lambda done, total, doing="": None) -> int:
-    """Write a table to a file and return its number of rows. Must be called inside a snapshot."""
+    """Write a table to a file and return its number of rows."""
     if not is_pyarrow_installed():
         raise ParquetNotInstalled(NOT_INSTALLED)
     import pyarrow as pa
@@ -169,12 +172,10 @@ def write_parquet(table: str, selection: Selection, path, progress=lambda done, 
         "boolean": pa.bool_(),
         "time": pa.timestamp("us", tz="UTC"),
     }
-    columns = TABLES[table]
+    columns = TABLES[table].columns_of(selection.study)
     schema = pa.schema([pa.field(c.name, types[c.type], metadata={"description": c.meaning}) for c in columns])
     total, done = count_rows(table, selection), 0
-    rows = {"responses": _responses, "assignments": assignment_rows, "codings": coding_rows, "items": item_output_rows}[
-        table
-    ](selection)
+    rows = iter(TABLES[table].rows(selection))
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         while chunk := list(islice(rows, ROWS_AT_ONCE)):
             cells = zip(*chunk, strict=True)
@@ -225,8 +226,17 @@ def ensure_export_folder() -> Path:
 
 def export_file_path(job: Job) -> Path | None:
     """Return the file of a finished job, or None if it was deleted."""
-    path = ensure_export_folder() / f"{job.code}.parquet"
-    return path if path.is_file() else None
+    path = ensure_export_folder() / f"{job.code}.{job.arguments.get('format', 'parquet')}"
+    return path if path.is_file() and not has_lost_people(job) else None
+
+
+def has_lost_people(job: Job) -> bool:
+    """Return whether somebody withdrew after a file was asked for that must not have the rows of people who withdrew."""
+    if job.arguments.get("withdrawn"):
+        return False
+    withdrawn = select(Use.WITHDRAWN, Assignment.objects.filter(study=job.study_id))
+    newest = withdrawn.aggregate(newest=Max("withdrawn_at"))["newest"]
+    return newest is not None and newest >= job.created_at
 
 
 def write_export_file_and_delete_old_files(job: Job, progress: jobs.ProgressReporter) -> dict[str, Any]:
@@ -238,12 +248,13 @@ def write_export_file_and_delete_old_files(job: Job, progress: jobs.ProgressRepo
     os.close(handle)
     try:
         progress(0, 0, "Reading")
-        with database_snapshot():
-            rows = write_parquet(arguments["table"], selection, temporary)
-        os.replace(temporary, ensure_export_folder() / f"{job.code}.parquet")
+        table, file_format = arguments["table"], arguments["format"]
+        rows = write_export_file(table, file_format, selection, temporary, progress)
+        os.replace(temporary, ensure_export_folder() / f"{job.code}.{file_format}")
     finally:
         Path(temporary).unlink(missing_ok=True)
-    return {"rows": rows, "table": arguments["table"], "format": "parquet"}
+    url = reverse("api-job-file", args=[job.study.code, job.code])
+    return {"rows": rows, "table": table, "format": file_format, "url": url}
 
 
 def _clear_old() -> None:
@@ -260,16 +271,40 @@ def _clear_old() -> None:
 # hash of all lines.
 
 
-TABLES: dict[str, tuple[Column, ...]] = {
-    "responses": RESPONSE_COLUMNS,
-    "assignments": ASSIGNMENT_COLUMNS,
-    "codings": CODING_COLUMNS,
-    "items": ITEM_COLUMNS,
-}
-# Tables that can be filtered by origin. Items do not depend on annotators.
-PERSON_TABLES = frozenset({"responses", "assignments", "codings"})
-# Tables with outcomes, which are hidden while a study is collecting.
-OUTCOME_TABLES = frozenset({"responses", "codings"})
+TABLE_FORMATS = ("csv", "excel.csv", "jsonl", "parquet")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table that can be exported. Its rows are streamed if ``is_streamed``, and written by jobs and commands otherwise.
+
+    ``about``: what a row is, and the order of the rows. ``is_about_people``: origins can be chosen. ``has_outcomes``: hidden while
+    a study collects. ``lines``: yields the lines, faster than by ``rows``. ``find_problem``: why a study has no such table, or ''.
+    ``origins``: whose answers are read if nothing was chosen. ``shows_draw``: hidden while the draw is secret. ``makers``: of formats
+    that only this table has.
+    """
+
+    columns: Sequence[Column] | Callable[[Study], Sequence[Column]]
+    rows: Callable[[Selection], Iterable[Sequence[Any]]]
+    about: str
+    count: Callable[[Selection], int] = lambda selection: 0
+    is_streamed: bool = False
+    is_about_people: bool = True
+    has_outcomes: bool = False
+    shows_draw: bool = False
+    lines: Callable[[RowFormat, Selection], Iterator[bytes]] | None = None
+    find_problem: Callable[[Study], str] = lambda study: ""
+    origins: Callable[[Study], Sequence[str]] = lambda study: COUNTED_ORIGINS
+    formats: tuple[str, ...] = TABLE_FORMATS
+    makers: "Mapping[str, BlockMaker]" = field(default_factory=dict)
+
+    def maker(self, file_format: str) -> "BlockMaker":
+        return self.makers.get(file_format) or BLOCK_MAKERS[file_format]
+
+    def columns_of(self, study: Study) -> Sequence[Column]:
+        return self.columns(study) if callable(self.columns) else self.columns
+
+
 LINES_AT_ONCE = 256  # a block has some tens of kilobytes
 
 
@@ -336,34 +371,58 @@ def assignment_rows(selection: Selection) -> Iterator[tuple[Any, ...]]:
             yield (*row.identity, *row.times)
 
 
-def _line_encoder(columns: Sequence[Column], rows_of: Callable[[Selection], Iterable[Sequence[Any]]]):
-    """Return a function that turns the rows of a table into lines."""
+def encode_lines(table: str, form: RowFormat, selection: Selection) -> Iterator[bytes]:
+    """Yield the rows of a table as lines."""
+    declared = TABLES[table]
+    if declared.lines is not None:
+        yield from declared.lines(form, selection)
+        return
+    columns = declared.columns_of(selection.study)
+    opening, end = (b"{", b"}\n") if form.is_json else (b"", b"\n")
+    for cells in declared.rows(selection):
+        yield opening + form.cells(columns, cells) + end
 
-    def lines(form: RowFormat, selection: Selection) -> Iterator[bytes]:
-        opening, end = (b"{", b"}\n") if form.is_json else (b"", b"\n")
-        for cells in rows_of(selection):
-            yield opening + form.cells(columns, cells) + end
 
-    return lines
-
-
-LINE_ENCODERS = {
-    "responses": response_lines,
-    "assignments": _line_encoder(ASSIGNMENT_COLUMNS, assignment_rows),
-    "codings": _line_encoder(CODING_COLUMNS, coding_rows),
-    "items": _line_encoder(ITEM_COLUMNS, item_output_rows),
+TABLES: dict[str, Table] = {
+    "responses": Table(
+        RESPONSE_COLUMNS,
+        _responses,
+        "One row per judgement. Sorted by assignment, then in the order in which answers were stored.",
+        lambda selection: selection.responses.count(),
+        is_streamed=True,
+        has_outcomes=True,
+        lines=response_lines,
+    ),
+    "assignments": Table(
+        ASSIGNMENT_COLUMNS,
+        assignment_rows,
+        "One row per annotator with a batch, even without answers. Sorted by time of claim.",
+        lambda selection: selection.assignments.count(),
+        is_streamed=True,
+    ),
+    "codings": Table(
+        CODING_COLUMNS,
+        coding_rows,
+        "One row per coding of an explanation or of an annotator's work. Sorted by sample, item, coder and revision.",
+        lambda selection: codings_of(selection).count(),
+        is_streamed=True,
+        has_outcomes=True,
+    ),
+    "items": Table(
+        ITEM_COLUMNS,
+        item_output_rows,
+        "One row per output of an item. It shows which two outputs a pairwise answer is about. Sorted by section, item and system.",
+        lambda selection: exposures_of_all_items(selection).count(),
+        is_streamed=True,
+        is_about_people=False,
+        shows_draw=True,  # the numbers of items follow the order in which batches were drawn
+    ),
 }
 
 
 def count_rows(table: str, selection: Selection) -> int:
-    """Return the number of rows of an export."""
-    rows = {
-        "responses": selection.responses,
-        "assignments": selection.assignments,
-        "codings": codings_of(selection),
-        "items": exposures_of_all_items(selection),
-    }
-    return rows[table].count()
+    """Return the number of rows of a table, or 0 if only writing them counts them."""
+    return TABLES[table].count(selection)
 
 
 @dataclass(slots=True)
@@ -398,22 +457,66 @@ def csv_blocks(
 ) -> Iterator[bytes]:
     """Yield a table as CSV in UTF-8, with a header and \\n line ends. Missing values are empty."""
     tally = tally or ExportDigest(is_hashed=False)
-    yield tally.count_and_hash((",".join(column.name for column in TABLES[table]) + "\n").encode())
-    yield from tally.digest_lines(LINE_ENCODERS[table](RAW_CSV if raw else CSV, selection))
+    form = RAW_CSV if raw else CSV
+    columns = TABLES[table].columns_of(selection.study)
+    yield tally.count_and_hash(form.cells(columns, [column.name for column in columns]) + b"\n")
+    yield from tally.digest_lines(encode_lines(table, form, selection))
+
+
+MAX_EXCEL_CELL = 32_767  # characters; Excel would write the rest into other cells
+
+
+def excel_blocks(table: str, selection: Selection, *, tally: ExportDigest | None = None) -> Iterator[bytes]:
+    """Yield a table as the CSV that Excel reads: with a BOM, with its line ends, and without cells that are too long for it."""
+    tally = tally or ExportDigest(is_hashed=False)
+    names = ",".join(column.name for column in TABLES[table].columns_of(selection.study))
+    yield tally.count_and_hash(f"\ufeff{names}\r\n".encode())
+    yield from tally.digest_lines(map(_excel_line, encode_lines(table, CSV, selection)))
+
+
+def _excel_line(line: bytes) -> bytes:
+    if len(line) <= MAX_EXCEL_CELL:
+        return line[:-1] + b"\r\n"
+    cells = next(csv.reader(io.StringIO(line.decode(), newline=""), strict=True))
+    return ",".join(_csv_cell(cell[:MAX_EXCEL_CELL], False) for cell in cells).encode() + b"\r\n"
 
 
 def jsonl_blocks_with_summary_line(
     table: str, selection: Selection, *, tally: ExportDigest | None = None
 ) -> Iterator[bytes]:
-    """Yield a table as JSON lines. The last line has the number of rows, the hash of all bytes before, and damaged cells."""
+    """Yield a table as JSON lines. The last line has the number of rows, the hash of all bytes before, and damaged cells.
+
+    Other programs read the tables that are not streamed, so these have no such line.
+    """
     tally = tally or ExportDigest()
-    yield from tally.digest_lines(LINE_ENCODERS[table](JSONL, selection))
+    yield from tally.digest_lines(encode_lines(table, JSONL, selection))
+    if not TABLES[table].is_streamed:
+        return
     n, problems = find_damaged_cells(selection) if table == "responses" else (0, [])
     end = {"_end": True, "rows": tally.rows, "sha256": tally.sha256, "n_problems": n, "problems": problems}
     yield tally.count_and_hash((compact_json(end) + "\n").encode())
 
 
-BLOCK_MAKERS: dict[str, Callable[..., Iterator[bytes]]] = {"csv": csv_blocks, "jsonl": jsonl_blocks_with_summary_line}
+BlockMaker = Callable[..., Iterator[bytes]]
+BLOCK_MAKERS: dict[str, BlockMaker] = {
+    "csv": csv_blocks,
+    "excel.csv": excel_blocks,
+    "jsonl": jsonl_blocks_with_summary_line,
+}
+
+
+def write_export_file(
+    table: str, file_format: str, selection: Selection, path, progress=lambda done, total, doing="": None
+) -> int:
+    """Write a table to a file in a format of the table, from one snapshot, and return its number of rows."""
+    with database_snapshot():
+        if file_format == "parquet":
+            return write_parquet(table, selection, path, progress)
+        tally = ExportDigest(is_hashed=False)
+        with open(path, "wb") as file:
+            for block in TABLES[table].maker(file_format)(table, selection, tally=tally):
+                file.write(block)
+    return tally.rows
 
 
 # Streaming
@@ -564,15 +667,33 @@ class BadOrigins(FieldsRefused):
 
 
 def build_permitted_selection(
-    table: str, study: Study, origins: Sequence[str] = COUNTED_ORIGINS, include_withdrawn: bool = False, *, by
+    table: str, study: Study, origins: Sequence[str] = (), include_withdrawn: bool = False, *, by
 ) -> Selection:
     """Return the selection of rows for a table. Raises PermissionDenied if the table has hidden outcomes."""
     check_permission_or_404(by, Action.EXPORT, study)
-    if table in OUTCOME_TABLES:
+    origins = tuple(origins or TABLES[table].origins(study))
+    if TABLES[table].has_outcomes:
         check_outcomes_visible(study, origins)
-    if table == "items":  # their numbers follow the order in which batches were drawn
+    if TABLES[table].shows_draw:
         check_draw_is_readable(by, study)
-    return Selection(study, tuple(origins), include_withdrawn)
+    return Selection(study, origins, include_withdrawn)
+
+
+def refuse_impossible_export(study: Study, table: str, file_format: str, include_withdrawn: bool = False) -> None:
+    """Raise FieldsRefused or ActionRefused if a study has no such table, or the table no such format."""
+    declared = TABLES[table]
+    if file_format not in declared.formats:
+        raise FieldsRefused(
+            {"format": f"The table {table} cannot be written as {file_format}. Use {', '.join(declared.formats)}."}
+        )
+    if include_withdrawn and not declared.is_streamed:
+        raise FieldsRefused(
+            {"withdrawn": f"The table {table} never has people who withdrew. Leave this parameter out."}
+        )
+    if problem := declared.find_problem(study):
+        raise ActionRefused(problem)
+    if file_format == "parquet" and not is_pyarrow_installed():
+        raise ActionRefused(NOT_INSTALLED)
 
 
 def request_export(
@@ -587,14 +708,13 @@ def request_export(
 ) -> Job:
     """Submit the job that writes a table to a file. Idempotent per ``request_token``.
 
-    Raises BadOrigins, PermissionDenied and ActionRefused.
+    Raises BadOrigins, FieldsRefused, PermissionDenied and ActionRefused.
     """
     check_permission_or_404(by, Action.ANALYSE, study)
     if unknown := sorted(set(origins) - set(ORIGINS)):
         raise BadOrigins({"origins": f"{unknown[0][:20]!r} is not an origin. Use {', '.join(ORIGINS)}."})
-    chosen = build_permitted_selection(table, study, origins or COUNTED_ORIGINS, withdrawn, by=by)
-    if not is_pyarrow_installed():
-        raise ActionRefused(NOT_INSTALLED)
+    chosen = build_permitted_selection(table, study, origins, withdrawn, by=by)
+    refuse_impossible_export(study, table, format, withdrawn)
     return jobs.submit(
         "export",
         study=study,

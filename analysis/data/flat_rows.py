@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Any
 
 from django.core.exceptions import EmptyResultSet
@@ -31,7 +32,7 @@ from studies.stimuli.rows import FORMULA_STARTS
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a flat row. ``type``: text, integer, number, boolean or time."""
+    """A column of a flat row. ``type``: text, integer, number, boolean, time or, in JSON lines, object."""
 
     name: str
     type: str
@@ -223,6 +224,11 @@ class Selection:
 def annotator_pseudonym(study: Study, code: Any) -> str:
     """Return an annotator's pseudonym within one study. Reports show its first characters."""
     return keyed_hash("frame", str(study.code), str(code))[:16]
+
+
+def stimulus_text(study: Study, text: str) -> str:
+    """Return a text of the study, or its hash if the text may not be passed on."""
+    return f"sha256:{sha256(text.encode()).hexdigest()}" if study.stimuli_source and text else text
 
 
 def assignment_pseudonym(code: str) -> str:

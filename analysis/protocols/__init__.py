@@ -83,6 +83,11 @@ class ProtocolAnalysis:
     headline_blocks: Mapping[str, str] = {}
     # How the answers become scores of systems, for boards and for metrics beside people; None if they are no scores.
     scorer: Scorer | None = None
+    # Whether the estimate of the headline gives every person the same weight, and not every answer.
+    weighs_people_equally = False
+    # Whether two scores that a person gave to outputs of a prompt say which one the person prefers, and equal ones that neither.
+    gives_preferences = True
+    has_equal_preferences = True
     # Blocks whose claims are left out if another block, of any protocol, has claims.
     superseded_claims: Mapping[str, str] = {}
     # The function that builds the overview of several protocols, from all blocks and the star scheme. A shared one is called
@@ -110,6 +115,30 @@ class ProtocolAnalysis:
         A protocol that no plan knows has none.
         """
         return []
+
+    def judged_outputs(
+        self, section: Any, question: Any, answers: "DataFrame", shown: Mapping[str, tuple[tuple[str, int], ...]]
+    ) -> "DataFrame | None":
+        """Return a row for each output that an answer to a question is about. None if the answers are not about single outputs.
+
+        ``answers``: those of the section. ``shown``: the outputs of each item, as (system, sample). The columns are those of the
+        answers, with ``value`` from 0 to 1, higher is better, and ``unit``: what a person compared with each other.
+        """
+        scorer = self.scorer
+        if scorer is None or not (scorer.is_about_outputs and scorer.is_scored(question)):
+            return None
+        rows = scorer.score_answers(section, question, answers[answers["question"] == question.key], {})
+        return rows.assign(unit=rows["prompt"])
+
+    def error_marks(
+        self, section: Any, answers: "DataFrame", texts: Mapping[tuple[str, str, int], str]
+    ) -> "DataFrame | None":
+        """Return a row for each marked error and for each output without one. None if annotators mark no errors.
+
+        ``texts``: of the outputs, by system, prompt and sample. The columns are those of the answers, with ``category`` and
+        ``severity`` ('' without an error), and ``start`` and ``end`` in the text (missing if no place was marked).
+        """
+        return None
 
     def stopping_statuses(self, planned_labels: PlannedLabels, section: Any, seed: str = "") -> list[StoppingStatus]:
         """Return the status of the section's stopping rule for each comparison, from the planned labels so far."""

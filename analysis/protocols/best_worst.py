@@ -169,6 +169,8 @@ class BestWorstAnalysis(PairAnalysis):
     # Plans take best-worst choices for rankings, and estimate no block of theirs.
     headline_blocks = {"ranking": ""}
     needs_planned_labels = True
+    # Of the outputs that are neither the best nor the worst, nothing is known.
+    has_equal_preferences = False
     pairs_block = "best_worst.strength"
 
     def planned_comparisons(self, section):
@@ -219,6 +221,26 @@ class BestWorstAnalysis(PairAnalysis):
         is_above = (shown[BEST] == x) | (shown[WORST] == y)
         is_below = (shown[BEST] == y) | (shown[WORST] == x)
         return shown.assign(score=np.select([is_above, is_below], [1.0, 0.0], 0.5))
+
+    def judged_outputs(self, section, question, answers, shown):
+        """Return 1 for the best output of an item, 0 for the worst, and a half for each other one."""
+        import pandas as pd
+
+        if question.key != BEST:
+            return None
+        chosen = answers[answers["chosen_system"].notna()]
+        ends = {name: chosen[chosen["question"] == name].set_index(["assignment", "item"]) for name in (BEST, WORST)}
+        both = ends[BEST].join(ends[WORST]["chosen_system"].rename("worst"), how="inner").reset_index()
+        found = [
+            (row, *output, 1.0 if output[0] == best else 0.0 if output[0] == worst else 0.5)
+            for row, (item, best, worst) in enumerate(
+                zip(both["item"], both["chosen_system"], both["worst"], strict=True)
+            )
+            for output in shown.get(item, ())
+        ]
+        cells = pd.DataFrame(found, columns=["row", "system", "sample", "value"])
+        rows = both.iloc[cells["row"].to_numpy(int)].reset_index(drop=True)
+        return rows.assign(**{name: cells[name] for name in ("system", "sample", "value")}, unit=rows["item"])
 
     def blocks(self, records, adjusted, context):
         estimates = adjusted["best_worst.strength"]

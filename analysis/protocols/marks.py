@@ -477,6 +477,26 @@ class MarksAnalysis(PairAnalysis):
         ]
         return [*blocks, *(block for judged_outputs in records for block in _section_blocks(judged_outputs, context))]
 
+    def error_marks(self, section, answers, texts):
+        scale = next((readable_scale(question) for question in section.questions.all() if question.key == ERRORS), None)
+        rows = answers[(answers["question"] == ERRORS) & answers["value"].notna() & answers["system"].notna()]
+        if scale is None:
+            return rows.iloc[:0]
+        codebook = REGISTRY[section.protocol].codebook_of(section)  # type: ignore[attr-defined]  # the protocol of marks
+        labels = {one.key: one.label for one in codebook.categories}
+        levels = {round(float(level.weight), 4): level.label for level in codebook.severities}
+        low, high = float(scale.minimum), float(scale.maximum)
+        weights = (low + rows["value"] * (high - low)).round(4)
+        is_error = rows["choice"] != ""
+        outputs = zip(rows["system"], rows["prompt"], rows["sample"], rows["part"], strict=True)
+        spans = [_span(texts.get((system, prompt, int(sample)), ""), part) for system, prompt, sample, part in outputs]
+        return rows.assign(
+            category=rows["choice"].map(lambda key: labels.get(key, key)),
+            severity=weights.map(levels).where(is_error, "").fillna(""),
+            start=[span and span[0] for span in spans],
+            end=[span and span[1] for span in spans],
+        )
+
     def headline_answers(self, context: AnalysisContext) -> list[HeadlineAnswers]:
         """Plans know scores from 0 to 100. A section without a score has no such headline."""
         found = []
@@ -489,6 +509,19 @@ class MarksAnalysis(PairAnalysis):
                     pairs = pairs.assign(score=(pairs["x"] - pairs["y"]) * 100 / (high - low))
                     found.append(HeadlineAnswers.from_rows(compared, pairs, "score"))
         return found
+
+
+def _span(text: str, part: str) -> tuple[int, int] | None:
+    """Return where a marked part begins and ends in a text, or None if it is no place in the text."""
+    number, _, characters = (part or "").partition(":")
+    place = 0
+    for sentence in split_sentences(text):
+        place += len(sentence.gap)
+        if str(sentence.number) == number:
+            first, _, last = (characters or f"0-{len(sentence.text)}").partition("-")
+            return place + int(first), place + int(last)
+        place += len(sentence.text)
+    return None
 
 
 def _planned_comparisons(section: Any, estimand: str, has_score: bool) -> list[Comparison]:

@@ -254,6 +254,16 @@ class RankingAnalysis(PairAnalysis):
         pairs = paired_scores(answers.wide_with_references, compared)
         return pairs.assign(score=(np.sign(pairs["y"] - pairs["x"]) + 1) / 2)
 
+    def judged_outputs(self, section, question, answers, shown):
+        """Return places as scores: 1 for the first place of an item, 0 for the last."""
+        scale = readable_scale(question)
+        rows = answers[(answers["question"] == question.key) & answers["value"].notna() & answers["system"].notna()]
+        if scale is None:
+            return rows.iloc[:0].assign(unit="")
+        places = float(scale.minimum) + rows["value"] * float(scale.maximum - scale.minimum)
+        last = rows["item"].map(lambda item: len(shown.get(item, ()))).astype(float)
+        return rows.assign(value=(last - places) / (last - 1).clip(lower=1), unit=rows["item"])
+
     def blocks(self, records, adjusted, context):
         estimates = adjusted["ranking.share"]
         pairs = Block(

@@ -29,7 +29,7 @@ from .blocks.comparisons import (
     read_contrasts,
 )
 from .blocks.layouts import Figure, Table, build_figure, build_table, figure_row
-from .scores import Scorer, other_system
+from .scores import Scorer, other_system, with_other_outputs
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -106,6 +106,10 @@ class RelativeAnalysis(PairAnalysis):
 
     def pair_scores(self, answers, compared):
         return answers.kept
+
+    def judged_outputs(self, section, question, answers, shown):
+        rows = answers[(answers["question"] == question.key) & answers["value"].notna() & answers["system"].notna()]
+        return with_other_outputs(rows, shown)
 
     def points(self, answers):
         return round(2 * answers.half_range) + 1

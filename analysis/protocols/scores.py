@@ -53,6 +53,19 @@ class Scorer:
         raise NotImplementedError
 
 
+def with_other_outputs(rows: "DataFrame", shown: Mapping[str, tuple[tuple[str, int], ...]]) -> "DataFrame":
+    """Return rows about one output of a pair, each with a row about the other output, whose value is what is left to 1."""
+    import pandas as pd
+
+    keys = zip(rows["item"], rows["system"], rows["sample"], strict=True)
+    others = [next((one for one in shown.get(item, ()) if one != (name, sample)), None) for item, name, sample in keys]
+    rows = rows[pd.Series([other is not None for other in others], index=rows.index, dtype=bool)]
+    found = [other for other in others if other is not None]
+    systems, samples = [name for name, _ in found], [sample for _, sample in found]
+    other_rows = rows.assign(system=systems, sample=samples, value=1 - rows["value"])
+    return pd.concat([rows, other_rows]).assign(unit=lambda both: both["item"])
+
+
 def other_system(pair: Any, system: str) -> str | None:
     """Return the other system of a pair."""
     return next((name for name in pair if name != system), None) if isinstance(pair, tuple) else None

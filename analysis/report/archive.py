@@ -6,16 +6,14 @@ last, because it has the hashes of all other members.
 
 import json
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
-
-from django.db.models import QuerySet
 
 from analysis.data.blinding import check_outcomes_visible
 from analysis.data.codings import codings_of
 from analysis.data.export_codebook import build_export_codebook, build_export_codebook_markdown
 from analysis.data.exports import ExportDigest, ExportStream, csv_blocks, jsonl_blocks_with_summary_line
-from analysis.data.flat_rows import COUNTED_ORIGINS, Selection
+from analysis.data.flat_rows import COUNTED_ORIGINS, Selection, stimulus_text
 from analysis.data.frames import ORIGINS
 from analysis.models import AnalysisRun, Figure
 from studies.access import Action, check_draw_is_readable, check_permission_or_404
@@ -72,10 +70,18 @@ def archive_origins(study: Study) -> tuple[str, ...]:
 def archive_blocks(study: Study) -> Iterator[bytes]:
     """Yield the archive in blocks. Must be called inside a snapshot."""
     study = Study.objects.get(pk=study.pk)
+    yield from zip_blocks(_members(study), lambda hashes: {"README.md": _readme(study, hashes).encode()})
+
+
+def zip_blocks(
+    members: Iterable[tuple[str, Iterator[bytes]]],
+    last_members: Callable[[list[tuple[str, str, int]]], Mapping[str, bytes]] = lambda hashes: {},
+) -> Iterator[bytes]:
+    """Yield a zip in blocks. ``last_members``: files about the name, hash and size of each file before them."""
     pipe = _Pipe()
     hashes: list[tuple[str, str, int]] = []
     with zipfile.ZipFile(pipe, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, blocks in _members(study):
+        for name, blocks in members:
             tally = ExportDigest()
             with archive.open(_entry(name), "w", force_zip64=True) as member:
                 for block in blocks:
@@ -83,8 +89,9 @@ def archive_blocks(study: Study) -> Iterator[bytes]:
                     if ready := pipe.take():
                         yield ready
             hashes.append((name, tally.sha256, tally.size))
-        with archive.open(_entry("README.md"), "w") as member:
-            member.write(_readme(study, hashes).encode())
+        for name, content in last_members(hashes).items():
+            with archive.open(_entry(name), "w") as member:
+                member.write(content)
     yield pipe.take()
 
 
@@ -103,8 +110,8 @@ def _members(study: Study) -> Iterator[tuple[str, Iterator[bytes]]]:
         yield f"design-versions/{design.version}.json", iter([design.canonical.encode()])
     yield "codebook.json", iter([_pretty_json(build_export_codebook(study))])
     yield "codebook.md", iter([build_export_codebook_markdown(study).encode()])
-    yield "stimuli/prompts.jsonl", _lines(_without_empty_group(_prompts(study)))
-    yield "stimuli/outputs.jsonl", _lines(_outputs(study).iterator(chunk_size=500))
+    yield "stimuli/prompts.jsonl", _lines(_prompts(study))
+    yield "stimuli/outputs.jsonl", _lines(_outputs(study))
     yield "responses.jsonl", jsonl_blocks_with_summary_line("responses", counted)
     yield "responses.csv", csv_blocks("responses", counted)
     yield "assignments.jsonl", jsonl_blocks_with_summary_line("assignments", counted)
@@ -117,8 +124,8 @@ def _members(study: Study) -> Iterator[tuple[str, Iterator[bytes]]]:
     for run in AnalysisRun.objects.filter(study=study).order_by("number").select_related("by").iterator(chunk_size=1):
         yield f"analyses/{run.number}.json", iter([_pretty_json(_analysis(run))])
         for figure in Figure.objects.filter(run=run).order_by("name").iterator(chunk_size=1):
-            yield f"analyses/{run.number}/{_file_name(figure.name)}.svg", iter([figure.svg.encode()])
-            yield f"analyses/{run.number}/{_file_name(figure.name)}.pdf", iter([bytes(figure.pdf)])
+            yield f"analyses/{run.number}/{file_name(figure.name)}.svg", iter([figure.svg.encode()])
+            yield f"analyses/{run.number}/{file_name(figure.name)}.pdf", iter([bytes(figure.pdf)])
 
 
 def _design(study: Study) -> str:
@@ -135,24 +142,44 @@ def _lines(rows: Iterable[dict[str, Any]]) -> Iterator[bytes]:
         yield (json.dumps(row, ensure_ascii=False, sort_keys=True) + "\n").encode()
 
 
-def _prompts(study: Study) -> QuerySet:
-    rows = Prompt.objects.filter(study=study).order_by("key")
-    return rows.values("key", "text", "source", "media", "domain", "language", "attributes", "group")
-
-
-def _without_empty_group(prompts: QuerySet) -> Iterator[dict[str, Any]]:
+def _prompts(study: Study) -> Iterator[dict[str, Any]]:
     """Yield the prompts. One that is alone has the same line as before there were groups."""
-    for row in prompts.iterator(chunk_size=500):
+    rows = Prompt.objects.filter(study=study).order_by("key")
+    names = ("key", "text", "source", "media", "domain", "language", "attributes", "group")
+    for row in rows.values(*names).iterator(chunk_size=500):
         if not row["group"]:
             del row["group"]
-        yield row
+        yield row | {name: stimulus_text(study, row[name]) for name in ("text", "source")}
 
 
-def _outputs(study: Study) -> QuerySet:
+def recipe(study: Study) -> list[str]:
+    """Return lines that say how to get the texts of a study whose exports have hashes of them."""
+    if not study.stimuli_source:
+        return []
+    return [
+        "Prompts and outputs may not be passed on, so there are hashes in their place: “sha256:” and the SHA-256 of the text in UTF-8.",
+        f"Get the texts here: {study.stimuli_source}",
+        "Find a prompt by its key, and an output by prompt, system and sample. It is the right one if its hash is the same.",
+        "",
+    ]
+
+
+def _outputs(study: Study) -> Iterator[dict[str, Any]]:
     rows = Output.objects.filter(system__study=study).order_by("system__name", "prompt__key", "sample")
-    return rows.values(
-        "system__name", "prompt__key", "sample", "format", "text", "media", "alt", "is_empty", "original", "language"
+    names = (
+        "system__name",
+        "prompt__key",
+        "sample",
+        "format",
+        "text",
+        "media",
+        "alt",
+        "is_empty",
+        "original",
+        "language",
     )
+    for row in rows.values(*names).iterator(chunk_size=500):
+        yield row | {name: stimulus_text(study, row[name]) for name in ("text", "alt", "original")}
 
 
 def _analysis(run: AnalysisRun) -> dict[str, Any]:
@@ -163,7 +190,7 @@ def _analysis(run: AnalysisRun) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _file_name(name: str) -> str:
+def file_name(name: str) -> str:
     """Return a file name for a figure. It cannot point outside its folder."""
     return "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in name) or "figure"
 
@@ -182,6 +209,7 @@ def _readme(study: Study, hashes: list[tuple[str, str, int]]) -> str:
         "In CSV, texts that a spreadsheet would run as formulas begin with an apostrophe; the JSON lines are unchanged.",
         "Each analysis used the answers of its date. Annotators may have withdrawn since then.",
         "",
+        *recipe(study),
         "| file | bytes | sha256 |",
         "| --- | --- | --- |",
         *(f"| {name} | {size} | {digest} |" for name, digest, size in hashes),

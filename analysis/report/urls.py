@@ -5,6 +5,7 @@ from . import views
 urlpatterns = [
     path("studies/<uuid:code>/analyses/", views.analysis_list_page, name="analyses"),
     path("studies/<uuid:code>/share/", views.share_page, name="share"),
+    path("studies/<uuid:code>/share/file/", views.start_export, name="export_start"),
     path("studies/<uuid:code>/analyses/run/", views.start_analysis, name="analysis_start"),
     path(
         "studies/<uuid:code>/analyses/jobs/<uuid:job>/",

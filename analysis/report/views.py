@@ -7,6 +7,7 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
+from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponse
@@ -14,6 +15,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from analysis.data.exports import TABLES, request_export
 from analysis.data.flat_rows import COUNTED_ORIGINS
 from analysis.models import AnalysisRun, Figure
 from analysis.protocols.blocks import layouts
@@ -24,6 +26,7 @@ from annotators.models import Assignment
 from studies.access import Action, get_study, is_allowed, may_read_draw
 from studies.models import Job, Study
 from studies.services import jobs
+from studies.services.lifecycle import ActionRefused, FieldsRefused
 
 from .build import DEFAULT_PARAMETERS, NO_COMPARISON_PLANNED, STAR_SCHEMES, STILL_COLLECTING, default_origins
 from .plots import render_latex_table
@@ -115,7 +118,34 @@ def share_page(request, code) -> HttpResponse:
     is_played = has_robots and not select(Use.RECORD, assignments, COUNTED_ORIGINS).exists()
     context = {"study": study, "runs": runs, "design": design, "is_blind": study.is_blind, "is_played": is_played}
     context["may_read_draw"] = may_read_draw(request.user, study)
+    context["files"] = [
+        (f"{name} {form}", f"{name}, {form}: {table.about.partition('.')[0]}")
+        for name, table in TABLES.items()
+        for form in table.formats
+        if not table.is_streamed
+        and not table.find_problem(study)
+        and (context["may_read_draw"] or not table.shows_draw)
+    ]
+    context["may_make_files"] = is_allowed(request.user, Action.ANALYSE, study)
+    context["token"] = uuid.uuid4().hex
     return render(request, "report/share.html", context)
+
+
+@login_required
+@require_POST
+def start_export(request, code) -> HttpResponse:
+    """Start the job that writes a file for another tool. A form that is sent twice starts one job."""
+    study = get_study(request.user, Action.ANALYSE, code=code)
+    table, _, form = request.POST.get("file", "").partition(" ")
+    if table not in TABLES:
+        raise Http404
+    token = token_of_form(study, "export", request.POST)
+    try:
+        job = request_export(study, by=request.user, table=table, format=form, request_token=token)
+    except (ActionRefused, FieldsRefused) as refused:
+        messages.error(request, str(refused))
+        return redirect("share", code=study.code)
+    return redirect("admin:studies_job_page", code=job.code)
 
 
 @login_required

@@ -164,7 +164,8 @@ def exports_of(study, origins: list[str]) -> dict[str, str]:
 
     return {
         name: hashlib.sha256(b"".join(csv_blocks(name, Selection(study, tuple(origins))))).hexdigest()
-        for name in TABLES
+        for name, table in TABLES.items()
+        if table.is_streamed
     }
 
 

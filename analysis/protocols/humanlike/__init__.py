@@ -69,6 +69,7 @@ class HumanLikeScorer(Scorer):
 class HumanLikeAnalysis(PairAnalysis):
     slug = "humanlike"
     scorer = HumanLikeScorer()
+    gives_preferences = False
     headline_blocks = {
         "humanlike": "humanlike.accuracy",
         "accuracy_between_conditions": "humanlike.accuracy",

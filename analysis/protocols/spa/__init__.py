@@ -75,6 +75,7 @@ class SPAAnalysis(PairAnalysis):
     slug = "spa"
     scorer = SPAScorer()
     headline_blocks = {"spa": "spa.pairs"}
+    weighs_people_equally = True
     build_overview = staticmethod(build_overview)
 
     pairs_block = "spa.pairs"

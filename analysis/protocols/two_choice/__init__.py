@@ -15,7 +15,7 @@ from studies.protocols.base.fields import TIE
 from studies.protocols.two_choice import PREFERENCE
 
 from .. import StoppingStatus, register
-from ..scores import Scorer, other_system
+from ..scores import Scorer, other_system, with_other_outputs
 from .checks import agreement_and_side_blocks, labels_paid_and_strategy_replay_blocks, ranking_blocks
 from .labels import planned_comparisons_then_other_pairs, primary_comparison_stopping_statuses, read_comparison_labels
 from .preference import preference_blocks, recommended_estimate
@@ -58,6 +58,7 @@ class TwoChoiceAnalysis(PairAnalysis):
     slug = "two_choice"
     scorer = TwoChoiceScorer()
     headline_blocks = {"two_choice": "choice.preference"}
+    weighs_people_equally = True
     needs_planned_labels = True
 
     pairs_block = "choice.preference"
@@ -79,6 +80,16 @@ class TwoChoiceAnalysis(PairAnalysis):
 
     def pair_scores(self, answers, compared):
         return answers.rows_with_values.assign(score=answers.rows_with_values["value"])
+
+    def judged_outputs(self, section, question, answers, shown):
+        is_tie = answers["choice"] == TIE
+        is_answered = (answers["question"] == question.key) & (is_tie | answers["chosen_system"].notna())
+        rows = answers[is_answered & answers["item"].isin(shown)]
+        first = rows["item"].map(lambda item: shown[item][0])
+        system = first.map(lambda output: output[0])
+        value = (rows["chosen_system"] == system).astype(float).where(rows["choice"] != TIE, 0.5)
+        rows = rows.assign(system=system, sample=first.map(lambda output: output[1]), value=value)
+        return with_other_outputs(rows, shown)
 
     def blocks(self, records, adjusted, context):
         blocks = preference_blocks(records, adjusted["choice.preference"])

@@ -8,14 +8,22 @@ from django.core.management.base import BaseCommand, CommandError
 
 from analysis.data.blinding import are_outcomes_hidden
 from analysis.data.export_codebook import build_export_codebook_markdown
-from analysis.data.exports import BLOCK_MAKERS, OUTCOME_TABLES, TABLES, ExportDigest, ParquetNotInstalled, write_parquet
+from analysis.data.exports import (
+    BLOCK_MAKERS,
+    TABLES,
+    ExportDigest,
+    refuse_impossible_export,
+    write_export_file,
+)
 from analysis.data.flat_rows import COUNTED_ORIGINS, Selection, find_damaged_cells
 from analysis.data.frames import ORIGINS, validate_origins
 from analysis.data.snapshot import database_snapshot
+from analysis.metrics.dataset import SCRIPTS, script
 from analysis.report.archive import archive_blocks
+from studies.services.lifecycle import ActionRefused, FieldsRefused
 from studies.services.study_lookup import find_study
 
-FORMATS = ("csv", "jsonl", "parquet", "archive", "codebook")
+WITHOUT_TABLE = ("archive", "codebook", *SCRIPTS)
 
 
 class Command(BaseCommand):
@@ -23,14 +31,14 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser):
         parser.add_argument("study", help="The study's code (a unique beginning is enough) or title.")
-        parser.add_argument("--format", choices=FORMATS, default="csv")
+        formats = dict.fromkeys(form for table in TABLES.values() for form in table.formats)
+        parser.add_argument("--format", choices=(*formats, *WITHOUT_TABLE), help="By default the first of the table.")
         parser.add_argument("--table", choices=sorted(TABLES), default="responses")
         parser.add_argument("--output", default="-", help="The output file, or - for standard output (the default).")
         parser.add_argument(
             "--origins",
             metavar="A,B",
-            default=",".join(COUNTED_ORIGINS),
-            help=f"Answers to export, separated by commas: {', '.join(ORIGINS)}.",
+            help=f"Answers to export, separated by commas: {', '.join(ORIGINS)}. By default those of people.",
         )
         parser.add_argument("--withdrawn", action="store_true", help="Include the rows of people who withdrew.")
         parser.add_argument("--raw", action="store_true", help="Write CSV without the apostrophe before formulas.")
@@ -43,8 +51,10 @@ class Command(BaseCommand):
 
     def handle(self, *, study, format, table, output, origins, withdrawn, raw, include_hidden_outcomes, **options):
         study_row = find_study(study)
-        origins = _parse_origins(origins)
-        shows_outcomes = format == "archive" or (format != "codebook" and table in OUTCOME_TABLES)
+        declared = TABLES[table]
+        format = format or declared.formats[0]
+        origins = _parse_origins(origins) if origins else tuple(declared.origins(study_row))
+        shows_outcomes = format == "archive" or (format not in WITHOUT_TABLE and declared.has_outcomes)
         if (
             shows_outcomes
             and not include_hidden_outcomes
@@ -55,28 +65,37 @@ class Command(BaseCommand):
                 "Use --include-hidden-outcomes to export them anyway."
             )
         selection = Selection(study_row, origins, withdrawn)
-        if format == "parquet":
-            self._write_parquet(table, selection, output)
+        if format not in WITHOUT_TABLE and (format == "parquet" or not declared.is_streamed):
+            self._write_file(table, format, selection, output)
             return
+        if format in TABLES[table].formats:
+            _refuse_impossible(table, format, selection)
         tally = ExportDigest()
         with database_snapshot(), _open_output(output) as file:
             for block in _export_blocks(format, table, selection, raw, tally):
                 file.write(block)
-            n, _ = find_damaged_cells(selection) if table == "responses" and format in BLOCK_MAKERS else (0, [])
+            n, _ = find_damaged_cells(selection) if table == "responses" and format not in WITHOUT_TABLE else (0, [])
         if n:
             self.stderr.write(f"{n} answers contain a value that is not a number; their cells are empty.")
-        if format in BLOCK_MAKERS:
+        if format not in WITHOUT_TABLE:
             self.stderr.write(f"{tally.rows} rows, sha256 {tally.sha256}")
 
-    def _write_parquet(self, table, selection, output):
+    def _write_file(self, table, format, selection, output):
+        _refuse_impossible(table, format, selection)
         if output == "-":
-            raise CommandError("A Parquet file cannot be printed. Name a file with --output.")
-        try:
-            with database_snapshot(), _atomic_output(Path(output)) as temporary:
-                rows = write_parquet(table, selection, temporary)
-        except ParquetNotInstalled as error:
-            raise CommandError(str(error)) from None
+            raise CommandError("This file cannot be printed. Name a file with --output.")
+        with _atomic_output(Path(output)) as temporary:
+            rows = write_export_file(table, format, selection, temporary)
         self.stderr.write(f"{rows} rows")
+
+
+def _refuse_impossible(table, format, selection):
+    try:
+        refuse_impossible_export(selection.study, table, format, selection.withdrawn)
+    except FieldsRefused as refused:
+        raise CommandError(" ".join(refused.errors.values())) from None
+    except ActionRefused as refused:
+        raise CommandError(str(refused)) from None
 
 
 def _parse_origins(text: str) -> tuple[str, ...]:
@@ -91,6 +110,8 @@ def _export_blocks(format, table, selection, raw, tally):
         return archive_blocks(selection.study)
     if format == "codebook":
         return [build_export_codebook_markdown(selection.study).encode()]
+    if format in SCRIPTS:
+        return [script(format)]
     options = {"raw": raw} if format == "csv" else {}
     return BLOCK_MAKERS[format](table, selection, tally=tally, **options)
 

@@ -4,13 +4,15 @@ import csv
 import io
 import json
 
-from analysis.data.exports import BLOCK_MAKERS
+from analysis.data.exports import BLOCK_MAKERS, TABLES
 from annotators.models import Response
 
 ODD = (
     "a,b", 'a"b', "a\nb", "a\r\nb", "a\rb", '"', ",", "\n", "\r", " x ", "NULL", "\\.", "\\N", "'", "\u2028", "\ufeff", "\u202e", "e\u0301",
     "😀", "\x01\x02", "\x7f", "<script>", "${7*7}", "x" * 100_000, "٣", "\\", "\\n", "\t",
 )  # fmt: skip
+# The columns of the tables that are stored rows. Other tables are tested with the metrics.
+STORED = {name: table.columns for name, table in TABLES.items() if table.is_streamed}
 HOSTILE = ("=1+1", "+1", "-1", "@x", "\tx", "\rx")
 
 

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 from analysis.data import exports
 from analysis.data.export_codebook import build_export_codebook, build_export_codebook_markdown
-from analysis.data.exports import TABLES
 from analysis.data.flat_rows import Selection
 from annotators.models import Response
 from studies.stimuli.rows import FORMULA_STARTS
 from tests.analysis.api.rest import api_of, body_of, close, unguarded
-from tests.analysis.data.exported import HOSTILE, ODD, add_text, csv_rows, export, json_rows
+from tests.analysis.data.exported import HOSTILE, ODD, STORED, add_text, csv_rows, export, json_rows
 from tests.builders import spa_study, user
 from tests.players import submitted
 
@@ -45,7 +44,7 @@ def test_names_of_systems_arms_prompts_and_labels_are_guarded_too_and_numbers_st
     submitted(study, "a")
     close(study)
     rows = csv_rows(export("responses", "csv", Selection(study)))
-    text_columns = [column.name for column in TABLES["responses"] if column.type == "text"]
+    text_columns = [column.name for column in STORED["responses"] if column.type == "text"]
     for row in rows:
         for name in text_columns:
             assert not row[name].startswith(FORMULA_STARTS), name

@@ -7,10 +7,9 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from analysis.data.export_codebook import build_export_codebook, build_export_codebook_markdown
-from analysis.data.exports import TABLES
 from analysis.data.flat_rows import Selection, format_time
 from tests.analysis.api.rest import api_of, body_of
-from tests.analysis.data.exported import export, json_rows
+from tests.analysis.data.exported import STORED, export, json_rows
 from tests.builders import draft_study, spa_study, user
 from tests.players import submitted
 
@@ -19,7 +18,7 @@ pytestmark = pytest.mark.postgres
 
 def test_the_codebook_explains_every_column_question_system_and_arm(study):
     book = build_export_codebook(study)
-    for name, columns in TABLES.items():
+    for name, columns in STORED.items():
         assert [c["name"] for c in book["tables"][name]] == [c.name for c in columns]
         assert all(c["meaning"].endswith(".") and c["type"] for c in book["tables"][name])
     overall = next(q for q in book["questions"] if q["question"] == "overall")
@@ -28,13 +27,13 @@ def test_the_codebook_explains_every_column_question_system_and_arm(study):
     assert [s["name"] for s in book["systems"]] == ["alpha", "beta", "gamma"]
     assert [a["name"] for a in book["arms"]] == ["all"]
     text = build_export_codebook_markdown(study)
-    assert all(f"| {c.name} |" in text for columns in TABLES.values() for c in columns)
+    assert all(f"| {c.name} |" in text for columns in STORED.values() for c in columns)
     json.dumps(book, allow_nan=False)
 
 
 def test_parquet_has_the_cells_of_the_json_lines(study, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
-    for table in TABLES:
+    for table in STORED:
         path = tmp_path / f"{table}.parquet"
         call_command("export", str(study.code), format="parquet", table=table, output=str(path), stderr=io.StringIO())
         read = parquet.read_table(path)
@@ -42,7 +41,7 @@ def test_parquet_has_the_cells_of_the_json_lines(study, tmp_path):
         assert read.num_rows == len(rows)
         for name in read.column_names:
             cells = read[name].to_pylist()
-            if next(c.type for c in TABLES[table] if c.name == name) == "time":
+            if next(c.type for c in STORED[table] if c.name == name) == "time":
                 cells = [format_time(cell) for cell in cells]
                 assert [c and c[:19] for c in cells] == [r[name] and r[name][:19] for r in rows]
             else:

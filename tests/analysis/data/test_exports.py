@@ -11,20 +11,20 @@ from django.test.utils import CaptureQueriesContext
 
 from analysis.data import exports
 from analysis.data import flat_rows as seats
-from analysis.data.exports import BLOCK_MAKERS, TABLES
+from analysis.data.exports import BLOCK_MAKERS
 from analysis.data.flat_rows import Selection, annotator_pseudonym
 from annotators.models import Annotator, Assignment, PageVisit, Response
 from studies.models import Exposure
 from studies.models.guards import allowing_erasure
 from tests.analysis.api.rest import api_of, body_of, closed_study
-from tests.analysis.data.exported import csv_rows, export, json_rows
+from tests.analysis.data.exported import STORED, csv_rows, export, json_rows
 from tests.builders import choice_study, user
 
 pytestmark = pytest.mark.postgres
 
 
 def test_csv_and_json_lines_have_the_same_cells(study):
-    for table in TABLES:
+    for table in STORED:
         rows = csv_rows(export(table, "csv", Selection(study), **{"raw": True}))
         lines = json_rows(export(table, "jsonl", Selection(study)))
         written = [
@@ -32,7 +32,7 @@ def test_csv_and_json_lines_have_the_same_cells(study):
             for line in lines
         ]
         assert rows == written
-        assert [list(line) for line in lines[:1]] == [[column.name for column in TABLES[table]]]
+        assert [list(line) for line in lines[:1]] == [[column.name for column in STORED[table]]]
 
 
 @pytest.mark.django_db
@@ -145,7 +145,7 @@ def test_a_full_study_has_an_assignment_without_a_batch(study):
 
 
 def test_an_export_names_no_annotator_and_gives_nobody_a_way_in(study):
-    data = b"".join(export(t, f, Selection(study)) for t in TABLES for f in ("csv", "jsonl")).decode()
+    data = b"".join(export(t, f, Selection(study)) for t in STORED for f in ("csv", "jsonl")).decode()
     for assignment in Assignment.objects.select_related("annotator"):
         for secret in (
             assignment.code,
@@ -177,7 +177,7 @@ def test_a_csv_says_its_rows_before_and_its_hash_beside(study, form):
 
 
 def test_two_exports_have_the_same_bytes(study):
-    for table in TABLES:
+    for table in STORED:
         for form in BLOCK_MAKERS:
             assert export(table, form, Selection(study)) == export(table, form, Selection(study))
 

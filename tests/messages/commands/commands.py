@@ -45,7 +45,7 @@ COMMANDS = {
             "heval_site.management.commands.up.is_migrated": lambda: False,
         },
     ),
-    "A Parquet file": command("export", "{code}", "--format", "parquet"),
+    "This file cannot be printed": command("export", "{code}", "--format", "parquet"),
     "cannot be written": command("export", "{code}", "--output", "{folder}/none/x.csv"),
     "--column …: this is not HEVAL_NAME=FILE_NAME": command(
         "import_study", "{code}", "{folder}/rows.csv", "--answers", "--column", "a"

@@ -23,6 +23,10 @@ REST = {
     "This parameter is given": At("page_size", reads("jobs/?page_size=1&page_size=2")),
     "request_export: … is not an origin": At("origins", posts("exports/", {"origins": ["mars"]})),
     "Parquet needs an optional": without_pyarrow,
+    "The table … cannot be written": posts("exports/", {"format": "tsv", "origins": ["robot"]}, make=launched),
+    "The table … never has people": posts(
+        "exports/", {"table": "scores", "withdrawn": True, "origins": ["robot"]}, make=launched
+    ),
     "origins: … is not an origin": posts("analyses/", {"origins": ["mars"]}, make=launched),
     "there is no such": At("depth", posts("analyses/", {"depth": 1})),
     "must be a list of origins": posts("analyses/", {"origins": "live"}),
