@@ -260,15 +260,11 @@ class Command(BaseCommand):
 
 
 def _is_bundle(path: Path) -> bool:
-    """Return whether the file is a bundle or one multi-line JSON object, which can only be a bundle.
-
-    In JSON lines, each line is a complete object.
-    """
+    """Return whether the file is a bundle. Other JSON may be of a tool."""
     if path.suffix.lower() != ".json":
         return False
     with path.open("rb") as file:
-        start = file.read(PEEKED_BYTES).decode("utf-8-sig", "replace").lstrip()
-    return start[:1] == "{" and (start[1:].lstrip(" \t\r")[:1] == "\n" or is_bundle(start))
+        return is_bundle(file.read(PEEKED_BYTES).decode("utf-8-sig", "replace"))
 
 
 class PromptsAlone(Exception):

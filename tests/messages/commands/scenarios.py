@@ -71,7 +71,7 @@ FILES = {
     "rows.csv": b"prompt_key,prompt_text\np1,A prompt.\n",
     "own.csv": b"question,ada\nWhat is it about?,It is about a text of some length.\n",
     "binary.csv": b"\xff\xfe\x00",
-    "b.json": b'{\n"schema": 1}',
+    "b.json": b'{\n"schema": "heval.bundle/2"}',
 }
 KEY, OTHER_KEY = "k1" + "abcdefghij" * 6, "k2" + "abcdefghij" * 6
 DEPLOYED = {

@@ -11,6 +11,7 @@ from studies.imports.bundle_files import bundle_text
 from studies.models import Study
 from tests.builders import add_spa, spa_draft, user
 from tests.studies.admin.imports.uploaded import GOOD, outputs
+from tests.studies.imports.tools import FILES
 
 
 def run(*arguments) -> str:
@@ -79,3 +80,11 @@ def test_the_command_reads_a_bundle(db, tmp_path):
 def test_the_command_says_what_it_cannot_find(db, table, arguments, said):
     with pytest.raises(CommandError, match=said):
         run(*(each.format(table=table) for each in arguments))
+
+
+def test_a_log_of_a_tool_is_no_bundle(db, tmp_path):
+    """Its file is one object of several lines, like a bundle."""
+    log = tmp_path / "log.json"
+    log.write_bytes(FILES["a log of Inspect"][1])
+    assert "Imported into" in run("new", str(log), "--create-systems", "--owner", user("ada").username)
+    assert Study.objects.get().systems.get().name == "openai/small"
