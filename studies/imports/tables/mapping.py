@@ -119,7 +119,9 @@ def look_at(rows: Rows) -> tuple[list[Look], Rows]:
     """Return what the first rows show of each column, and all rows again."""
     first = list(islice(rows.rows, SEEN_ROWS))
     looks = []
-    columns = tuple(dict.fromkeys(chain(rows.columns, *(row.values for row in first))))
+    # Rows of JSON may write a name in several ways.
+    spelled = {name_key(column): column for column in chain(rows.columns, *(row.values for row in first))}
+    columns = tuple(spelled.values())
     for column in columns:
         values = [value for row in first if (value := row.values.get(column)) not in (None, "")]
         texts = [str(value).strip() for value in values if isinstance(value, str | int | float)]

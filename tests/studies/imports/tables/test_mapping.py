@@ -323,3 +323,14 @@ def test_a_file_of_prompts_alone_must_be_meant(tmp_path):
         call_command("import_study", "new", str(path), owner="ola")
     call_command("import_study", "new", str(path), owner="ola", only_prompts=True)
     assert Prompt.objects.get().key == "p1"
+
+
+def test_a_name_that_rows_write_in_two_ways_is_one_column(tmp_path):
+    rows = [
+        {name: QUESTIONS[n], "gpt": f"An answer to question {n}."} for n, name in enumerate(("question", "Question "))
+    ]
+    path = tmp_path / "own.jsonl"
+    path.write_bytes("".join(json.dumps(row) + "\n" for row in rows).encode())
+    study = Study.objects.create(title="own")
+    report = import_stimuli_file(study, path, by=None, options=Options(creates_systems=True, proposes_columns=True))
+    assert report.is_written and set(study.prompts.values_list("text", flat=True)) == set(QUESTIONS[:2])
