@@ -9,6 +9,7 @@ from django.db import transaction
 from annotators.models import Assignment
 from studies.access import Action, check_permission_or_404
 from studies.design.checklist import find_analysis_blockers
+from studies.imports.formats import flattened_answers, headed
 from studies.imports.tables import ImportReport
 from studies.imports.tables.result import RowCounts
 from studies.imports.tables.run import (
@@ -18,7 +19,7 @@ from studies.imports.tables.run import (
     file_sha256,
     no_progress,
 )
-from studies.models import Job, Study, audit
+from studies.models import Job, Question, Study, audit
 from studies.services import lifecycle
 from studies.stimuli.columns import Columns
 from studies.stimuli.rows import TableLimits, read_rows
@@ -128,7 +129,9 @@ def _read_rows(
     limits = TableLimits(rows=MAX_ROWS)
     rows_by_annotator: dict[str, list[AnswerRow]] = {}
     with path.open("rb") as file:
-        table = read_rows(report.filename, file, columns=known_columns, limits=limits, problems=report.problems)
+        table = read_rows(report.filename, headed(file), columns=known_columns, limits=limits, problems=report.problems)
+        kinds = dict(Question.objects.filter(section__study=study).values_list("key", "scale__kind"))
+        table = flattened_answers(table, kinds, options.columns)
         answers = AnswerReader(table, options.columns, report.problems)
         for row in answers:
             rows_by_annotator.setdefault(row.annotator, []).append(row)

@@ -49,7 +49,7 @@ class ImportForm(forms.Form):
         required=False,
         label="File",
         help_text="CSV, TSV, a workbook, JSON of any layout, or a zip of one of them and the images that it names. You say on the next page what each column is.",
-        widget=forms.FileInput(attrs={"accept": f"{ACCEPTED},{inspect_log.EXTENSION}"}),
+        widget=forms.FileInput(attrs={"accept": f"{ACCEPTED},{inspect_log.EXTENSION},.xml"}),
     )
     pasted = forms.CharField(
         required=False,

@@ -36,6 +36,14 @@ class SeveralSheets(UnreadableFile):
         self.sheets = sheets
 
 
+class RowRefused(Exception):
+    """A row cannot be read. The message says why, and what to do."""
+
+    def __init__(self, column: str | None, text: str) -> None:
+        super().__init__(text)
+        self.column, self.text = column, text
+
+
 class BinaryReader(Protocol):
     """The part of a binary stream that is used here."""
 

@@ -1,5 +1,6 @@
 """The rules for every text from users, files and programs: allowed characters, and length."""
 
+import hashlib
 import json
 import math
 import re
@@ -71,6 +72,16 @@ def name_key(name: str) -> str:
 
 # What programs write where a value is missing. Texts keep these words; a name that is one of them is a mistake.
 MISSING_WORDS = frozenset({"nan", "none", "null", "undefined", "n/a", "#n/a", "<na>", "nat"})
+
+
+def key_from_text(text: str) -> str:
+    """Return a key that shows how a text begins, and that no other text has.
+
+    >>> key_from_text("What is the capital of France?")
+    'what-is-the-capital-of-france-115049'
+    """
+    words = re.sub(r"[\W_]+", "-", text.strip().casefold())[:40].strip("-")
+    return f"{words or 'prompt'}-{hashlib.sha256(text.strip().encode()).hexdigest()[:6]}"
 
 
 def is_missing_word(text: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 
 from studies.stimuli.lines import UnreadableFile
 
-from .chat import conversation, is_messages, text_of
+from .conversations import conversation, is_messages, text_of
 
 NAME = "a log of Inspect"
 EXTENSION = ".eval"

@@ -5,7 +5,6 @@ columns, and the file's name of the column. Without a column for the key of a pr
 a second import of the file finds the same prompts.
 """
 
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ from typing import Any
 from studies.stimuli.columns import KEY, OTHER_NAMES, OUTPUT, SEEN_ROWS, SYSTEM, TEXT, column_words, first_named
 from studies.stimuli.numbers import is_number
 from studies.stimuli.rows import Row, Rows
-from studies.stimuli.texts import SettingsRefused, is_blank, name_key
+from studies.stimuli.texts import SettingsRefused, is_blank, key_from_text, name_key
 
 from .columns import ALIASES, ATTRIBUTE, COLUMNS, PARTS, StimulusLayout, parse_stimulus_columns
 
@@ -91,16 +90,6 @@ def _with_keys(rows: Iterable[Row]) -> Iterator[Row]:
         seen[base, system] += 1
         n = seen[base, system]
         yield Row(row.number, {**row.values, KEY: base if n == 1 else f"{base}-{n}"})
-
-
-def key_from_text(text: str) -> str:
-    """Return a key that shows how a text begins, and that no other text has.
-
-    >>> key_from_text("What is the capital of France?")
-    'what-is-the-capital-of-france-115049'
-    """
-    words = re.sub(r"[\W_]+", "-", text.strip().casefold())[:40].strip("-")
-    return f"{words or 'prompt'}-{hashlib.sha256(text.strip().encode()).hexdigest()[:6]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 
 from studies.access import Action, check_permission_or_404
-from studies.imports.formats import flattened, inspect_log, rows_of_object
+from studies.imports.formats import flattened, headed, objects_of_file, rows_of_object
 from studies.imports.preparation import prepare_stimuli_and_delete_dropped_prompts
 from studies.models import AuditEvent, Job, Study, audit
 from studies.services import jobs, lifecycle
@@ -72,7 +72,7 @@ def import_stimuli_file(
     filename = filename or path.name
     report = ImportReport(filename=filename, sha256=file_sha256(path))
     with ExitStack() as stack:
-        archive, rows = _opened(path, filename, options.sheet, stack)
+        archive, rows = open_file(path, filename, options.sheet, stack)
         report.problems = rows.problems
         rows = _mapped(rows, options, report, study, by)
         pairing = None
@@ -139,25 +139,21 @@ def _mapping_used_before(study: Study, by: Any, columns: Sequence[str]) -> tuple
     return None
 
 
-def _opened(path: Path, filename: str, sheet: str, stack: ExitStack) -> tuple[Archive | None, Rows]:
+def open_file(path: Path, filename: str, sheet: str, stack: ExitStack) -> tuple[Archive | None, Rows]:
+    """Return the rows of a table or of a known tool's file, and the archive of images that the table came in."""
     file = stack.enter_context(path.open("rb"))
-    if PurePosixPath(filename).suffix.lower() == ".zip":
-        archive = stack.enter_context(read_zip(filename, file, columns=KNOWN_COLUMNS))
-        return archive, archive.rows
-    if PurePosixPath(filename).suffix.lower() == inspect_log.EXTENSION:
-        return None, _inspect_rows(file)
-    rows = read_rows(filename, file, columns=KNOWN_COLUMNS, open_object=rows_of_object, sheet=sheet)
-    return None, flattened(rows)
-
-
-def _inspect_rows(file: BinaryIO) -> Rows:
     problems, limits = TableProblems(), TableLimits()
     try:
-        objects = inspect_log.objects_of_archive(file, limits.bytes)
+        if PurePosixPath(filename).suffix.lower() == ".zip":
+            archive = stack.enter_context(read_zip(filename, file, columns=KNOWN_COLUMNS))
+            return archive, flattened(archive.rows)
+        if (objects := objects_of_file(filename, file, limits.bytes)) is not None:
+            return None, rows_of_objects(iter(enumerate(objects, 1)), KNOWN_COLUMNS, limits, problems)
     except UnreadableFile as refused:
         problems.add(None, None, refused.text)
-        return Rows((), iter(()), problems)
-    return rows_of_objects(iter(enumerate(objects, 1)), KNOWN_COLUMNS, limits, problems)
+        return None, Rows((), iter(()), problems)
+    rows = read_rows(filename, headed(file), columns=KNOWN_COLUMNS, open_object=rows_of_object, sheet=sheet)
+    return None, flattened(rows)
 
 
 def add_file_findings(study: Study, report: ImportReport, records: RecordReader, audit_verb: str) -> None:

@@ -1,5 +1,6 @@
 """The lines of answers that were given elsewhere."""
 
+import json
 import tempfile
 from pathlib import Path
 
@@ -19,10 +20,17 @@ from tests.messages.importers.answer_drafts import (
 )
 from tests.messages.importers.scenarios import second_arm, shown_by
 from tests.messages.lines import At, only_informs
+from tests.studies.imports import judged
 
 
 def answer_options(read, given):
     return lambda: shown_by(lambda: read(given))
+
+
+def line(data: bytes, **values) -> str:
+    """The first line of a tool's file with other values; None removes one."""
+    row = json.loads(data.splitlines()[0]) | values
+    return json.dumps({name: value for name, value in row.items() if value is not None})
 
 
 SAID = "annotator,prompt_key,shown:A,shown:B,chosen\n"
@@ -122,7 +130,13 @@ IMPORTERS = {
     "The study is a draft": answers(ONE),
     "times have no UTC": only_informs(answers("annotator,prompt_key,chosen,time\nw,p002,alpha,2021-05-17T15:52:44\n")),
     "The file has no times": only_informs(answers(ONE)),
-    "The file does": only_informs(answers("annotator,prompt_key,chosen\nw,p002,alpha\n")),
+    "The file does not say where": only_informs(answers("annotator,prompt_key,chosen\nw,p002,alpha\n")),
+    "The file does not say who annotated": answers(line(judged.POTATO, user_id=None), name="a.jsonl"),
+    "The file is from doccano": answers(judged.DOCCANO.decode(), name="a.jsonl"),
+    "The votes do not say": answers(line(judged.ARENA, judge=None), name="a.jsonl"),
+    "The file holds judgements": answers(line(judged.MT_JUDGED, judge=["gpt-4", "pair-v2"]), name="a.jsonl"),
+    "The file holds …: texts": answers(judged.EVERY_EVAL.decode(), name="a.jsonl"),
+    "The file has nothing": answers(line(judged.POTATO, label_annotations={}), name="a.jsonl"),
     "must name the arm": answers(ONE, second_arm),
     "puts “…” into": answers("annotator,arm,prompt_key,chosen\nw1,all,p001,alpha\nw1,second,p002,alpha\n", second_arm),
     "the study has no arm “…”; the arms": answers("annotator,arm,prompt_key,chosen\nw1,x,p001,alpha\n"),

@@ -4,14 +4,17 @@ import io
 import zipfile
 
 from studies.imports.formats import inspect_log
+from studies.imports.formats.published import WmtXml
 from studies.stimuli.columns import Columns
 from studies.stimuli.images import ZipLimits, read_zip
 from studies.stimuli.lines import UnreadableFile
 from studies.stimuli.rows import TableLimits, read_rows
 from tests.messages.importers.scenarios import bad, file, image_file
 from tests.messages.lines import At, Shown, of_file
+from tests.studies.imports import judged
 from tests.studies.imports.files import HEAD, zipped
 from tests.studies.imports.tools import eval_archive
+from tests.studies.imports.tools import lines as tool_lines
 from tests.studies.stimuli.workbooks import workbook
 
 
@@ -95,6 +98,17 @@ def log(data, most):
     return scenario
 
 
+def xml(data, most=10**6):
+    def scenario():
+        try:
+            WmtXml.objects(io.BytesIO(data), most)
+        except UnreadableFile as refused:
+            return of_file([refused])
+        return []
+
+    return scenario
+
+
 IMPORTERS = {
     "is not a table": bad("other kind"),
     "_records_below: The file has only blank": file("\n \n"),
@@ -143,6 +157,19 @@ IMPORTERS = {
     "has several sheets": file(workbook({"s": [["a"]], "t": [["a"]]}), "t.xlsx"),
     "but a part of it": file('{"eval": {}, "samples": [1]}', "t.json"),
     "has another form than": file('{"question_id": 1, "turns": ["a"]}\n{"b": 1}\n', "t.jsonl"),
+    "The votes have no texts": file(tool_lines({"model_a": "a", "model_b": "b", "winner": "tie"}), "a.jsonl"),
+    "The file has two evaluations": file(
+        judged.EVERY_EVAL + judged.EVERY_EVAL.replace(b"facts/org/m/1", b"facts/org/m/2"), "a.jsonl"
+    ),
+    "The file is a summary of": file(
+        '{\n"schema_version": "1", "evaluation_id": "x", "evaluation_results": []}', "a.json"
+    ),
+    "The file holds scores": file(judged.APPRAISE, "a.csv"),
+    "The XML has more than": xml(judged.WMT_XML, 20),
+    "line …: the XML": xml(judged.WMT_XML[:-20]),
+    "The file has no segment": xml(b"<dataset/>"),
+    "document “…” has a translation": xml(judged.WMT_XML.replace(b' system="A"', b"")),
+    "The XML declares": xml(judged.WMT_XML.replace(b"<dataset", b'<!DOCTYPE d [<!ENTITY a "b">]><dataset')),
     "The log has more than": log(eval_archive(), 20),
     "The archive is no log": log(zipped({"a.json": "{}"}), 10**6),
     "The log is damaged": log(b"no zip", 10**6),

@@ -2,7 +2,7 @@
 
 import json
 
-from studies.imports.tables.mapping import key_from_text
+from studies.stimuli.texts import key_from_text
 from tests.studies.stimuli.workbooks import workbook
 
 QUESTIONS = ["What is the capital of France?", "Why is the sky blue, and not green?", "Write a poem about rain in May."]

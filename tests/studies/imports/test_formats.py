@@ -1,5 +1,6 @@
 """Files of evaluation tools, each made by hand in the form that the tool documents, become drafts without a word from the user."""
 
+import gzip
 import json
 
 import pytest
@@ -7,9 +8,12 @@ import pytest
 from studies.imports.tables.columns import Options
 from studies.imports.tables.run import import_stimuli_file
 from studies.models import Output, Prompt, Study
-from tests.studies.imports.tools import FILES, INSPECT, eval_archive, lines
+from tests.studies.imports import judged, own, tools
+from tests.studies.imports.files import zipped
+from tests.studies.imports.tools import INSPECT, eval_archive, lines
 
 pytestmark = pytest.mark.django_db
+FILES = tools.FILES | judged.TEXTS
 
 
 def imported(tmp_path, name: str, data: bytes):
@@ -33,6 +37,14 @@ def test_a_file_of_a_tool_becomes_a_draft(tmp_path, case):
     assert {
         (system, numbers[key] if has_numbers else key, sample): text for system, key, sample, text in rows
     } == expected
+
+
+@pytest.mark.parametrize("case", judged.PROMPTS)
+def test_a_file_without_outputs_brings_only_prompts(tmp_path, case):
+    name, data, expected = judged.PROMPTS[case]
+    study, report = imported(tmp_path, name, data)
+    assert report.is_written and report.has_only_prompts
+    assert dict(study.prompts.values_list("key", "text")) == expected
 
 
 def test_what_a_tool_knows_about_prompts_is_kept(tmp_path):
@@ -93,3 +105,94 @@ def test_a_row_of_another_form_is_named(tmp_path):
     rows = [{"question_id": 1, "turns": ["Compose."]}, {"question_id": 2, "model_id": "m"}, {"answer": 3}]
     _, report = imported(tmp_path, "question.jsonl", lines(*rows))
     assert any(problem.row == 3 and "has another form" in problem.text for problem in report.problems)
+
+
+def renamed(data: bytes) -> bytes:
+    """The file without the column that holds the outputs."""
+    for old in (
+        b'"conversation_a"',
+        b'"output_1"',
+        b'"data"',
+        b'"fields"',
+        b'"decoded"',
+        b'"output"',
+        b"<seg",
+        b'"resps"',
+        b'"choices"',
+    ):
+        data = data.replace(old, old[:-2] + b"xx" + old[-1:])
+    return data
+
+
+# Each gives the name of the file and its bytes, with some damage.
+DAMAGE = {
+    "in another encoding": lambda name, data: (name, data.replace(b"a", "é".encode("cp1252"), 1)),
+    "in UTF-16 without a mark": lambda name, data: (name, data.decode().encode("utf-16-le")),
+    "twice in one file": lambda name, data: (name, data + data),
+    "another column": lambda name, data: (name, renamed(data)),
+    "entities that grow": lambda name, data: (name, data.replace(b"<dataset", b'<!DOCTYPE d [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]>\n<dataset', 1)),
+    "a bomb": lambda name, data: (f"{name}.gz", gzip.compress(data[:40] + b" " * 9_000_000)),
+}  # fmt: skip
+TEXT_FILES = {case: file for case, file in FILES.items() if not file[0].endswith((".eval", ".parquet", ".zip"))}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("case", TEXT_FILES)
+def test_a_damaged_file_writes_nothing_or_whole_rows(tmp_path, case, damage):
+    name, data, expected = TEXT_FILES[case]
+    damaged = DAMAGE[damage](name, data)
+    study, report = imported(tmp_path, *damaged)
+    n = Output.objects.filter(system__study=study).count()
+    if report.is_written:
+        # Equal texts without a key of their own are different prompts. A file without a tool's column is none of the tool's.
+        times = 2 if case in ("preferences", "chats") and damage == "twice in one file" else 1
+        assert n == len(expected) * times or damage == "another column", damage
+    else:
+        first = str(report.problems.first[0])
+        assert n == 0 and not study.prompts.exists() and len(first.split()) < 45, first
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("votes.jsonl", lines({"model_a": "a", "model_b": "b", "winner": "tie", "judge": "x"}), "The votes have no texts"),
+        (
+            "votes.jsonl",
+            judged.MT_JUDGED + lines(json.loads(judged.MT_JUDGED.splitlines()[0]) | {"conversation_a": judged.talk("Compose.", "Other.")}),
+            "has another text for this prompt in an earlier row",
+        ),
+        ("scores.csv", judged.APPRAISE, "holds scores of Appraise and no texts"),
+        ("e.json", json.dumps({"schema_version": "0.3.0", "evaluation_id": "x", "evaluation_results": []}, indent=1).encode(), "has scores and no outputs"),
+        (
+            "e.jsonl",
+            judged.EVERY_EVAL + judged.EVERY_EVAL.replace(b"facts/org/m/1", b"facts/org/m/2"),
+            "two evaluations of “org/m” with sample s1",
+        ),
+        ("w.xml", judged.WMT_XML.replace(b' system="A"', b""), "has a translation without the name of its system"),
+        ("w.xml", judged.WMT_XML.replace(b"<dataset", b'<!DOCTYPE d [<!ENTITY a "aaaa">]>\n<dataset'), "declares entities"),
+        ("w.xml", b"<dataset/>", "has no segment"),
+        ("w.xml", b"<other/>", "is not a table"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_is_refused_with_its_name(tmp_path, name, data, message):
+    study, report = imported(tmp_path, name, data)
+    assert message in " | ".join(map(str, report.problems)) and not study.prompts.exists(), list(report.problems)
+
+
+def test_a_packed_file_of_a_tool_is_read_too(tmp_path):
+    study, report = imported(tmp_path, "arena.zip", zipped({"arena.jsonl": judged.ARENA}))
+    assert report.is_written and study.systems.count() == 2
+
+
+def test_votes_of_one_text_column_a_side_are_read(tmp_path):
+    """The form of the competition's table: turns are lists that are written as JSON."""
+    rows = [
+        {"id": n, "model_a": "a", "model_b": "b", "prompt": json.dumps([f"Say {n}."]), "response_a": json.dumps([f"A {n}."]),
+         "response_b": json.dumps([f"B {n}."]), "winner_model_a": 0, "winner_model_b": 1, "winner_tie": 0}
+        for n in (1, 2)
+    ]  # fmt: skip
+    study, report = imported(
+        tmp_path, "train.csv", own.csv_of([list(rows[0]), *([str(cell) for cell in row.values()] for row in rows)], ";")
+    )
+    assert report.is_written, list(report.problems)
+    assert set(study.prompts.values_list("key", "text")) == {("1", "Say 1."), ("2", "Say 2.")}

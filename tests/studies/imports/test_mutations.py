@@ -1,18 +1,18 @@
 """Files with random damage: they are read or refused with a reason, and nothing else is raised."""
 
-import io
 import random
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
-from studies.imports.formats import flattened, inspect_log, rows_of_object
-from studies.imports.tables.columns import KNOWN_COLUMNS
+from studies.imports.formats import flattened_answers, headed
 from studies.imports.tables.mapping import apply_mapping, look_at, propose_mapping
-from studies.stimuli.lines import UnreadableFile
-from studies.stimuli.rows import TableLimits, read_rows
-from tests.studies.imports import own, tools
+from studies.imports.tables.run import open_file
+from studies.stimuli.rows import read_rows
+from tests.studies.imports import judged, own, tools
 
-BASES = {**{case: file[:2] for case, file in tools.FILES.items()}, **own.FILES}
+BASES = tools.FILES | judged.TEXTS | judged.PROMPTS | own.FILES
 PIECES = [
     b'"',
     b"\n",
@@ -55,29 +55,34 @@ def damaged(data: bytes, chance: random.Random) -> bytes:
     return data
 
 
-def read(name: str, data: bytes) -> tuple[int, int]:
-    """(rows, problems) of a file, read and mapped as an import does it."""
-    if name.endswith(inspect_log.EXTENSION):
-        try:
-            return len(inspect_log.objects_of_archive(io.BytesIO(data), 10**7)), 0
-        except UnreadableFile as refused:
-            assert refused.text
-            return 0, 1
-    limits = TableLimits(bytes=10**7)
-    rows = flattened(read_rows(name, data, columns=KNOWN_COLUMNS, open_object=rows_of_object, limits=limits))
-    looks, rows = look_at(rows)
-    mapping = propose_mapping(looks) if looks else []
-    rows = apply_mapping(rows, mapping) if mapping else rows
-    found = list(rows)
-    assert all(str(problem) for problem in rows.problems)
-    return len(found), rows.problems.count
+def read_texts(path: Path) -> tuple[int, int]:
+    """(rows, problems) of a file, read and mapped as an import of texts does it."""
+    with ExitStack() as stack:
+        rows = open_file(path, path.name, "", stack)[1]
+        looks, rows = look_at(rows)
+        mapping = propose_mapping(looks) if looks else []
+        rows = apply_mapping(rows, mapping) if mapping else rows
+        found = list(rows)
+        assert all(str(problem) for problem in rows.problems)
+        return len(found), rows.problems.count
 
 
-def check(case: str, seeds: range) -> None:
-    name, data = BASES[case]
+def read_answers(path: Path) -> tuple[int, int]:
+    """(rows, problems) of a file, read as an import of answers does it."""
+    with path.open("rb") as file:
+        rows = flattened_answers(read_rows(path.name, headed(file)), {"better": "output", "fits": "choice"}, {})
+        found = list(rows)
+        assert all(str(problem) for problem in rows.problems)
+        return len(found), rows.problems.count
+
+
+def check(case: str, base, read, folder: Path, seeds: range) -> None:
+    name, data = base[:2]
+    path = folder / name
     read_any = refused = 0
     for seed in seeds:
-        n, n_problems = read(name, damaged(data, random.Random(f"{case} {seed}")))
+        path.write_bytes(damaged(data, random.Random(f"{case} {seed}")))
+        n, n_problems = read(path)
         # Nothing is read and nothing is said: then the rows were lost in silence.
         assert n or n_problems, (case, seed)
         read_any += bool(n)
@@ -86,11 +91,22 @@ def check(case: str, seeds: range) -> None:
 
 
 @pytest.mark.parametrize("case", BASES)
-def test_a_damaged_file_is_read_or_refused(case):
-    check(case, range(500))
+def test_a_damaged_file_is_read_or_refused(tmp_path, case):
+    check(case, BASES[case], read_texts, tmp_path, range(500))
+
+
+@pytest.mark.parametrize("case", judged.ANSWERS)
+def test_a_damaged_file_of_answers_is_read_or_refused(tmp_path, case):
+    check(case, judged.ANSWERS[case], read_answers, tmp_path, range(500))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", BASES)
-def test_many_damaged_files_are_read_or_refused(case):
-    check(case, range(1_000, 21_000))
+def test_many_damaged_files_are_read_or_refused(tmp_path, case):
+    check(case, BASES[case], read_texts, tmp_path, range(1_000, 21_000))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", judged.ANSWERS)
+def test_many_damaged_files_of_answers_are_read_or_refused(tmp_path, case):
+    check(case, judged.ANSWERS[case], read_answers, tmp_path, range(1_000, 21_000))

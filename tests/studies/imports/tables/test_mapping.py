@@ -9,11 +9,11 @@ from django.core.management import CommandError, call_command
 from django.urls import reverse
 
 from studies.imports.tables.columns import Options
-from studies.imports.tables.mapping import key_from_text, parse_mapping
+from studies.imports.tables.mapping import parse_mapping
 from studies.imports.tables.run import import_stimuli_file
 from studies.models import Output, Prompt, Study
 from studies.services import drafts
-from studies.stimuli.texts import SettingsRefused
+from studies.stimuli.texts import SettingsRefused, key_from_text
 from tests.admin_pages import logged_in
 from tests.builders import user
 from tests.studies.imports.own import EXPECTED, FILES, QUESTIONS, csv_of, wide
