@@ -1,24 +1,30 @@
-"""What a table can be packed in: gzip, a zip with one table, and workbooks of spreadsheets, whose cells become text."""
+"""What a table can be packed in: gzip, a zip with one table, Parquet, and workbooks of spreadsheets, whose cells become text."""
 
 import io
 import re
+import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
 from datetime import date, datetime, time
+from decimal import Decimal
 from gzip import BadGzipFile, GzipFile
+from math import isnan
 from pathlib import PurePosixPath
 from typing import Any
 
 from .lines import BinaryReader, SeveralSheets, UnreadableFile
 
-GZIP, ZIP, OLD_WORKBOOK = b"\x1f\x8b", b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
+GZIP, ZIP, OLD_WORKBOOK, PARQUET = b"\x1f\x8b", b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"PAR1"
+PARQUET_EXTENSION = ".parquet"
+# So many rows of Parquet are in memory at once.
+PARQUET_BATCH = 64
 WORKBOOK_EXTENSIONS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 # What programs write beside the file that was meant.
 LEFT_BY_SYSTEMS = re.compile(r"(?:^|/)(?:__MACOSX/|(?:\.DS_Store|Thumbs\.db|desktop\.ini)$)", re.IGNORECASE)
 # Larger whole numbers are not exact in a workbook, so they keep the form that the spreadsheet gives them.
 EXACT = 10**15
-_DAMAGE = (BadGzipFile, zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError)
+DAMAGE = (BadGzipFile, zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError)
 
 
 class Stream:
@@ -33,19 +39,25 @@ class Stream:
             return begun
         try:
             return begun + self._rest.read(size - len(begun))
-        except _DAMAGE as error:
+        except DAMAGE as error:
             raise UnreadableFile(None, f"“{self._filename}” is damaged, or cut off. Send it again.") from error
 
 
-def unpack(
-    filename: str, stream: BinaryReader, max_bytes: int, sheet: str = ""
-) -> tuple[str, BinaryReader | list[list[str]]]:
-    """Return the name and stream of the table in a file, or the rows of a workbook's sheet. Other files are returned as they are."""
+Content = BinaryReader | list[list[str]] | Iterator[dict[str, Any]]
+
+
+def unpack(filename: str, stream: BinaryReader, max_bytes: int, sheet: str = "") -> tuple[str, Content]:
+    """Return the name and stream of the table in a file, the rows of a workbook's sheet, or the records of Parquet.
+
+    Other files are returned as they are.
+    """
     start = stream.read(8)
     whole = Stream(start, stream, filename)
     if start.startswith(GZIP):
         inner = filename[: -len(".gz")] if filename.lower().endswith(".gz") else filename
         return inner, Stream(b"", GzipFile(fileobj=_Readable(whole)), filename)
+    if start.startswith(PARQUET) or filename.lower().endswith(PARQUET_EXTENSION):
+        return filename, _parquet_records(filename, whole, max_bytes)
     if start.startswith(OLD_WORKBOOK):
         return filename, _sheet(filename, _whole(whole, filename, max_bytes), sheet)
     if not start.startswith(ZIP):
@@ -53,7 +65,7 @@ def unpack(
     data = _whole(whole, filename, max_bytes)
     try:
         archive = zipfile.ZipFile(io.BytesIO(data))
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise UnreadableFile(
             None, f"“{filename}” is not a zip archive or workbook, or is cut off. Send it again."
         ) from error
@@ -69,8 +81,10 @@ def unpack(
             None, f"“{filename}” contains {len(names):,} files. Send an archive with one table, or the table itself."
         )
     try:
-        return PurePosixPath(names[0]).name, Stream(b"", archive.open(names[0]), filename)
-    except _DAMAGE as error:
+        inner, member = PurePosixPath(names[0]).name, Stream(b"", archive.open(names[0]), filename)
+        is_parquet = inner.lower().endswith(PARQUET_EXTENSION)
+        return inner, _parquet_records(inner, member, max_bytes) if is_parquet else member
+    except DAMAGE as error:
         raise UnreadableFile(
             None, f"“{filename}” is encrypted, or packed in an uncommon way. Unpack it first."
         ) from error
@@ -96,6 +110,57 @@ def _whole(stream: Stream, filename: str, max_bytes: int) -> bytes:
     return b"".join(parts)
 
 
+def _parquet_records(filename: str, stream: Stream, max_bytes: int) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a Parquet file, some at a time. Texts, numbers and truth values stay; times and decimals become texts."""
+    try:
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
+    except ImportError as error:
+        raise UnreadableFile(
+            None,
+            f"“{filename}” is a Parquet file, which needs the package pyarrow. Install heval[parquet], or send JSON lines.",
+        ) from error
+    too_large = f"“{filename}” has more than {max_bytes:,} bytes, or more when it is unpacked. Split the Parquet file."
+    n = size = 0
+    with tempfile.TemporaryFile() as copy:
+        while part := stream.read(1 << 20):
+            if copy.tell() + len(part) > max_bytes:
+                raise UnreadableFile(None, too_large)
+            copy.write(part)
+        try:
+            table = ParquetFile(copy, pre_buffer=False)
+            groups = (table.metadata.row_group(number) for number in range(table.metadata.num_row_groups))
+            if sum(group.total_byte_size for group in groups) > max_bytes:
+                raise UnreadableFile(None, too_large)
+            for batch in table.iter_batches(PARQUET_BATCH, use_threads=False):
+                size += batch.nbytes
+                if size > max_bytes:
+                    raise UnreadableFile(n, too_large)
+                for record in batch.to_pylist():
+                    n += 1
+                    yield {name: _json_value(value, name, n) for name, value in record.items()}
+        except (ArrowException, OSError, ValueError, KeyError) as error:
+            raise UnreadableFile(
+                None, f"“{filename}” is damaged or cut off, or no Parquet file that heval can read. Send it again."
+            ) from error
+
+
+def _json_value(value: Any, column: str, row: int) -> Any:
+    if isinstance(value, dict):
+        return {name: _json_value(inner, column, row) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_json_value(inner, column, row) for inner in value]
+    if isinstance(value, float):
+        return None if isnan(value) else value  # a missing number of pandas
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, bytes):
+        raise UnreadableFile(row, f"column “{column}” has bytes, such as an image or sound. Send the table without it.")
+    return value
+
+
 def _sheet(filename: str, data: bytes, chosen: str) -> list[list[str]]:
     """Return the cells of the chosen sheet, or of the only one with content, as the spreadsheet numbers its rows."""
     from python_calamine import CalamineError, CalamineWorkbook
@@ -104,7 +169,7 @@ def _sheet(filename: str, data: bytes, chosen: str) -> list[list[str]]:
         workbook = CalamineWorkbook.from_filelike(io.BytesIO(data))
         sheets = {name: workbook.get_sheet_by_name(name) for name in workbook.sheet_names}
         filled = {name: rows for name, sheet in sheets.items() if any(map(any, rows := _rows(sheet)))}
-    except (CalamineError, *_DAMAGE, ValueError) as error:
+    except (CalamineError, *DAMAGE, ValueError) as error:
         raise UnreadableFile(
             None, f"“{filename}” is a workbook that cannot be read ({error}). Save the sheet as CSV (UTF-8)."
         ) from error

@@ -26,7 +26,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO
 
 from .columns import Columns
-from .containers import LEFT_BY_SYSTEMS, WORKBOOK_EXTENSIONS
+from .containers import LEFT_BY_SYSTEMS, PARQUET_EXTENSION, WORKBOOK_EXTENSIONS
 from .lines import UnreadableFile
 from .rows import CSV_EXTENSIONS, JSON_EXTENSIONS, Rows, TableLimits, TableProblems, read_rows
 from .texts import name_key
@@ -202,7 +202,12 @@ def _flat(image: "Image") -> "tuple[Image, bool]":
 
 
 IMAGE_EXTENSIONS = (".png", ".jpg", ".jpeg", ".webp", ".gif")
-TABLE_EXTENSIONS = (*(one for one in CSV_EXTENSIONS + JSON_EXTENSIONS if one != ".txt"), *WORKBOOK_EXTENSIONS, ".gz")
+TABLE_EXTENSIONS = (
+    *(one for one in CSV_EXTENSIONS + JSON_EXTENSIONS if one != ".txt"),
+    *WORKBOOK_EXTENSIONS,
+    PARQUET_EXTENSION,
+    ".gz",
+)
 
 _END, _LOCATOR_64, _TABLE_ENTRY = b"PK\x05\x06", b"PK\x06\x07", 1024
 # Below this size the compression ratio does not matter: the limit on the total size applies.

@@ -13,7 +13,6 @@ _SIGNATURES = (
     (b"PK\x05\x06", "is an empty zip archive"),
     (b"\xd0\xcf\x11\xe0", "is an old workbook inside of an archive: unpack it first"),
     (b"SQLite format 3", "is a database"),
-    (b"PAR1", "is a Parquet file: convert it to JSON lines"),
     (b"%PDF", "is a PDF"),
 )
 # Some programs give such files the name of a workbook.

@@ -1,4 +1,4 @@
-"""Read tables strictly: CSV, TSV, JSON and workbooks, also packed (`images.read_zip` reads a zip of a table with images).
+"""Read tables strictly: CSV, TSV, JSON, workbooks and Parquet, also packed (`images.read_zip` reads a zip of a table with images).
 
 What a file is, its content says; the name decides only where the content leaves it open. Every cell of a CSV stays text ("NA",
 "None", "007"): nothing is guessed, shifted or filled. A fault is refused with its row and column. Text files are streamed: memory
@@ -21,7 +21,7 @@ from typing import Any
 
 from . import texts
 from .columns import SEEN_ROWS, Columns, renamed_note
-from .containers import WORKBOOK_EXTENSIONS, numbered, unpack
+from .containers import PARQUET_EXTENSION, WORKBOOK_EXTENSIONS, numbered, unpack
 from .dialects import csv_options, find_delimiter, look_ahead
 from .lines import BinaryReader, LineReader, UnreadableFile
 from .numbers import is_whole_number
@@ -32,7 +32,7 @@ CSV_EXTENSIONS = (".csv", ".tsv", ".txt")
 LINES_EXTENSIONS = (".jsonl", ".ndjson")
 JSON_EXTENSIONS = (*LINES_EXTENSIONS, ".json")
 PACKED_EXTENSIONS = (".gz", ".zip")
-EXTENSIONS = (*CSV_EXTENSIONS, *JSON_EXTENSIONS, *WORKBOOK_EXTENSIONS, *PACKED_EXTENSIONS)
+EXTENSIONS = (*CSV_EXTENSIONS, *JSON_EXTENSIONS, *WORKBOOK_EXTENSIONS, PARQUET_EXTENSION, *PACKED_EXTENSIONS)
 # For the field of a form in which a person chooses a table.
 ACCEPTED = ",".join(EXTENSIONS)
 # A JSON object with a list inside is read at once.
@@ -148,6 +148,8 @@ def read_rows(
         inner, content = unpack(filename, stream, limits.bytes, sheet)
         if isinstance(content, list):
             return _records_below(header, numbered(content), [])
+        if isinstance(content, Iterator):
+            return rows_of_objects(enumerate(content, 1), header.columns, limits, problems)
         lines = LineReader(content, limits.bytes, limits.row_characters)
         if _is_json(_extension(inner), lines.beginning):
             is_lines = _extension(inner) in LINES_EXTENSIONS
@@ -170,6 +172,8 @@ def text_of_table(filename: str, data: bytes, max_bytes: int) -> str:
         buffer = io.StringIO()
         csv.writer(buffer, lineterminator="\n").writerows(content)
         return buffer.getvalue()
+    if isinstance(content, Iterator):
+        return "".join(f"{json.dumps(record)}\n" for record in content)
     return "".join(LineReader(content, max_bytes, max_bytes))
 
 

@@ -86,7 +86,9 @@ class Command(BaseCommand):
         parser.add_argument(
             "--human", action="append", default=[], metavar="SYSTEM", help="a new system whose author is a person"
         )
-        parser.add_argument("--sheet", default="", help="the sheet of a workbook that has several")
+        parser.add_argument(
+            "--sheet", default="", help="the sheet of a workbook, or the split of a dataset, that has several"
+        )
         parser.add_argument("--only-prompts", action="store_true", help="the file has prompts only; outputs come later")
         parser.add_argument(
             "--owner", default="", help="the user name of the new study's owner, also recorded in the audit log"

@@ -19,7 +19,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from studies.access import Action, check_permission_or_404
-from studies.imports.formats import flattened, headed, objects_of_file, rows_of_object
+from studies.imports.formats import dataset_folder, flattened, headed, objects_of_file, rows_of_object
 from studies.imports.preparation import prepare_stimuli_and_delete_dropped_prompts
 from studies.models import AuditEvent, Job, Study, audit
 from studies.services import jobs, lifecycle
@@ -145,12 +145,17 @@ def open_file(path: Path, filename: str, sheet: str, stack: ExitStack) -> tuple[
     problems, limits = TableProblems(), TableLimits()
     try:
         if PurePosixPath(filename).suffix.lower() == ".zip":
+            if (
+                rows := dataset_folder.rows_of_archive(file, sheet, stack, KNOWN_COLUMNS, limits, problems)
+            ) is not None:
+                return None, flattened(rows)
             archive = stack.enter_context(read_zip(filename, file, columns=KNOWN_COLUMNS))
             return archive, flattened(archive.rows)
         if (objects := objects_of_file(filename, file, limits.bytes)) is not None:
             return None, rows_of_objects(iter(enumerate(objects, 1)), KNOWN_COLUMNS, limits, problems)
     except UnreadableFile as refused:
         problems.add(None, None, refused.text)
+        problems.sheets = getattr(refused, "sheets", ())
         return None, Rows((), iter(()), problems)
     rows = read_rows(filename, headed(file), columns=KNOWN_COLUMNS, open_object=rows_of_object, sheet=sheet)
     return None, flattened(rows)

@@ -1,17 +1,20 @@
 """The lines of files and archives: what cannot be read, and where."""
 
 import io
+import sys
 import zipfile
+from contextlib import ExitStack
+from unittest import mock
 
-from studies.imports.formats import inspect_log
+from studies.imports.formats import dataset_folder, inspect_log
 from studies.imports.formats.published import WmtXml
 from studies.stimuli.columns import Columns
 from studies.stimuli.images import ZipLimits, read_zip
 from studies.stimuli.lines import UnreadableFile
-from studies.stimuli.rows import TableLimits, read_rows
+from studies.stimuli.rows import TableLimits, TableProblems, read_rows
 from tests.messages.importers.scenarios import bad, file, image_file
 from tests.messages.lines import At, Shown, of_file
-from tests.studies.imports import judged
+from tests.studies.imports import datasets, judged
 from tests.studies.imports.files import HEAD, zipped
 from tests.studies.imports.tools import eval_archive
 from tests.studies.imports.tools import lines as tool_lines
@@ -109,6 +112,37 @@ def xml(data, most=10**6):
     return scenario
 
 
+def dataset(members, **limits):
+    def scenario():
+        problems = TableProblems()
+        with ExitStack() as stack:
+            try:
+                dataset_folder.rows_of_archive(
+                    io.BytesIO(zipped(members)), "", stack, Columns(), TableLimits(**limits), problems
+                )
+            except UnreadableFile as refused:
+                return of_file([refused])
+        return of_file(problems)
+
+    return scenario
+
+
+def broken_member() -> bytes:
+    """A folder of a dataset whose table lies elsewhere than its directory says."""
+    data = bytearray(zipped({"README.md": b"-", "a.csv": b"x"}))
+    data[data.index(b"PK\x03\x04", 4)] = 0
+    return bytes(data)
+
+
+def without_pyarrow():
+    def scenario():
+        with mock.patch.dict(sys.modules, {"pyarrow.parquet": None}):
+            return limited(PARQUET, "a.parquet")()
+
+    return scenario
+
+
+PARQUET = datasets.parquet()
 IMPORTERS = {
     "is not a table": bad("other kind"),
     "_records_below: The file has only blank": file("\n \n"),
@@ -170,6 +204,14 @@ IMPORTERS = {
     "The file has no segment": xml(b"<dataset/>"),
     "document “…” has a translation": xml(judged.WMT_XML.replace(b' system="A"', b"")),
     "The XML declares": xml(judged.WMT_XML.replace(b"<dataset", b'<!DOCTYPE d [<!ENTITY a "b">]><dataset')),
+    "The folder of the dataset": file(zipped({"README.md": b"-"}), "a.zip"),
+    "The dataset has several": file(zipped({"README.md": b"-", "a.csv": b"x", "b.csv": b"x"}), "a.zip"),
+    "The dataset has more": dataset({"README.md": b"-", "a.csv": b"x" * 300}, bytes=250),
+    "is damaged in the archive. Pack": file(broken_member(), "a.zip"),
+    "is a Parquet": without_pyarrow(),
+    "Split the Parquet file": limited(datasets.parquet(), "a.parquet", bytes=250),
+    "is damaged or cut off, or no Parquet": file(datasets.parquet()[:-9], "a.parquet"),
+    "column “…” has bytes": file(datasets.parquet([{"question": "Q?", "picture": b"x"}]), "a.parquet"),
     "The log has more than": log(eval_archive(), 20),
     "The archive is no log": log(zipped({"a.json": "{}"}), 10**6),
     "The log is damaged": log(b"no zip", 10**6),

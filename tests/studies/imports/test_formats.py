@@ -8,12 +8,12 @@ import pytest
 from studies.imports.tables.columns import Options
 from studies.imports.tables.run import import_stimuli_file
 from studies.models import Output, Prompt, Study
-from tests.studies.imports import judged, own, tools
+from tests.studies.imports import datasets, judged, own, tools
 from tests.studies.imports.files import zipped
 from tests.studies.imports.tools import INSPECT, eval_archive, lines
 
 pytestmark = pytest.mark.django_db
-FILES = tools.FILES | judged.TEXTS
+FILES = tools.FILES | judged.TEXTS | datasets.TEXTS
 
 
 def imported(tmp_path, name: str, data: bytes):

@@ -10,9 +10,9 @@ from studies.imports.formats import flattened_answers, headed
 from studies.imports.tables.mapping import apply_mapping, look_at, propose_mapping
 from studies.imports.tables.run import open_file
 from studies.stimuli.rows import read_rows
-from tests.studies.imports import judged, own, tools
+from tests.studies.imports import datasets, judged, own, tools
 
-BASES = tools.FILES | judged.TEXTS | judged.PROMPTS | own.FILES
+BASES = tools.FILES | judged.TEXTS | datasets.TEXTS | judged.PROMPTS | own.FILES
 PIECES = [
     b'"',
     b"\n",
