@@ -14,10 +14,19 @@ DELIMITERS = (",", ";", "\t", "|")
 LOOKAHEAD = 8_000_000
 
 
-def find_delimiter(head: str) -> str:
-    """Return the delimiter that occurs most in the header outside quotes. A tie goes to the first one of `DELIMITERS`."""
-    outside = re.sub(r'"[^"]*+"', "", head)
-    return max(DELIMITERS, key=outside.count)
+def find_delimiter(head: str, below: Sequence[str] = ()) -> str:
+    """Return the delimiter that occurs most in the header outside quotes. A tie goes to the first one of `DELIMITERS`.
+
+    A header without any may be a title: then the lines below it decide, if they have one in equal number.
+    """
+    if not any(mark in head for mark in DELIMITERS):
+        counts = {mark: {_outside_of_quotes(line).count(mark) for line in below[:2]} for mark in DELIMITERS}
+        return next((mark for mark, found in counts.items() if len(found) == 1 and min(found) > 1), DELIMITERS[0])
+    return max(DELIMITERS, key=_outside_of_quotes(head).count)
+
+
+def _outside_of_quotes(text: str) -> str:
+    return re.sub(r'"[^"]*+"', "", text)
 
 
 def look_ahead(lines: LineReader) -> tuple[list[str], Iterator[str]]:

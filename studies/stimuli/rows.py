@@ -110,6 +110,8 @@ class Rows:
     is_json: bool = False
     # How the file was read, where a reader could have read it in another way, and what was left out.
     notes: list[str] = field(default_factory=list)
+    # What a survey program says below the header about each column.
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Row]:
         return self.rows
@@ -209,8 +211,8 @@ def _csv_rows(lines: LineReader, header: _Header, delimiter: str) -> Rows:
     # Excel writes the delimiter above the header, and shows no row for this line.
     if head and (named := re.fullmatch(r"\ufeff?\"?sep=(.)\"?\r?\n?", head[0], re.IGNORECASE)):
         delimiter, head = named[1], _head(lines)
-    delimiter = delimiter or find_delimiter("".join(head))
     ahead, rest = look_ahead(lines)
+    delimiter = delimiter or find_delimiter("".join(head), ahead)
     options, note = csv_options(delimiter, head, ahead)
     reader = csv.reader(chain(head, rest), strict=True, **options)
     notes = [note] if note else []
@@ -240,14 +242,16 @@ def _records_below(
     if problems.count > before:
         return Rows((), iter(()), problems, notes=notes)
     # The exports of one survey program have the questions in row 2, and its own ids in row 3.
+    labels: dict[str, str] = {}
     if len(following) > 1 and _IMPORT_ID.match("".join(following[1][1])):
         notes.append("Rows 2 and 3 name the questions of a survey, and were left out.")
+        labels = dict(zip(columns, following[0][1], strict=False))
         following = following[2:]
     checked = _checked_records(chain(following, records), first[1], columns, lines, header)
     if not all(columns):
         notes.append("A column without a name has only row numbers or is empty. It was left out.")
         checked = (Row(row.number, {name: cell for name, cell in row.values.items() if name}) for row in checked)
-    return Rows(tuple(filter(None, columns)), checked, problems, notes=notes)
+    return Rows(tuple(filter(None, columns)), checked, problems, notes=notes, labels=labels)
 
 
 _IMPORT_ID = re.compile(r'\s*\{"ImportId":')

@@ -337,3 +337,13 @@ def test_a_cell_beyond_the_limit_keeps_its_row_out():
 @pytest.mark.parametrize(("name", "head", "row"), [("x.csv", "a\n", "1234567\n"), ("x.jsonl", "", '{"a": 1}\n')])
 def test_the_limit_of_a_row_is_no_limit_of_the_file(name, head, row):
     assert len(sound(name, head + row * 50, limits=TableLimits(row_characters=20))) == 50
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_a_title_is_recognised_whatever_separates_the_cells_below(delimiter):
+    rows = [["key", "text", "system"], ["p1", "One; two, three", "ada"]]
+    table = "\n".join(delimiter.join(f'"{cell}"' for cell in row) for row in rows)
+    found = read_rows("a.csv", f"Results of May\n{table}\n".encode())
+    assert not list(found) and "Remove the lines above the header" in str(found.problems.first[0])
+    texts = read_rows("a.csv", b"prompt\nWhat; and when?\nWho; and why?\n")
+    assert [row.values["prompt"] for row in texts] == ["What; and when?", "Who; and why?"]
