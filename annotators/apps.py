@@ -9,7 +9,7 @@ class AnnotatorsConfig(AppConfig):
         from studies.imports.tables import run
 
         from . import imports
-        from .pay import decisions, promises, receivers
+        from .pay import decisions, ledger, promises
         from .places import batch_plan, monitor
         from .recruitment import channels
         from .recruitment import signals as recruitment_signals
@@ -22,9 +22,9 @@ class AnnotatorsConfig(AppConfig):
             (studies_signals.deleting_draft, batch_plan.delete_draft_recruitments),
             (studies_signals.checking_draft, promises.find_pay_problems),
             (studies_signals.counting_progress, monitor.progress_by_study),
-            (recruitment_signals.collect_obstacles, receivers.collect_pay_obstacles),
-            (recruitment_signals.collect_alerts, receivers.collect_retention_alerts),
-            (recruitment_signals.submissions_imported, receivers.update_ledger_after_import),
+            (recruitment_signals.collect_obstacles, ledger.collect_pay_obstacles),
+            (recruitment_signals.collect_alerts, ledger.collect_retention_alerts),
+            (recruitment_signals.submissions_imported, ledger.update_ledger_after_import),
         ):
             signal.connect(receiver, dispatch_uid=f"{receiver.__module__}.{receiver.__qualname__}")
         answers = run.Importer(

@@ -38,7 +38,7 @@ from studies.access import Action, check_permission_or_404
 from studies.models import Study, audit
 from studies.services.lifecycle import ActionRefused
 
-from .promises import ZERO, PayTerms, Rule, get_pay_terms
+from .promises import ZERO, PayTerms, Rule, get_pay_terms, pay_obstacles
 
 if TYPE_CHECKING:
     from annotators.models.assignments import PayableAssignment
@@ -624,3 +624,19 @@ def cancel_extra_payment(recruitment: Recruitment, payment_pk: int, by) -> bool:
             audit.record("cancel payment", study=locked.study, by=by, recruitment=locked.key, payment=payment_pk)
             _LedgerRun(locked, by).write_changes()
     return is_taken_back
+
+
+# Pay's receivers of the signals of recruitment.
+
+
+def collect_pay_obstacles(sender, recruitment: Recruitment, **kwargs) -> list[str]:
+    return pay_obstacles(recruitment)
+
+
+def collect_retention_alerts(sender, recruitment: Recruitment, **kwargs) -> Iterator[Alert]:
+    return id_retention_alerts(recruitment)
+
+
+def update_ledger_after_import(sender, recruitment: Recruitment, **kwargs) -> None:
+    # Settle payments after each check or import, by any user or job.
+    update_ledger(recruitment, by=None)

@@ -6,7 +6,7 @@ import pytest
 from django.apps import apps
 
 from annotators.models import PanelSubmission, Recruitment
-from annotators.pay import receivers
+from annotators.pay import ledger
 from annotators.recruitment import signals
 from annotators.recruitment.panels import SubmissionSnapshot
 from annotators.recruitment.panels.alerts import Alert, find_panel_alerts
@@ -35,9 +35,9 @@ def recruitment():
 @pytest.mark.parametrize(
     "signal, receiver",
     [
-        (signals.collect_obstacles, receivers.collect_pay_obstacles),
-        (signals.collect_alerts, receivers.collect_retention_alerts),
-        (signals.submissions_imported, receivers.update_ledger_after_import),
+        (signals.collect_obstacles, ledger.collect_pay_obstacles),
+        (signals.collect_alerts, ledger.collect_retention_alerts),
+        (signals.submissions_imported, ledger.update_ledger_after_import),
     ],
 )
 def test_pay_is_connected_once_however_often_the_app_gets_ready(signal, receiver):
