@@ -129,9 +129,14 @@ def _json_cells(columns: Sequence[Column], cells: Sequence[Any]) -> bytes:
 ANSWER_NAMES = [column.name for column in ANSWER_COLUMNS]
 
 
+_IS_ERASED = ANSWER_NAMES.index("is_erased")
+
+
 def _json_rest(rows: Iterable[tuple]) -> list[bytes]:
     return [
-        (compact_json(dict(zip(ANSWER_NAMES, (*row[:-1], bool(row[-1])), strict=True)))[1:] + "\n").encode()
+        (
+            compact_json(dict(zip(ANSWER_NAMES, row, strict=True)) | {"is_erased": bool(row[_IS_ERASED])})[1:] + "\n"
+        ).encode()
         for row in rows
     ]
 
@@ -628,13 +633,8 @@ def page_of_responses(
     page = []
     for key, (assignment, received, *rest) in zip(keys, rows, strict=True):
         row = assignments_by_pk[assignment]
-        cells = (
-            *row.identity,
-            *row.page_cells_at(parse_time(received)),
-            *map(json_number_or_text, rest[:-1]),
-            bool(rest[-1]),
-        )
-        page.append((key, dict(zip(names, cells, strict=True))))
+        cells = (*row.identity, *row.page_cells_at(parse_time(received)), *map(json_number_or_text, rest))
+        page.append((key, dict(zip(names, cells, strict=True)) | {"is_erased": bool(rest[_IS_ERASED])}))
     return page
 
 

@@ -24,7 +24,7 @@ from analysis.data.snapshot import lenient_text_decoding
 from annotators.counting import PEOPLES_ORIGINS, Use, select
 from annotators.models import Assignment, Exclusion, PageVisit, Response
 from annotators.models.identity import keyed_hash
-from studies.models import Exposure, Item, Section, Study
+from studies.models import Exposure, Item, Output, Section, Study, System
 from studies.stimuli.rows import FORMULA_STARTS
 
 # The columns of flat rows, each with its type and its meaning.
@@ -125,6 +125,12 @@ ANSWER_COLUMNS = (
         "Why the annotator could not answer. unseen: they could not see an image that the question is about.",
     ),
     Column("is_erased", "boolean", "The answer was erased at the annotator's request."),
+    Column(
+        "shown_outputs",
+        "text",
+        "The outputs that the item shows: a JSON list of pairs of system and sample. An import of this row needs it, if items show some of "
+        "the systems.",
+    ),
 )
 TIME_COLUMNS = (
     Column("claimed_at", "time", "When the batch was claimed."),
@@ -372,7 +378,7 @@ def assignment_row_chunks(selection: Selection) -> Iterator[list[AssignmentRow]]
 MAX_PROBLEMS = 100
 APOSTROPHE = "''''"  # an SQL literal
 # Texts that heval itself writes. They are never empty and need no guard.
-TRUSTED_TEXT_COLUMNS = frozenset({"protocol", "purpose", "item_kind", "slot"})
+TRUSTED_TEXT_COLUMNS = frozenset({"protocol", "purpose", "item_kind", "slot", "shown_outputs"})
 MAX_STORED_VALUE = 10**10  # a stored value has ten digits before the point
 
 
@@ -415,6 +421,26 @@ class _Joined(Func):
     arg_joiner = " || "
 
 
+class _ShownOutputs(Func):
+    """The outputs of an item as JSON, or NULL without an item."""
+
+    output_field = TextField()
+    template = (
+        "(SELECT '[' || %(function)s || ']' FROM (SELECT '[' || %(quote)s || ',' || CAST(o.sample AS text) || ']' AS shown "
+        "FROM %(exposures)s e JOIN %(outputs)s o ON o.id = e.output_id JOIN %(systems)s s ON s.id = o.system_id "
+        "WHERE e.item_id = %(expressions)s ORDER BY o.id) AS ordered)"
+    )
+    tables = {"exposures": Exposure._meta.db_table, "outputs": Output._meta.db_table, "systems": System._meta.db_table}
+
+    def as_postgresql(self, compiler, connection, **context):
+        how = {"quote": "to_json(s.name)::text", **self.tables, **context}
+        return self.as_sql(compiler, connection, "string_agg(shown, ',')", **how)
+
+    def as_sqlite(self, compiler, connection, **context):
+        how = {"quote": "json_quote(s.name)", **self.tables, **context}
+        return self.as_sql(compiler, connection, "group_concat(shown, ',')", **how)
+
+
 _ANSWER_PATHS = {
     "section": "question__section__position",
     "protocol": "question__section__protocol",
@@ -439,6 +465,8 @@ def _expression(column: Column, *, guarded: bool, as_numbers: bool):
         number = Cast("item__number", TextField())
         section = Cast("item__section__position", TextField())
         return _Joined(Value("s"), section, Value("."), number, output_field=TextField())
+    if column.name == "shown_outputs":
+        return _ShownOutputs("item_id")
     if column.name == "is_erased":
         yes, no = (Value(1), Value(0)) if as_numbers else (Value(True), Value(False))
         return Case(When(erased_at__isnull=False, then=yes), default=no)

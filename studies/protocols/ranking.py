@@ -7,6 +7,7 @@ stored with the mid-rank of each output, so that the places of all prompts have 
 from collections import Counter
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import ClassVar
 
 from django import forms
 from django.db.models import Count
@@ -35,6 +36,7 @@ def allows_ties(settings) -> bool:
 class RankField(WholeNumberField):
     """A place among the outputs of a prompt. The typed text is stored with the number."""
 
+    stores_typed_text: ClassVar = True
     allows_ties: bool = True
 
     def clean(self, raw):

@@ -140,6 +140,8 @@ class Field:
     inputs: ClassVar[tuple[str, ...]] = ()
     # Whether the template also needs data of the page, such as the letters. Otherwise it gets only the field.
     depends_on_page: ClassVar[bool] = False
+    # Whether an answer is stored with the text that was typed, from which its number follows.
+    stores_typed_text: ClassVar[bool] = False
     required: bool = True
 
     @property
