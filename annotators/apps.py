@@ -32,5 +32,7 @@ class AnnotatorsConfig(AppConfig):
             imports.reason_answers_not_importable,
             "import_answers",
             "Write the answers",
+            imports.role_labels,
+            imports.options_with_roles,
         )
         run.register_importer("answers", answers)

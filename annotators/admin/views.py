@@ -13,41 +13,27 @@ from studies.admin.views import render_page
 from studies.imports.tables import run
 from studies.services import lifecycle
 from studies.stimuli.rows import ACCEPTED
-from studies.stimuli.texts import SettingsRefused
 
 
 class AnswersForm(forms.Form):
     file = forms.FileField(
         label="File",
-        help_text="A table (CSV, JSON or a workbook), one answer per row.",
+        help_text="A table (CSV, JSON or a workbook): a row for each answer, for each output, or for each annotator.",
         widget=forms.FileInput(attrs={"accept": ACCEPTED}),
     )
-    columns = forms.CharField(
-        required=False,
-        max_length=5000,
-        label="Column mapping",
-        help_text="One per line: heval's column name, an equals sign, and the name in the file.",
-        widget=forms.Textarea(attrs={"rows": 6, "cols": 50, "spellcheck": "false", "class": "code"}),
-    )
-
-    def clean_columns(self):
-        try:
-            return Options.from_text(self.cleaned_data["columns"])
-        except SettingsRefused as refused:
-            raise forms.ValidationError(str(refused)) from None
 
 
 @login_required
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def answers_upload_page(request, code) -> HttpResponse:
-    """Choose a file of answers and map its columns."""
+    """Choose a file of answers. The next page shows what each column is."""
     study = get_study(request.user, Action.EDIT, code=code)
     if obstacle := reason_answers_not_importable(study):
         return render_page(request, "import_frozen", study, 409 if request.method == "POST" else 200, fault=obstacle)
     form = AnswersForm(request.POST, request.FILES) if request.method == "POST" else AnswersForm()
     if form.is_bound and form.is_valid():
-        file, options = form.cleaned_data["file"], form.cleaned_data["columns"]
+        file, options = form.cleaned_data["file"], Options(proposes_columns=True)
         try:
             upload = run.store_upload(
                 file.chunks(),

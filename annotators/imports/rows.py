@@ -1,12 +1,8 @@
-"""The rows of a file of answers: their columns, the study that they are checked against, and the cleaned values."""
+"""The study that rows of answers are checked against, and their cleaned values."""
 
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
-from decimal import Decimal
-from functools import lru_cache
+from dataclasses import dataclass, field
 from typing import Any
 
 from annotators.counting import UNSEEN
@@ -14,21 +10,12 @@ from annotators.models import Assignment, Response
 from annotators.pages.form_data import clean_answer
 from annotators.places.assign import hash_person_id
 from studies.design.wording import QuestionWording, SectionWording, wording_of
-from studies.imports.tables.columns import (
-    CellRefused,
-    ColumnLayout,
-    RecordReader,
-    parse_identity_cell,
-    parse_name_cell,
-    parse_non_negative_integer_cell,
-    parse_text_cell,
-)
-from studies.models import Exposure, Output, Question, Study
+from studies.imports.tables.columns import CellRefused
+from studies.models import Exposure, Output, Prompt, Question, Study
 from studies.protocols import REGISTRY, Page, PageField, PageItem, Protocol, StimulusPool, UnfillableBatch
 from studies.protocols.base.fields import Answer, AnswerRefused, ColumnRefused
-from studies.stimuli.numbers import NumberRefused, parse_number
-from studies.stimuli.rows import Row, Rows, TableProblems, unescape_formula
-from studies.stimuli.texts import SettingsRefused, name_key
+
+from .columns import AnswerRow, Names, StudyNames
 
 # The id of the section that shows the item, its prompt, and its outputs in ascending order.
 ItemKey = tuple[int, int, tuple[int, ...]]
@@ -52,6 +39,7 @@ class StudyIndex:
     outputs: dict[tuple[int, int], dict[int, int]]
     arms: dict[str, int]
     item_sizes: dict[int, int | None]
+    names: StudyNames
     texts: dict[int, str] = field(default_factory=dict)
 
     def protocol(self, section: SectionWording) -> Protocol:
@@ -96,6 +84,25 @@ def build_study_index(study: Study) -> StudyIndex:
         outputs,
         dict(study.arms.values_list("name", "pk")),
         _item_sizes(study, systems),
+        _names(study, sections, systems),
+    )
+
+
+def _names(study: Study, sections: Mapping[int, SectionWording], systems: Iterable[str]) -> StudyNames:
+    prompts = Prompt.objects.filter(study=study)
+    questions = [(section, question) for section in sections.values() for question in section.questions]
+    # A key comes before a criterion, and both before a wording.
+    named = [(question.key, question.key) for _, question in questions]
+    named += [(name, question.key) for _, question in questions for name in (question.criterion, question.text) if name]
+    return StudyNames(
+        Names((name, name) for name in systems),
+        Names((key, key) for key in prompts.values_list("key", flat=True)),
+        Names(named),
+        tuple(
+            (question, REGISTRY[section.protocol].has_items and question.scale.kind != "output" and not question.x)
+            for section, question in questions
+        ),
+        lambda: Names((text.strip(), key) for key, text in prompts.values_list("key", "text").iterator(2000) if text),
     )
 
 
@@ -134,15 +141,6 @@ class _FirstChoice:
 
     def sample(self, options, n):
         return list(options)[:n]
-
-
-def natural_sort_key(key: str) -> list[tuple[int, int, str]]:
-    """Return a sort key that compares numbers by their value, so that p2 comes before p10."""
-    return [
-        (0, int(part), "") if part.isascii() and part.isdigit() else (1, 0, part)
-        for part in re.split(r"([0-9]+)", key)
-        if part
-    ]
 
 
 @dataclass(slots=True)
@@ -196,302 +194,6 @@ def imported_person_hash(study: Study, name: str) -> str:
 
 def import_pool_name(study: Study) -> str:
     return f"imported-{study.code.hex[:24]}"
-
-
-# The columns of a file of answers, and the parsing of its rows.
-
-
-COLUMN_ALIASES = {"prompt": "prompt_key", "key": "prompt_key", "pair": "prompt_key", "chosen_system": "chosen"}
-# Names that people and tools give to columns. They count only if the file has no column with heval's own name.
-OTHER_NAMES = {
-    "annotator": (
-        "worker", "worker id", "workerid", "annotator id", "annotator name", "rater", "rater id", "user", "user id", "participant", "participant id",
-        "prolific pid", "judge", "judge id", "evaluator", "coder",
-    ),
-    "prompt_key": ("prompt id", "item", "item id", "example id", "pair id", "doc id"),
-    "question": ("criterion", "aspect", "dimension", "metric name"),
-    "system": ("model", "model name", "system name", "model id"),
-    "value": ("rating", "score", "likert", "points"),
-    "chosen": ("winner", "preferred", "preference", "chosen model"),
-    "time": ("timestamp", "submitted at", "created at", "date", "completed at"),
-    "shown:A": ("model a", "system a", "option a"),
-    "shown:B": ("model b", "system b", "option b"),
-}  # fmt: skip
-# Columns that only heval's own export has. Cells of such a file that would run as formulas have an apostrophe before them.
-OWN_COLUMNS = frozenset({"chosen_system", "slot", "item_kind", "is_erased"})
-COLUMNS = (
-    "annotator", "arm", "section", "question", "prompt_key", "system", "sample", "value", "chosen", "choice", "text", "skip_reason",
-    "part", "label", "position", "time",
-)  # fmt: skip
-# The system that was shown under each letter of the screen: shown:A, shown:B, …
-SHOWN_COLUMN = re.compile(r"shown:([A-Z]{1,2})")
-LABEL_PATTERN = re.compile(r"[A-Z]{1,4}")
-ANSWER_COLUMNS = ("value", "chosen", "choice", "text", "skip_reason")
-NAME_LIMITS = {"annotator": 200, "arm": 50, "question": 50, "prompt_key": 100, "system": 100, "chosen": 100, "choice": 50, "part": 50, "skip_reason": 50}  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerRow:
-    """One row of the file: an answer and what it is about.
-
-    ``shown``: the (letter, system) pairs that the file contains.
-    """
-
-    row: int
-    annotator: str
-    arm: str = ""
-    section: int | None = None
-    question: str = ""
-    prompt: str = ""
-    system: str = ""
-    sample: int = 0
-    value: str = ""
-    chosen: str = ""
-    choice: str = ""
-    text: str = ""
-    skip_reason: str = ""
-    part: str = ""
-    label: str = ""
-    position: int | None = None
-    time: datetime | None = None
-    has_utc_offset: bool = True
-    shown: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def answered_columns(self) -> tuple[str, ...]:
-        """Return the answer columns that are not empty in this row."""
-        return tuple(name for name in ANSWER_COLUMNS if getattr(self, name))
-
-    @property
-    def canonical_order(self) -> tuple[Any, ...]:
-        """Return a sort key for the rows of one annotator. It depends on the row's number only if two rows answer the same."""
-        return (
-            -1 if self.section is None else self.section,
-            self.question,
-            natural_sort_key(self.prompt),
-            self.prompt,
-            sorted(system for _, system in self.shown),
-            self.shown,
-            self.system,
-            self.sample,
-            self.chosen,
-            self.choice,
-            self.part,
-            self.row,
-        )
-
-
-@dataclass(frozen=True)
-class AnswerLayout(ColumnLayout):
-    places: tuple[tuple[str, str], ...] = ()  # letter, column
-    renamed: tuple[tuple[str, str], ...] = ()  # heval's name, column
-
-
-@lru_cache(maxsize=64)
-def _read_layout(columns: tuple[str, ...], mapping: tuple[tuple[str, str], ...]) -> AnswerLayout:
-    name_by_column = {column: name for name, column in mapping}
-    cells: dict[str, str] = {}
-    ignored, problem = [], ""
-    for missing in [column for column in name_by_column if column not in columns]:
-        problem = problem or f"the file has no column “{missing}”, which is declared as {name_by_column[missing]}."
-    for column in columns:
-        # A mapped column has only its mapped meaning. If one of heval's names is mapped, a column with that name is
-        # ignored.
-        own_name = name_by_column.get(column) or COLUMN_ALIASES.get(column, column)
-        if column not in name_by_column and own_name in dict(mapping):
-            ignored.append(column)
-        elif own_name in COLUMNS or SHOWN_COLUMN.fullmatch(own_name):
-            if own_name in cells:
-                problem = problem or f"the columns “{cells[own_name]}” and “{column}” mean the same."
-            cells[own_name] = column
-        else:
-            ignored.append(column)
-    renamed = _columns_with_other_names(cells, ignored)
-    cells |= renamed
-    ignored = [column for column in ignored if column not in renamed.values()]
-    if "annotator" not in cells:
-        column_list = ", ".join(columns)
-        problem = problem or (
-            f"no column annotator; the columns found are: {column_list[:500]}. If one of them names the annotator, write "
-            f"under “Column mapping”: annotator = {columns[0][:50] if columns else 'worker'}."
-        )
-    if not problem and not any(name in cells for name in (*ANSWER_COLUMNS, "label")):
-        problem = (
-            f"no column holds an answer ({', '.join(ANSWER_COLUMNS)}); the columns found are: {', '.join(columns)[:500]}. If one of them "
-            f"does, write under “Column mapping”: value = {columns[-1][:50]}."
-        )
-    places = sorted((name.partition(":")[2], column) for name, column in cells.items() if SHOWN_COLUMN.fullmatch(name))
-    return AnswerLayout(cells, tuple(ignored), problem, tuple(places), tuple(renamed.items()))
-
-
-def _columns_with_other_names(cells: Mapping[str, str], others: Iterable[str]) -> dict[str, str]:
-    """Return the columns that are known by another name, by heval's names that the file does not have."""
-    by_words = {" ".join(re.sub(r"[_.\-]+", " ", name_key(column)).split()): column for column in others}
-    found = {
-        name: next((by_words[other] for other in known if other in by_words), "")
-        for name, known in OTHER_NAMES.items()
-        if name not in cells
-    }
-    return {name: column for name, column in found.items() if column}
-
-
-class AnswerReader(RecordReader):
-    def __init__(self, rows: Rows, columns: Mapping[str, str], problems: TableProblems):
-        super().__init__(rows, problems)
-        self.mapping = tuple(sorted(columns.items()))
-        self.renamed: dict[str, str] = {}
-        self.is_guarded = not rows.is_json and not OWN_COLUMNS.isdisjoint(rows.columns)
-        if self.is_guarded:
-            rows.notes.append(
-                "This is an export of heval. Apostrophes that protect its cells from spreadsheets are left out."
-            )
-
-    def parse_layout(self, columns: tuple[str, ...]) -> AnswerLayout:
-        layout = _read_layout(columns, self.mapping)
-        self.renamed |= dict(layout.renamed)
-        return layout
-
-    def parse_row(self, row: Row, layout: AnswerLayout) -> AnswerRow | None:
-        if self.is_guarded:
-            row = Row(row.number, {name: unescape_formula(cell) for name, cell in row.values.items()})
-        return self.read_or_add_problem(row, lambda: _parse_row(row, layout))
-
-
-def _parse_row(row: Row, layout: AnswerLayout) -> AnswerRow:
-    values, cells = row.values, layout.cells
-
-    def cell(name: str) -> tuple[Any, str]:
-        column = cells.get(name)
-        return (values.get(column) if column else None), column or name
-
-    names = {
-        name: (parse_identity_cell if name in ("annotator", "prompt_key") else parse_name_cell)(*cell(name), limit)
-        for name, limit in NAME_LIMITS.items()
-    }
-    if not names["annotator"]:
-        raise CellRefused(cells["annotator"], "must not be empty.")
-    time, has_offset = _parse_time(*cell("time"))
-    label = parse_name_cell(*cell("label"), 8)
-    if label and not LABEL_PATTERN.fullmatch(label):
-        raise CellRefused(cells["label"], f"must be a letter such as A or B, not “{label}”.")
-    shown_systems = tuple(
-        (letter, system)
-        for letter, column in layout.places
-        if (system := parse_name_cell(values.get(column), column, 100))
-    )
-    if len({system for _, system in shown_systems}) < len(shown_systems):
-        raise CellRefused(layout.places[0][1], "the same system is in two of the shown: columns.")
-    prompt = names.pop("prompt_key")
-    return AnswerRow(
-        row.number,
-        prompt=prompt,
-        section=parse_non_negative_integer_cell(*cell("section")),
-        sample=parse_non_negative_integer_cell(*cell("sample")) or 0,
-        value=_parse_value(*cell("value")),
-        text=parse_text_cell(*cell("text")).strip(),
-        label=label,
-        position=parse_non_negative_integer_cell(*cell("position")),
-        time=time,
-        has_utc_offset=has_offset,
-        shown=shown_systems,
-        **names,
-    )
-
-
-def _parse_value(value: Any, column: str) -> str:
-    """Return a number as a page would send it: 4.0 from a spreadsheet is 4."""
-    if value is None or value == "":
-        return ""
-    if isinstance(value, bool):
-        raise CellRefused(column, f"must be a number, not {str(value).lower()}. Write {int(value)}.")
-    written = str(value).strip()
-    try:
-        if abs(parse_number(value)) > 10**9 or len(written) > 40:
-            raise CellRefused(column, f"must be a number up to 1,000,000,000, not {value!r:.40}.")
-    except NumberRefused as refused:
-        raise CellRefused(column, str(refused)) from None
-    number = Decimal(written)
-    return str(int(number)) if number == number.to_integral_value() else str(number)
-
-
-def _parse_time(value: Any, column: str) -> tuple[datetime | None, bool]:
-    """Return the time in UTC, and whether the file gave its UTC offset."""
-    if value is None or value == "":
-        return None, True
-    try:
-        parsed = datetime.fromisoformat(value.strip()) if isinstance(value, str) and len(value) < 50 else None
-        in_utc = parsed and (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        parsed = None
-    if parsed is None or in_utc is None or in_utc.year < 1970:
-        raise CellRefused(column, f"must be a time such as 2026-11-21T10:00:00Z, not {value!r:.40}.")
-    if in_utc > datetime.now(UTC):
-        raise CellRefused(column, f"must not be in the future: {value!r:.40}.")
-    return in_utc, parsed.tzinfo is not None
-
-
-# The options of an import of answers.
-
-
-MAX_COLUMN_NAME_LENGTH = 200
-
-
-@dataclass(frozen=True)
-class Options:
-    """``columns`` maps heval's column names to the file's names, if they differ, as in {"annotator": "worker"}."""
-
-    columns: dict[str, str] = field(default_factory=dict)
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, options_json: object) -> "Options":
-        """Return the options from stored JSON. Raises SettingsRefused for anything invalid."""
-        options = options_json if isinstance(options_json, dict) else {"columns": None}
-        columns = options.get("columns", {})
-        if not isinstance(columns, dict) or set(options) - {"columns"}:
-            raise SettingsRefused("options: must be an object with only the key “columns”.")
-        return cls(validate_column_mapping(columns))
-
-    @classmethod
-    def from_text(cls, lines: str) -> "Options":
-        """Return the options from lines such as ``annotator = worker``.
-
-        Raises SettingsRefused with the number of a bad line.
-        """
-        mapping: dict[str, str] = {}
-        for number, line in enumerate(lines.splitlines(), 1):
-            if not line.strip():
-                continue
-            name, equals, column = (part.strip() for part in line.partition("="))
-            if not (name and equals and column):
-                raise SettingsRefused(
-                    f"line {number}: write heval's column name, “=”, and the file's column name, as in: annotator = worker."
-                )
-            if name in mapping:
-                raise SettingsRefused(f"line {number}: the column {name[:60]} is named twice.")
-            mapping[name] = column
-        return cls(validate_column_mapping(mapping))
-
-
-def validate_column_mapping(mapping: dict[Any, Any]) -> dict[str, str]:
-    """Return the mapping after checking its column names. Raises SettingsRefused."""
-    for name, column in mapping.items():
-        if (
-            not isinstance(name, str)
-            or not isinstance(column, str)
-            or not column
-            or len(column) > MAX_COLUMN_NAME_LENGTH
-        ):
-            raise SettingsRefused(f"columns: the value of {str(name)[:60]!r} must be the name of a column of the file.")
-        if name not in COLUMNS and not SHOWN_COLUMN.fullmatch(name):
-            known_names = f"{', '.join(COLUMNS)}, and shown:A, shown:B, …"
-            raise SettingsRefused(f"columns: heval has no column “{name[:60]}”. Its columns are {known_names}.")
-    repeated = [column for column in mapping.values() if list(mapping.values()).count(column) > 1]
-    if repeated:
-        raise SettingsRefused(f"columns: “{repeated[0][:60]}” is named twice.")
-    return dict(mapping)
 
 
 # A row of a file of answers together with the question, item and outputs that it is about.
@@ -587,6 +289,8 @@ def _clean_value(resolved: ResolvedRow, ask: PageField) -> Any:
     if not (text or answer_row.skip_reason or (ask.choice and answer_row.value)):
         raise CellRefused(column, "is empty. Give the answer or a skip_reason, or remove the row.")
     allowed = {column, "skip_reason"} | ({"choice"} if ask.choice else set())
+    if ask.field.stores_typed_text and answer_row.text:
+        text, allowed = answer_row.text, allowed | {"text"}
     if other_columns := [name for name in answer_row.answered_columns if name not in allowed]:
         raise CellRefused(other_columns[0], f"must be empty: answers to “{key}” belong in the column {column}.")
     if answer_row.part:

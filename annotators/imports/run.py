@@ -23,26 +23,25 @@ from studies.models import Job, Question, Study, audit
 from studies.services import lifecycle
 from studies.stimuli.columns import Columns
 from studies.stimuli.rows import TableLimits, read_rows
-from studies.stimuli.texts import is_shortened_number, lookalikes
+from studies.stimuli.texts import is_shortened_number, lookalikes, name_key
 
+from .columns import NOT_COUNTED, OWN_NAMES, AnswerReader, AnswerRow, Options, natural_sort_key
+from .mapping import mapped
 from .rows import (
-    COLUMN_ALIASES,
-    COLUMNS,
     ERASED_ANSWER,
-    AnswerReader,
-    AnswerRow,
     EarlierImports,
-    Options,
     StudyIndex,
     build_study_index,
     imported_person_hash,
     load_earlier_imports,
-    natural_sort_key,
 )
 from .writing import ImportedAnswer, ImportedAssignment, build_imported_assignment, write_imported_answers
 
 AUDIT_VERB = "import answers"
 MAX_ROWS = 500_000
+# A row can have many answers.
+MAX_ANSWERS = 500_000
+MAX_COLUMNS = 1_000
 PROGRESS_EVERY = 2000
 MAX_EXAMPLE_ROWS = 10
 COUNTED_KINDS = ("annotators", "items", "answers")
@@ -84,18 +83,18 @@ def import_answers_and_close_draft(
     report = ImportReport(
         filename=filename, sha256=file_sha256(path), counts={kind: RowCounts() for kind in COUNTED_KINDS}
     )
-    rows = _read_rows(study, path, import_options, report, progress)
     if study.is_draft:
         for problem in find_analysis_blockers(study):
             report.problems.add(None, None, f"The study is not ready: {problem.text}")
+    study_index = build_study_index(study) if report.is_sound else None
+    rows = _read_rows(study, path, import_options, report, study_index, progress)
     sittings: list[ImportedAssignment] = []
-    if report.is_sound:
-        study_index = build_study_index(study)
+    if report.is_sound and study_index:
         sittings = _build_imports(study_index, rows, report, progress)
         _count_new_and_known(study_index, load_earlier_imports(study), sittings, report)
     _add_findings(study, report, rows)
     check_expected_outcome(report, expected_outcome)
-    if is_dry_run or not report.is_sound or not report.has_changes:
+    if is_dry_run or not report.is_sound or not report.has_changes or study_index is None:
         return report
     progress(report.rows, report.rows, "Writing")
     with transaction.atomic():
@@ -122,29 +121,48 @@ def import_answers_and_close_draft(
 
 
 def _read_rows(
-    study: Study, path: Path, options: Options, report: ImportReport, progress: ProgressCallback
+    study: Study,
+    path: Path,
+    options: Options,
+    report: ImportReport,
+    study_index: StudyIndex | None,
+    progress: ProgressCallback,
 ) -> dict[str, list[AnswerRow]]:
-    """Return the rows by annotator, in the order in which annotators first appear in the file."""
-    known_columns = Columns(optional=(*COLUMNS, *COLUMN_ALIASES, *options.columns.values()))
-    limits = TableLimits(rows=MAX_ROWS)
+    """Return the answers by annotator, in the order in which annotators first appear in the file."""
+    known_columns = Columns(optional=(*OWN_NAMES, *options.columns.values()))
+    limits = TableLimits(rows=MAX_ROWS, columns=MAX_COLUMNS)
     rows_by_annotator: dict[str, list[AnswerRow]] = {}
+    n_answers = 0
     with path.open("rb") as file:
         table = read_rows(report.filename, headed(file), columns=known_columns, limits=limits, problems=report.problems)
         kinds = dict(Question.objects.filter(section__study=study).values_list("key", "scale__kind"))
-        table = flattened_answers(table, kinds, options.columns)
-        answers = AnswerReader(table, options.columns, report.problems)
-        for row in answers:
-            rows_by_annotator.setdefault(row.annotator, []).append(row)
+        names = study_index.names if study_index else None
+        table, proposal = mapped(flattened_answers(table, kinds, options.columns), names, options, report)
+        answers = AnswerReader(table, proposal.roles, names, report.problems)
+        for given in answers:
+            for row in given:
+                rows_by_annotator.setdefault(row.annotator, []).append(row)
+            n_answers += len(given)
+            if n_answers > MAX_ANSWERS:
+                report.problems.add(
+                    None, None, f"The file has more than {MAX_ANSWERS:,} answers. Split it by annotators."
+                )
+                break
             if answers.count % PROGRESS_EVERY == 0:
                 progress(answers.count, 0, f"Reading row {answers.count:,}")
         report.rows = answers.count
     add_file_findings(study, report, answers, AUDIT_VERB)
-    if answers.renamed:
+    if renamed := [*proposal.renamed, *proposal.guessed]:
         report.add_finding(
             "renamed_columns",
-            "Columns that were read under another name than heval's. If one is something else, say what it is under “Column mapping”.",
-            [f"{name} = {column}" for name, column in answers.renamed.items()],
+            "Columns that were read under another name than heval's. If one is something else, change its role.",
+            [f"{role} = {proposal.roles[role]}" for role in renamed],
         )
+    for cause, numbers in answers.left_out.items():
+        text = f"{len(numbers):,} rows of this export are {cause}. They are not imported."
+        report.add_finding("left_out", text, [f"row {number}" for number in numbers])
+    if answers.n_empty:
+        report.add_finding("empty_cells", f"{answers.n_empty:,} empty cells are no answers.")
     return rows_by_annotator
 
 
@@ -271,6 +289,12 @@ def _add_findings(study: Study, report: ImportReport, rows: dict[str, list[Answe
             [f"“{name}”" for name in shortened],
         )
     all_rows = list(chain.from_iterable(rows.values()))
+    if refused := {row.row for row in all_rows if name_key(row.status) in NOT_COUNTED}:
+        report.add_finding(
+            "rejected",
+            f"{len(refused):,} rows are of rejected work or previews. They are imported; remove them from the file if they should not count.",
+            [f"row {row}" for row in sorted(refused)],
+        )
     if n := sum(not row.has_utc_offset for row in all_rows):
         report.add_finding("no_offset", f"{n:,} times have no UTC offset. They are read as UTC.")
     if all_rows and not any(row.time for row in all_rows):

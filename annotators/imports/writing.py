@@ -5,7 +5,7 @@ The caller opens the transaction.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from string import ascii_uppercase
 from typing import Any
@@ -25,9 +25,9 @@ from studies.models import Batch, Exposure, Item, Job, Output, Prompt, Study
 from studies.protocols import DrawnItem, Page, PageField, PageItem, PageQuestion, PageSection, Protocol
 from studies.stimuli.rows import TableProblems
 
+from .columns import AnswerRow, natural_sort_key
 from .rows import (
     SORTS_LAST,
-    AnswerRow,
     EarlierImports,
     FieldsBySubject,
     ImportedItem,
@@ -38,7 +38,6 @@ from .rows import (
     find_rows_without_marks,
     import_pool_name,
     imported_person_hash,
-    natural_sort_key,
 )
 
 # Check one annotator's rows against the pages that they would have seen.
@@ -82,7 +81,7 @@ def build_imported_assignment(
             resolved = _resolve_row(study_index, row, items)
             by_section.setdefault(resolved.section.position, []).append(resolved)
         except CellRefused as problem:
-            problems.add(row.row, problem.column, problem.text)
+            problems.add(row.row, row.column(problem.column), problem.text)
     sitting = ImportedAssignment(annotator_name, arm or 0)
     for section_number, position in enumerate(sorted(by_section), 1):
         _fill_section_pages(study_index, section_number, by_section[position], sitting, problems)
@@ -111,6 +110,7 @@ def _resolve_row(
     study_index: StudyIndex, answer_row: AnswerRow, items: dict[int, dict[ItemKey, ImportedItem]]
 ) -> ResolvedRow:
     section, question = _resolve_question(study_index, answer_row)
+    answer_row = answer_row.understood(question, study_index.names.systems)
     resolved = ResolvedRow(answer_row, section, question)
     if answer_row.prompt:
         resolved.item = _resolve_item(study_index, answer_row, section, items)
@@ -176,6 +176,12 @@ def _resolve_item(
             letter: _resolve_output(study_index, answer_row, system, f"shown:{letter}")
             for letter, system in answer_row.shown
         }
+    elif answer_row.outputs:
+        outputs = [
+            _resolve_output(study_index, replace(answer_row, sample=sample), system, "outputs")
+            for system, sample in answer_row.outputs
+        ]
+        letters = dict(zip(ascii_uppercase, outputs, strict=False))
     else:
         letters = dict(zip(ascii_uppercase, _default_outputs(study_index, answer_row, width), strict=False))
     if width is not None and len(letters) != width:
@@ -200,7 +206,18 @@ def _resolve_item(
         )
     elif answer_row.shown and not item.is_layout_known:
         item.letters, item.is_layout_known = letters, True
+    if answer_row.outputs and answer_row.label and (about := answer_row.system or answer_row.chosen):
+        _give_letter(item.letters, answer_row.label, _resolve_output(study_index, answer_row, about, "system"))
     return item
+
+
+def _give_letter(letters: dict[str, int], letter: str, output: int) -> None:
+    """Put an output under the letter that its row names. The output that was there gets the other letter."""
+    before = next((other for other, pk in letters.items() if pk == output), letter)
+    if before != letter:
+        moved = letters.pop(letter, None)
+        del letters[before]
+        letters |= {letter: output} | ({} if moved is None else {before: moved})
 
 
 def _default_outputs(study_index: StudyIndex, answer_row: AnswerRow, width: int | None) -> list[int]:
@@ -256,7 +273,8 @@ def _fill_section_pages(
             )
             values[slot], rows_by_slot[slot] = value, (resolved, ask)
         except CellRefused as problem:
-            problems.add(resolved.answer_row.row, problem.column, problem.text)
+            column = resolved.answer_row.column(problem.column)
+            problems.add(resolved.answer_row.row, column, problem.text)
     if problems.count == problems_before:  # a refused row may be the missing mark
         for resolved, key in find_rows_without_marks(pages, rows_by_slot):
             message = (

@@ -200,10 +200,13 @@ def _handle_upload_action(request, study, upload, job: Job | None) -> HttpRespon
         return reload
     if "columns" in request.POST and report is not None and report.columns and not upload.is_confirmed:
         try:
-            columns = _chosen_columns(request.POST, report)
-            parse_mapping(columns)
-            changed = {"columns": columns, "creates_systems": "creates_systems" in request.POST}
-            upload.options = Options.from_json(upload.options | changed).as_json()
+            if change_roles := run.importer_of(upload).options_with_roles:
+                upload.options = change_roles(upload.options, _chosen_roles(request.POST, report))
+            else:
+                columns = _chosen_columns(request.POST, report)
+                parse_mapping(columns)
+                changed = {"columns": columns, "creates_systems": "creates_systems" in request.POST}
+                upload.options = Options.from_json(upload.options | changed).as_json()
             upload.save()  # a job of a large file reads it
             run.process_or_queue_upload(study, upload, request.user, is_confirmed=False)
         except (SettingsRefused, lifecycle.ActionRefused) as refused:
@@ -225,6 +228,8 @@ def _handle_upload_action(request, study, upload, job: Job | None) -> HttpRespon
     return reload
 
 
+# A page has a list of roles for each of them.
+SHOWN_COLUMNS = 100
 ROLE_LABELS = {
     "": "leave out",
     "prompt_key": "key of the prompt",
@@ -241,10 +246,17 @@ ROLE_LABELS = {
 }
 
 
-def _columns_with_choices(report: ImportReport | None) -> list[dict[str, Any]]:
+def _columns_with_choices(study: Study, report: ImportReport | None, importer: run.Importer) -> list[dict[str, Any]]:
     """Return the columns of the file with the roles that a person may give them: (value, label, whether it is chosen)."""
-    columns = []
-    for entry in report.columns if report else []:
+    columns: list[dict[str, Any]] = []
+    entries = report.columns if report else []
+    if importer.role_labels:
+        labels = importer.role_labels(study, [entry["role"] for entry in entries])
+        for entry in entries[:SHOWN_COLUMNS]:
+            choices = [(value, label, value == entry["role"]) for value, label in labels.items()]
+            columns.append(entry | {"choices": choices})
+        return columns
+    for entry in entries:
         role = entry["role"]
         before, colon, system = role.partition(":")
         labels = ROLE_LABELS | {f"output:{entry['system']}": f"outputs of the system “{entry['system']}”"}
@@ -257,6 +269,13 @@ def _columns_with_choices(report: ImportReport | None) -> list[dict[str, Any]]:
             entry | {"named": named, "choices": [(value, label, value == role) for value, label in labels.items()]}
         )
     return columns
+
+
+def _chosen_roles(sent: QueryDict, report: ImportReport) -> list[tuple[str, str]]:
+    """Return the role and the name of each column. Columns that the page does not show keep their roles."""
+    roles = sent.getlist("role")[:SHOWN_COLUMNS]
+    chosen = [*roles, *(entry["role"] for entry in report.columns[len(roles) :])]
+    return [(role, entry["column"]) for role, entry in zip(chosen, report.columns, strict=False)]
 
 
 def _chosen_columns(sent: QueryDict, report: ImportReport) -> list[str]:
@@ -295,7 +314,8 @@ def _render_report(request, study, upload, job: Job | None, status: int = 200, f
         findings=[finding for finding in findings if finding.kind not in ("freezes", PROPOSED)],
         proposed_groups=[finding for finding in findings if finding.kind == PROPOSED],
         again=reverse(importer.page, args=[study.code]),
-        columns=_columns_with_choices(report),
+        columns=_columns_with_choices(study, report, importer),
+        more_columns=max(0, len(report.columns) - SHOWN_COLUMNS) if report and importer.role_labels else 0,
         confirm_words="Import only the prompts" if report and report.has_only_prompts else importer.confirm_label,
         counts=[(kind, count) for kind, count in report.counts.items()] if report else [],
         has_batches=bool(report and any(row["batch"] for row in report.first)),

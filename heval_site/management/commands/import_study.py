@@ -6,6 +6,7 @@ import json
 import shlex
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 from django.template.defaultfilters import pluralize
 
+from annotators.imports import Options as AnswerOptions
 from studies.imports.bundle import MAX_BUNDLE_BYTES, BundleRefused
 from studies.imports.bundle_files import create_draft_from_bundle
 from studies.imports.tables import ImportReport, Options, import_stimuli_file, run
@@ -70,18 +72,12 @@ class Command(BaseCommand):
         )
         parser.add_argument("--answers", action="store_true", help="the rows are answers that were given elsewhere")
         parser.add_argument(
+            "--map",
             "--column",
             action="append",
             default=[],
-            metavar="OURS=THEIRS",
-            help="with --answers: a column's name in the file; may be repeated",
-        )
-        parser.add_argument(
-            "--map",
-            action="append",
-            default=[],
             metavar="ROLE=COLUMN",
-            help="what a column is: prompt_text=question, output:gpt=model_a",
+            help="what a column is: prompt_text=question, output:gpt=model_a, value:overall=Q1; may be repeated",
         )
         parser.add_argument(
             "--human", action="append", default=[], metavar="SYSTEM", help="a new system whose author is a person"
@@ -106,8 +102,6 @@ class Command(BaseCommand):
             self._import_bundle(path, by, options)
             return
         names = tuple(filter(None, (name.strip() for name in options["pairs_by"].split(","))))
-        if options["column"] and not options["answers"]:
-            raise CommandError("--column maps columns of answers. Add --answers.")
         if names and not options["pairs"]:
             raise CommandError("--pairs-by names attributes of pairs. Add --pairs.")
         if options["answers"]:
@@ -177,23 +171,22 @@ class Command(BaseCommand):
         proposing = replace(import_options, proposes_columns=True)
         _, proposed = self._import_stimuli(study_name, path, proposing, by, is_dry_run=True)
         if proposed.is_mapped:
-            options = " ".join(shlex.join(["--map", role]) for role in proposed.mapping)
-            raise CommandError(f"The columns have other names than heval's. Check these roles, and add: {options}")
+            self._refuse_with_roles(proposed)
+
+    def _refuse_with_roles(self, proposed: ImportReport) -> None:
+        options = " ".join(shlex.join(["--map", role]) for role in proposed.mapping)
+        raise CommandError(f"The columns have other names than heval's. Check these roles, and add: {options}")
 
     def _import_answers(self, path: Path, by, options) -> None:
         study = find_study(options["study"])
-        columns: dict[str, str] = {}
-        for pair in options["column"]:
-            name, equals, file_name = pair.partition("=")
-            if not equals or name in columns:
-                raise CommandError(
-                    f"--column {pair}: this is not HEVAL_NAME=FILE_NAME, or the name is repeated. Correct this option."
-                )
-            columns[name] = file_name
+        read = partial(run.get_importer("answers").read, study, path, by=by)
         try:
-            report = run.get_importer("answers").read(
-                study, path, options={"columns": columns}, by=by, is_dry_run=options["dry_run"]
-            )
+            columns = AnswerOptions.from_texts(options["map"])
+            report = read(options=columns, is_dry_run=options["dry_run"])
+            if report.problems:
+                proposed = read(options=replace(columns, proposes_columns=True), is_dry_run=True)
+                if proposed.is_mapped and proposed.is_sound:
+                    self._refuse_with_roles(proposed)
         except (lifecycle.ActionRefused, SettingsRefused) as refused:
             raise CommandError(str(refused)) from None
         self._print_and_exit(report, str(study.code), options)

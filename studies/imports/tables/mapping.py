@@ -8,7 +8,7 @@ a second import of the file finds the same prompts.
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any
 
@@ -102,6 +102,12 @@ class Look:
     n: int
     distinct: int
     examples: tuple[str, ...]
+    values: tuple[str, ...] = ()  # of each row, '' if it has none
+
+    @property
+    def seen(self) -> list[str]:
+        """Each value once."""
+        return [value for value in dict.fromkeys(self.values) if value]
 
 
 def look_at(rows: Rows) -> tuple[list[Look], Rows]:
@@ -112,12 +118,14 @@ def look_at(rows: Rows) -> tuple[list[Look], Rows]:
     spelled = {name_key(column): column for column in chain(rows.columns, *(row.values for row in first))}
     columns = tuple(spelled.values())
     for column in columns:
-        values = [value for row in first if (value := row.values.get(column)) not in (None, "")]
-        texts = [str(value).strip() for value in values if isinstance(value, str | int | float)]
+        cells = [row.values.get(column) for row in first]
+        values = tuple(str(cell).strip() if isinstance(cell, str | int | float) else "" for cell in cells)
+        texts = [value for value in values if value]
         long = [text for text in texts if len(text) >= 25 or len(text.split()) >= 4]
         is_text = bool(texts) and 2 * len(long) >= len(texts) and not all(map(is_number, texts))
-        looks.append(Look(column, column_words(column), is_text, len(texts), len(set(texts)), tuple(texts[:EXAMPLES])))
-    return looks, Rows(columns, chain(first, rows.rows), rows.problems, rows.is_json, rows.notes)
+        n_distinct, examples = len(set(texts)), tuple(texts[:EXAMPLES])
+        looks.append(Look(column, column_words(column), is_text, len(texts), n_distinct, examples, values))
+    return looks, replace(rows, columns=columns, rows=chain(first, rows.rows))
 
 
 def propose_mapping(looks: Sequence[Look]) -> list[str]:

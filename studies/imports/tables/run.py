@@ -343,12 +343,16 @@ class Importer:
     expected_outcome, progress and job as keywords.
 
     ``reason_not_importable``: why the study does not accept such a file now, or ''. ``page``: the name of the upload page's URL.
+    ``role_labels`` takes the study and the roles of the columns, and returns the roles that a person may choose. ``options_with_roles``
+    takes the options and (role, column) of all columns; it raises SettingsRefused.
     """
 
     read: Callable[..., ImportReport]
     reason_not_importable: Callable[[Study], str]
     page: str
     confirm_label: str = "Import into the study"
+    role_labels: Callable[[Study, list[str]], dict[str, str]] | None = None
+    options_with_roles: Callable[[dict[str, Any], list[tuple[str, str]]], dict[str, Any]] | None = None
 
 
 def import_stimuli_with_json_options(

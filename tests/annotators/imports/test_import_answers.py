@@ -204,8 +204,15 @@ def test_the_files_own_column_names(tmp_path):
     study = choice_draft()
     text = "worker,pair_id,model_a,model_b,choice,chosen_model,work_seconds\nw1,p001,alpha,beta,B,beta,7\nw2,p001,beta,alpha,B,alpha,9\n"
     path = written(tmp_path, text)
-    lines = "annotator = worker\nprompt_key=pair_id\nshown:A = model_a\nshown:B = model_b\nlabel = choice\n\nchosen = chosen_model"
-    report = import_answers_and_close_draft(study, path, by=None, options=Options.from_text(lines))
+    said = [
+        "annotator=worker",
+        "prompt_key=pair_id",
+        "shown:A=model_a",
+        "shown:B=model_b",
+        "label=choice",
+        "chosen=chosen_model",
+    ]
+    report = import_answers_and_close_draft(study, path, by=None, options=Options.from_texts(said))
     assert report.is_written, words(report)
     assert [f.examples for f in report.findings if f.kind == "ignored_columns"] == [("work_seconds",)]
     assert set(Response.objects.values_list("label", flat=True)) == {"B"}
@@ -213,9 +220,8 @@ def test_the_files_own_column_names(tmp_path):
     assert set(Response.objects.values_list("position", flat=True)) == {None}
     # The letter alone names what was chosen, where the file says what stood there.
     other = choice_draft()
-    assert import_answers_and_close_draft(
-        other, path, by=None, options=Options.from_text(lines.rpartition("\n")[0])
-    ).is_written
+    letters_only = Options.from_texts(said[:-1], left_out=("chosen_model",))
+    assert import_answers_and_close_draft(other, path, by=None, options=letters_only).is_written
     assert {r.chosen.output.system.name for r in Response.objects.filter(assignment__study=other)} == {"alpha", "beta"}
 
 
@@ -287,11 +293,7 @@ def test_the_pages_look_first_then_write(client, settings, tmp_path):
     assert "freezes its design and closes it" in page and "Which is the better story?" in page
     assert address in client.get(reverse("admin:studies_study_change", args=[study.pk])).content.decode()
     text = CHOICES.replace("annotator", "worker")
-    bad = client.post(address, {"file": SimpleUploadedFile("a.csv", text.encode()), "columns": "annotator: worker"})
-    assert bad.status_code == 400 and "line 1: write heval&#x27;s column name" in bad.content.decode()
-    response = client.post(
-        address, {"file": SimpleUploadedFile("a.csv", text.encode()), "columns": "annotator = worker"}
-    )
+    response = client.post(address, {"file": SimpleUploadedFile("a.csv", text.encode())})
     page = client.get(response.url).content.decode()
     assert "Check, then confirm" in page and "w1" in page and "Write the answers" in page and again(study).is_draft
     done = client.post(response.url, {"confirm": "1"}, follow=True).content.decode()
@@ -332,13 +334,12 @@ def test_the_command(tmp_path):
     call_command(*arguments, "--json", stdout=(out := io.StringIO()))
     assert json.loads(out.getvalue())["is_written"]
     for wrong, message in (
-        (["--column", "x"], "HEVAL_NAME=FILE_NAME"),
+        (["--column", "x"], "has no role or no column. Write ROLE=COLUMN"),
+        (["--map", "annotator=a", "--map", "annotator=b"], "The role “annotator” is given twice"),
         (["--column", "people=worker"], "heval has no column “people”"),
     ):
         with pytest.raises(CommandError, match=message):
             call_command("import_study", str(study.code), str(path), "--answers", *wrong)
-    with pytest.raises(CommandError, match="Add --answers"):
-        call_command("import_study", str(study.code), str(path), "--column", "annotator=worker")
 
 
 def findings_of(report) -> dict[str, tuple[str, ...]]:

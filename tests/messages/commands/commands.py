@@ -23,7 +23,6 @@ COMMANDS = {
     "A new study": command("import_study", "new", "{folder}/rows.csv"),
     "The file has prompts": command("import_study", "{code}", "{folder}/rows.csv"),
     "The columns have other": command("import_study", "{code}", "{folder}/own.csv"),
-    "--column maps columns": command("import_study", "{code}", "{folder}/rows.csv", "--column", "a=b"),
     "--pairs-by names attributes": command("import_study", "{code}", "{folder}/rows.csv", "--pairs-by", "domain"),
     "A bundle and --study": command("plan", "{folder}/none.json", "--study", "{code}"),
     "A stored plan": command("plan", "--study", "{code}", "--seed", "1"),
@@ -47,9 +46,6 @@ COMMANDS = {
     ),
     "This file cannot be printed": command("export", "{code}", "--format", "parquet"),
     "cannot be written": command("export", "{code}", "--output", "{folder}/none/x.csv"),
-    "--column …: this is not HEVAL_NAME=FILE_NAME": command(
-        "import_study", "{code}", "{folder}/rows.csv", "--answers", "--column", "a"
-    ),
     "The file is larger than … bytes. Remove outputs from it, and import": command(
         "import_study",
         "new",

@@ -3,9 +3,10 @@
 import json
 import tempfile
 from pathlib import Path
+from unittest import mock
 
 from annotators.imports import Options as AnswerOptions
-from annotators.imports import import_answers_and_close_draft
+from annotators.imports import import_answers_and_close_draft, options_with_roles
 from annotators.models import Annotator, Assignment, Response
 from studies.models import Output, Study
 from studies.services import lifecycle
@@ -42,12 +43,13 @@ def multiple(study):
     )
 
 
-def answers(text, *before, make=choice_draft, columns=None, name="a.csv", is_written=False, agreed=None):
+def answers(text, *before, make=choice_draft, columns=None, name="a.csv", is_written=False, agreed=None, most=500_000):
     def scenario():
         study = make()
         for change in before:
             change(study)
-        return _answered(study, text, columns, name, is_written, agreed)
+        with mock.patch("annotators.imports.run.MAX_ANSWERS", most):
+            return _answered(study, text, columns, name, is_written, agreed)
 
     return scenario
 
@@ -103,25 +105,39 @@ def with_own_answers():
 
 ONE = SAID + "w1,p002,alpha,beta,beta\n"
 RATED = "annotator,prompt_key,system,value\n"
+BY_TEXT = "annotator,prompt_text,system,value\nw,{},alpha,3\n"
+
+
+def equal_texts(study):
+    study.prompts.update(text="A tale.")
+
+
 IMPORTERS = {
     "the file has no column “…”, which is declared": answers(ONE, columns={"annotator": "worker"}),
     "Columns that were": only_informs(answers("worker,prompt_key,chosen\nw,p001,alpha\n")),
     "Annotators whose ids": answers(SAID + "W,p001,alpha,beta,beta\nw,p002,alpha,beta,beta\n"),
     "A spreadsheet shortened": answers(SAID + "1.2E+18,p001,alpha,beta,beta\n"),
     "no column annotator": answers("who,prompt_key,chosen\nw,p001,alpha\n"),
-    "no column holds": answers("annotator,prompt_key,naturalness\nw,p001,4\n"),
-    "_read_layout: the columns “…” and “…” mean": answers("annotator,prompt,prompt_key,chosen\nw,p,p,alpha\n"),
-    "_parse_row: must not be empty": At("column “annotator”", answers(SAID + ",p002,alpha,beta,beta\n")),
+    "no column holds": answers("annotator,prompt_key,remark\nw,p001,Nice!\n"),
+    "propose_roles: the columns “…” and “…” mean": answers("annotator,prompt,prompt_key,chosen\nw,p,p,alpha\n"),
+    "_base: must not be empty": At("column “annotator”", answers(SAID + ",p002,alpha,beta,beta\n")),
+    "is a placeholder": answers(SAID + "[%MID%],p002,alpha,beta,beta\n"),
     "must be a letter": answers("annotator,prompt_key,label\nw,p002,7\n"),
     "the same system": answers(SAID + "w,p002,alpha,alpha,alpha\n"),
     "must be a time": answers("annotator,prompt_key,chosen,time\nw,p002,alpha,noon\n"),
     "must not be in the future": answers("annotator,prompt_key,chosen,time\nw,p002,alpha,2999-01-01\n"),
     "options: must be an object": answer_options(AnswerOptions.from_json, {"x": 1}),
-    "line …: write": answer_options(AnswerOptions.from_text, "annotator: worker"),
-    "line …: the column": only_informs(answer_options(AnswerOptions.from_text, "annotator = a\nannotator = b")),
+    "has no role or no column": answer_options(AnswerOptions.from_texts, ["annotator: worker"]),
+    "The role “…” is given": answer_options(AnswerOptions.from_texts, ["annotator=a", "annotator=b"]),
+    "The role “…” is chosen": lambda: shown_by(
+        lambda: options_with_roles({}, [("annotator", "a"), ("annotator", "b")])
+    ),
+    "The file has more than … answers": answers(
+        "annotator,prompt_key,system,overall\nw,p002,alpha,3\n", make=rating_draft, most=0
+    ),
     "columns: the value": answer_options(AnswerOptions.from_json, {"columns": {"annotator": 7}}),
-    "columns: heval has no column": only_informs(answer_options(AnswerOptions.from_text, "worker = annotator")),
-    "columns: “…” is named": only_informs(answer_options(AnswerOptions.from_text, "annotator = a\nprompt_key = a")),
+    "columns: heval has no column": only_informs(answer_options(AnswerOptions.from_texts, ["worker=annotator"])),
+    "columns: “…” is named": only_informs(answer_options(AnswerOptions.from_texts, ["annotator=a", "prompt_key=a"])),
     "A study that collects": lambda: _answered(builders.choice_study(), ONE),
     "The study has collected": lambda: _answered(with_own_answers(), ONE),
     "The study is not ready": answers(ONE, lambda s: s.sections.get().questions.update(scale={"kind": "stars"})),
@@ -148,6 +164,16 @@ IMPORTERS = {
     "the study does not ask": answers("annotator,question,prompt_key,chosen\nw,worse,p002,alpha\n"),
     "matches several questions": answers("annotator,prompt_key,system,value\nw,p002,alpha,3\n", make=full_draft),
     "the study has no system “…”; it has ….": answers(SAID + "w,p002,alpha,omega,alpha\n"),
+    "no prompt of the study has the text": answers(BY_TEXT.format("Nothing"), make=rating_draft),
+    "is the same in several": answers(BY_TEXT.format("A tale."), equal_texts, make=rating_draft),
+    "is not as heval exports": answers("annotator,prompt,chosen,shown_outputs\nw,p002,alpha,alpha\n"),
+    "are of rejected": answers("annotator,prompt_key,chosen,AssignmentStatus\nw,p002,alpha,Rejected\n"),
+    "rows of this export": only_informs(
+        answers("annotator,prompt,chosen_system,is_erased\nw,p002,alpha,0\nw,p003,,1\n")
+    ),
+    "empty cells are": only_informs(
+        answers("annotator,prompt_key,system,overall\nw,p002,alpha,3\nw,p003,alpha,\n", make=rating_draft)
+    ),
     "has no output": answers(
         ONE, lambda s: Output.objects.filter(system__study=s, system__name="alpha", prompt__key="p002").delete()
     ),
