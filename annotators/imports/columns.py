@@ -101,9 +101,9 @@ def time_of(text: str) -> datetime | None:
             zone = timezone(timedelta(hours=_TURK_ZONES[turk[2]]))
             return datetime.strptime(f"{turk[1]} {turk[3]}", "%b %d %H:%M:%S %Y").replace(tzinfo=zone)
         if form := _FORM_TIME.fullmatch(text):
-            read = datetime.strptime(form[1], "%Y/%m/%d %I:%M:%S %p")  # noqa: DTZ007  # the zone is read below
+            read = datetime.strptime(f"{form[1]} +0000", "%Y/%m/%d %I:%M:%S %p %z")
             if form[2] is None:
-                return read
+                return read.replace(tzinfo=None)
             hours, minutes = int(form[2]), int(form[3] or 0)
             return read.replace(tzinfo=timezone(timedelta(hours=hours, minutes=-minutes if hours < 0 else minutes)))
         return datetime.fromisoformat(text) if len(text) < 50 else None

@@ -1,7 +1,6 @@
 """The same answers given here, and imported into a study of the same design, say the same."""
 
 import csv
-import math
 
 import pytest
 
@@ -10,12 +9,11 @@ from annotators.imports import import_answers_and_close_draft
 from annotators.models import PageVisit, Response
 from studies.models import Exposure, Question, Study
 from studies.services import lifecycle
+from tests.analysis.protocols.numbers import numbers
 from tests.builders import add_choice, add_marks, add_ranking, add_rating, add_relative, add_spa, draft_study, launched
 from tests.players import play
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("same_orders")]
-# Drawn again with every hash of names, or about the order of items, which an import numbers by their prompts.
-DRAWN = ("replay", "hoeffding", "effort", "sign_flip", "bca", "bayesian", "split_half", "reliability")
 
 
 def drafted(**columns):
@@ -77,43 +75,6 @@ def as_file(study, path):
         writer.writeheader()
         writer.writerows(rows)
     return path
-
-
-def numbers(report):
-    """Every estimate that no draw and no order of items moves, by what it is about."""
-    found = {}
-    for block in report["blocks"]:
-        for first in block["estimates"]:
-            for one in (first, *first["sensitivity"]):
-                if any(word in one["analysis"] for word in DRAWN):
-                    continue
-                about = first["settings"]
-                key = (
-                    block["name"],
-                    block["title"],
-                    block["mode"],
-                    one["analysis"],
-                    one["estimand"],
-                    about.get("system"),
-                    about.get("section"),
-                    about.get("measure"),
-                    about.get("sort"),
-                    (about.get("contrast") or {}).get("key"),
-                    about.get("m"),
-                )
-                assert key not in found, key
-                test = one["test"] or {}
-                # Bets deal people and prompts into units in the order of their names.
-                is_bet = test.get("name") == "independent_units_betting"
-                told = (
-                    one["estimate"],
-                    None if is_bet else test.get("pvalue"),
-                    one["n"],
-                    one["n_rows"],
-                    one["status"] == "ok",
-                )
-                found[key] = [math.nan if value is None else float(value) for value in told]
-    return found
 
 
 @pytest.mark.slow

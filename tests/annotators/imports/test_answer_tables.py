@@ -11,7 +11,7 @@ from django.db import transaction
 from annotators.imports import Options, import_answers_and_close_draft
 from annotators.models import Response
 from studies.models import Study
-from tests.annotators.imports.test_answer_columns import choice_draft, rating_draft
+from tests.annotators.imports.drafts import choice_draft, rating_draft
 from tests.builders import add_survey
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres]

@@ -15,7 +15,7 @@ from studies.protocols import REGISTRY
 from studies.services import lifecycle
 from studies.services.copying import clone_study
 from tests import builders
-from tests.analysis.protocols.test_imported_as_live import numbers
+from tests.analysis.protocols.numbers import numbers
 from tests.builders import COMMENT, SCREENING, draft_study, launched, user
 from tests.players import play, submitted
 
