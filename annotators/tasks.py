@@ -6,6 +6,7 @@ from studies.models import Study
 from studies.services import jobs, lifecycle
 from studies.services.lifecycle import ActionRefused
 
+from .imports import writing
 from .models import Assignment, PanelEvent, PanelIdentity, PanelSubmission, Recruitment
 from .pay import decisions, ledger
 from .places import assign, monitor
@@ -38,6 +39,12 @@ def schedule_pending_panel_syncs() -> int:
 def release_expired_places() -> int:
     """Release places whose time is over, so that other people can take them."""
     return assign.release_expired_places()
+
+
+@jobs.register_periodic(60)
+def remove_unfinished_imports() -> int:
+    """Remove the answers of imports that ended early."""
+    return writing.remove_unfinished_imports()
 
 
 @jobs.register_periodic(60)

@@ -21,7 +21,7 @@ class AskingSignal(Signal):
         def send(self, sender: Any, **named: Any) -> list[tuple[Callable[..., Any], Any]]: ...
 
 
-# Arguments: ``study``, a draft or a study that is being launched. Sent before a draft is launched, frozen or deleted, and before rows are
+# Arguments: ``study``, a draft or a study that is being launched, and ``spares_imports`` if an import of answers freezes it. Sent before a draft is launched, frozen or deleted, and before rows are
 # deleted that test runs may refer to. Receivers delete the rows of test runs. Their return values are ignored. An exception stops the
 # step and rolls back its transaction.
 deleting_test_runs = Signal()

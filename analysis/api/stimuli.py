@@ -9,6 +9,7 @@ from rest_framework.generics import ListAPIView
 
 from studies.access import Action, check_draw_is_readable, check_permission_or_404
 from studies.models import Batch, Output, Prompt, Study, System, audit
+from studies.models.fields import FIRST_IMPORT_NUMBER
 from studies.models.guards import StudyFrozen
 from studies.stimuli.texts import is_blank, name_key
 
@@ -326,4 +327,4 @@ class BatchesView(StudyView, ListAPIView):
 
     def get_queryset(self):
         check_draw_is_readable(self.request.user, self.study)
-        return super().get_queryset()
+        return super().get_queryset().filter(number__lt=FIRST_IMPORT_NUMBER)

@@ -25,6 +25,7 @@ from annotators.counting import PEOPLES_ORIGINS, Use, select
 from annotators.models import Assignment, Exclusion, PageVisit, Response
 from annotators.models.identity import keyed_hash
 from studies.models import Exposure, Item, Output, Section, Study, System
+from studies.models.fields import FIRST_IMPORT_NUMBER
 from studies.stimuli.rows import FORMULA_STARTS
 
 # The columns of flat rows, each with its type and its meaning.
@@ -545,7 +546,7 @@ _PATHS = (
 
 def exposures_of_all_items(selection: Selection) -> QuerySet[Exposure]:
     """Return the outputs of all items of the study, answered or not."""
-    return Exposure.objects.filter(item__study=selection.study)
+    return Exposure.objects.filter(item__study=selection.study, item__number__lt=FIRST_IMPORT_NUMBER)
 
 
 def item_output_rows(selection: Selection) -> Iterator[tuple[Any, ...]]:

@@ -10,6 +10,7 @@ from django.template.defaultfilters import date
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
 
+from annotators.counting import Use, select
 from annotators.pages.sequence import describe_page_key
 from annotators.places.exclusions import (
     EXCLUSION_REASONS,
@@ -159,7 +160,7 @@ class AssignmentAdmin(ReadOnlyAdmin):
     actions = [render_exclusion_form]
 
     def get_queryset(self, request):
-        return annotate_is_excluded(super().get_queryset(request))
+        return annotate_is_excluded(select(Use.RECORD, super().get_queryset(request)))
 
     def get_search_results(self, request, queryset, search_term):
         term = search_term.strip()

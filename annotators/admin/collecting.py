@@ -183,7 +183,7 @@ class InquiryAdmin(ReadOnlyAdmin):
         context = {
             "title": "Test run",
             "arms": list(study.arms.order_by("name")),
-            "test_runs": study.assignments.filter(origin="test").order_by("-pk")[:50],
+            "test_runs": study.assignments.filter(origin="test", source=None).order_by("-pk")[:50],
             "clear_url": reverse("admin:annotators_clear_test_runs", args=[study.pk]),
             "home": reverse("admin:studies_study_change", args=[study.pk]),
         }

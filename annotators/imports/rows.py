@@ -5,13 +5,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.db.models import Count, Max, QuerySet
+
 from annotators.counting import UNSEEN
 from annotators.models import Assignment, Response
 from annotators.pages.form_data import clean_answer
 from annotators.places.assign import hash_person_id
 from studies.design.wording import QuestionWording, SectionWording, wording_of
 from studies.imports.tables.columns import CellRefused
-from studies.models import Exposure, Output, Prompt, Question, Study
+from studies.models import FIRST_TEST_NUMBER, Exposure, Output, Prompt, Question, Study
 from studies.protocols import REGISTRY, Page, PageField, PageItem, Protocol, StimulusPool, UnfillableBatch
 from studies.protocols.base.fields import Answer, AnswerRefused, ColumnRefused
 
@@ -145,45 +147,61 @@ class _FirstChoice:
 
 @dataclass(slots=True)
 class EarlierImports:
-    """Earlier imports: annotators by keyed name, their stored answers, and the annotators who withdrew."""
+    """Earlier imports: annotators by keyed name, those who withdrew, and the items by id."""
 
+    fingerprint: tuple[Any, ...] = ()
     people: dict[str, int] = field(default_factory=dict)
-    answers: dict[tuple[int, int, ItemKey | None, int | None], list[StoredAnswer]] = field(default_factory=dict)
     ordinals: dict[int, int] = field(default_factory=dict)
     withdrawn: set[int] = field(default_factory=set)
-    items: set[ItemKey] = field(default_factory=set)
+    items: dict[int, ItemKey] = field(default_factory=dict)
+    # The stored answers of the annotators that were read last.
+    answers: dict[tuple[int, int, ItemKey | None, int | None], list[StoredAnswer]] = field(default_factory=dict)
+
+    def read_answers(self, study: Study, names: Iterable[str]) -> None:
+        """Read what the annotators with these keyed names have answered, in place of the answers that were read before."""
+        self.answers = {}
+        known = [self.people[name] for name in names if name in self.people]
+        rows = Response.objects.filter(assignment__in=_imported(study).filter(annotator__in=known)).values_list(
+            "assignment__annotator_id", "question_id", "item_id", "exposure__output_id", "erased_at", "value", "chosen__output_id", "choice", "part", "text", "skip_reason",
+        )  # fmt: skip
+        for person, question, item, output, erased, *columns in rows.iterator(2000) if known else ():
+            question_key = (person, question, self.items.get(item), output)
+            self.answers.setdefault(question_key, []).append(ERASED_ANSWER if erased else tuple(columns))
 
 
 ERASED_ANSWER: StoredAnswer = ("erased",)
 
 
+def _imported(study: Study) -> QuerySet[Assignment]:
+    return Assignment.objects.filter(study=study, origin=Assignment.Origin.IMPORTED)
+
+
+def imports_fingerprint(study: Study) -> tuple[Any, ...]:
+    """Return a value that changes with each import into the study, and with each withdrawal of an imported annotator."""
+    found = _imported(study).aggregate(last=Max("pk"), n=Count("pk"), withdrawn=Count("withdrawn_at"))
+    return (found["last"], found["n"], found["withdrawn"])
+
+
 def load_earlier_imports(study: Study) -> EarlierImports:
-    """Return everything that was imported into the study before, and its items as (section, prompt, outputs)."""
-    earlier = EarlierImports()
+    """Return who was imported into the study before, and its items as (section, prompt, outputs)."""
+    earlier = EarlierImports(imports_fingerprint(study))
     outputs_by_item: dict[int, tuple[int, int, list[int]]] = {}
-    exposures = Exposure.objects.filter(item__study=study).order_by("item_id", "output_id")
-    for item, section, prompt, output in exposures.values_list(
-        "item_id", "item__section_id", "item__prompt_id", "output_id"
-    ).iterator(2000):
+    exposures = Exposure.objects.filter(item__study=study, item__number__lt=FIRST_TEST_NUMBER)
+    for item, section, prompt, output in (
+        exposures.order_by("item_id", "output_id")
+        .values_list("item_id", "item__section_id", "item__prompt_id", "output_id")
+        .iterator(2000)
+    ):
         outputs_by_item.setdefault(item, (section, prompt, []))[2].append(output)
-    keys = {item: (section, prompt, tuple(outputs)) for item, (section, prompt, outputs) in outputs_by_item.items()}
-    earlier.items = set(keys.values())
-    imported = Assignment.objects.filter(study=study, origin=Assignment.Origin.IMPORTED)
-    for person, key, ordinal, withdrawn in imported.values_list(
+    for item, (section, prompt, outputs) in outputs_by_item.items():
+        earlier.items[item] = (section, prompt, tuple(outputs))
+    for person, key, ordinal, withdrawn in _imported(study).values_list(
         "annotator_id", "annotator__external_id", "ordinal", "withdrawn_at"
     ):
         earlier.people[key] = person
         earlier.ordinals[person] = max(ordinal, earlier.ordinals.get(person, 0))
         if withdrawn:
             earlier.withdrawn.add(person)
-    if not earlier.people:
-        return earlier
-    rows = Response.objects.filter(assignment__in=imported).values_list(
-        "assignment__annotator_id", "question_id", "item_id", "exposure__output_id", "erased_at", "value", "chosen__output_id", "choice", "part", "text", "skip_reason",
-    )  # fmt: skip
-    for person, question, item, output, erased, *columns in rows.iterator(2000):
-        question_key = (person, question, keys.get(item), output)
-        earlier.answers.setdefault(question_key, []).append(ERASED_ANSWER if erased else tuple(columns))
     return earlier
 
 

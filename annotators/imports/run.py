@@ -1,10 +1,18 @@
 """Import a file of answers: read it, check it against the study, report, and write it after confirmation."""
 
+import json
+from array import array
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import fields
+from datetime import datetime
+from heapq import nsmallest
 from itertools import chain
+from operator import attrgetter
+from os import SEEK_END
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
-
-from django.db import transaction
 
 from annotators.models import Assignment
 from studies.access import Action, check_permission_or_404
@@ -13,14 +21,16 @@ from studies.imports.formats import flattened_answers, headed
 from studies.imports.tables import ImportReport
 from studies.imports.tables.result import RowCounts
 from studies.imports.tables.run import (
+    KIND,
     ProgressCallback,
     add_file_findings,
     check_expected_outcome,
     file_sha256,
     no_progress,
+    refuse_other_import,
 )
 from studies.models import Job, Question, Study, audit
-from studies.services import lifecycle
+from studies.services import jobs, lifecycle
 from studies.stimuli.columns import Columns
 from studies.stimuli.rows import TableLimits, read_rows
 from studies.stimuli.texts import is_shortened_number, lookalikes, name_key
@@ -30,18 +40,28 @@ from .mapping import mapped
 from .rows import (
     ERASED_ANSWER,
     EarlierImports,
+    ItemKey,
     StudyIndex,
     build_study_index,
     imported_person_hash,
     load_earlier_imports,
 )
-from .writing import ImportedAnswer, ImportedAssignment, build_imported_assignment, write_imported_answers
+from .writing import (
+    CheckedAnswers,
+    ImportedAnswer,
+    ImportedAssignment,
+    ImportWriter,
+    build_imported_assignment,
+    remove_unfinished_import,
+)
 
 AUDIT_VERB = "import answers"
-MAX_ROWS = 500_000
+MAX_ROWS = 2_000_000
 # A row can have many answers.
-MAX_ANSWERS = 500_000
+MAX_ANSWERS = 2_000_000
 MAX_COLUMNS = 1_000
+ROWS_IN_MEMORY = 50_000
+ANNOTATORS_PER_QUERY = 100
 PROGRESS_EVERY = 2000
 MAX_EXAMPLE_ROWS = 10
 COUNTED_KINDS = ("annotators", "items", "answers")
@@ -83,41 +103,118 @@ def import_answers_and_close_draft(
     report = ImportReport(
         filename=filename, sha256=file_sha256(path), counts={kind: RowCounts() for kind in COUNTED_KINDS}
     )
+    study = Study.objects.get(pk=study.pk)  # the version that is checked must not change until the answers are written
     if study.is_draft:
         for problem in find_analysis_blockers(study):
             report.problems.add(None, None, f"The study is not ready: {problem.text}")
     study_index = build_study_index(study) if report.is_sound else None
     rows = _read_rows(study, path, import_options, report, study_index, progress)
-    sittings: list[ImportedAssignment] = []
+    answers = CheckedAnswers(study, load_earlier_imports(study), stores=not is_dry_run)
     if report.is_sound and study_index:
-        sittings = _build_imports(study_index, rows, report, progress)
-        _count_new_and_known(study_index, load_earlier_imports(study), sittings, report)
+        _check(answers, study_index, rows, report, progress)
     _add_findings(study, report, rows)
-    check_expected_outcome(report, expected_outcome)
-    if is_dry_run or not report.is_sound or not report.has_changes or study_index is None:
+    if job is not None and Assignment.objects.filter(source=job, origin=Assignment.Origin.IMPORTED).exists():
+        report.is_written = True  # by an earlier run of the job, whose end was not recorded
         return report
-    progress(report.rows, report.rows, "Writing")
-    with transaction.atomic():
-        if study.is_draft:
-            study = lifecycle.freeze_and_close(study, by)
-        # The study's lock excludes other imports, so the written rows match the counts.
-        study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
-        if obstacle := reason_answers_not_importable(study):
-            raise lifecycle.ActionRefused(obstacle)
-        earlier = load_earlier_imports(study)
-        new_parts = (_only_new_answers(study_index, earlier, sitting) for sitting in sittings)
-        new = [sitting for sitting in new_parts if sitting.answers]
-        write_imported_answers(study, study_index, earlier, new, job or _create_done_job(study, by, report))
-        audit.record(
-            AUDIT_VERB,
-            study=study,
-            by=by,
-            filename=filename[:200],
-            options=import_options.as_json(),
-            **report.outcome(),
-        )
+    check_expected_outcome(report, expected_outcome)
+    if is_dry_run or not report.is_sound or not report.has_changes:
+        return report
+    with ExitStack() as stack:
+        report_progress = progress
+        if job is None:
+            details = {"imports": "answers", "is_confirmed": True, "filename": filename[:200], "sha256": report.sha256}
+            job, renew = stack.enter_context(jobs.running_here(KIND, study=study, by=by, **details))
+
+            def report_progress(done: int, total: int, doing: str = "") -> None:
+                renew(done, total, doing)
+                progress(done, total, doing)
+
+        refuse_other_import(study, job)
+        writer = ImportWriter(study, by, job, answers, report_progress)
+        try:
+            writer.store()
+            with writer.publishing(report.outcome()) as study:
+                audit.record(
+                    AUDIT_VERB,
+                    study=study,
+                    by=by,
+                    filename=filename[:200],
+                    options=import_options.as_json(),
+                    **report.outcome(),
+                )
+        except jobs.LeaseLost:
+            raise  # another process has the job now, and the rows are its own
+        except BaseException:
+            remove_unfinished_import(study, job)
+            raise
     report.is_written = True
     return report
+
+
+class RowsOfAnnotators:
+    """The rows of a file by annotator, in a temporary file, so that memory does not grow with them."""
+
+    def __init__(self) -> None:
+        self.n_without_offset = 0
+        self.rejected: set[int] = set()  # rows of work that a panel does not count
+        self.has_times = self.has_prompts = self.has_places = False
+        self._waiting: dict[str, list[AnswerRow]] = {}
+        self._n_waiting = 0
+        self._places: dict[str, array[int]] = {}  # where the file has rows of each annotator
+        # The names of columns, which many rows share, and the place of each in the list.
+        self._columns: list[dict[str, str]] = []
+        self._places_of_columns: dict[tuple[tuple[str, str], ...], int] = {}
+        self._file = TemporaryFile("w+b")  # noqa: SIM115 - it is closed with this object
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the annotators in the order in which they first appear."""
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def add(self, row: AnswerRow) -> None:
+        self.n_without_offset += not row.has_utc_offset
+        self.has_times |= row.time is not None
+        if name_key(row.status) in NOT_COUNTED:
+            self.rejected.add(row.row)
+        self.has_prompts |= bool(row.prompt)
+        self.has_places |= bool(row.shown or row.label)
+        self._places.setdefault(row.annotator, array("Q"))
+        self._waiting.setdefault(row.annotator, []).append(row)
+        self._n_waiting += 1
+        if self._n_waiting >= ROWS_IN_MEMORY:
+            self._store_waiting()
+
+    def of(self, annotator: str) -> list[AnswerRow]:
+        rows = []
+        for place in self._places[annotator]:
+            self._file.seek(place)
+            rows += [self._row(values) for values in json.loads(self._file.readline())]
+        return rows + self._waiting.get(annotator, [])
+
+    def _store_waiting(self) -> None:
+        self._file.seek(0, SEEK_END)
+        for annotator, rows in self._waiting.items():
+            self._places[annotator].append(self._file.tell())
+            self._file.write(json.dumps([self._values(row) for row in rows], default=str).encode() + b"\n")
+        self._waiting, self._n_waiting = {}, 0
+
+    def _values(self, row: AnswerRow) -> tuple[Any, ...]:
+        place = self._places_of_columns.setdefault(tuple(row.columns.items()), len(self._columns))
+        if place == len(self._columns):
+            self._columns.append(dict(row.columns))
+        return *_values_without_columns(row), place
+
+    def _row(self, values: list[Any]) -> AnswerRow:
+        stored = dict(zip(_FIELDS, values[:-1], strict=True))
+        stored["time"] = stored["time"] and datetime.fromisoformat(stored["time"])
+        stored |= {name: tuple(map(tuple, stored[name])) for name in ("shown", "outputs")}
+        return AnswerRow(**stored, columns=self._columns[values[-1]])
+
+
+_FIELDS = tuple(field.name for field in fields(AnswerRow) if field.name != "columns")
+_values_without_columns = attrgetter(*_FIELDS)
 
 
 def _read_rows(
@@ -127,11 +224,10 @@ def _read_rows(
     report: ImportReport,
     study_index: StudyIndex | None,
     progress: ProgressCallback,
-) -> dict[str, list[AnswerRow]]:
-    """Return the answers by annotator, in the order in which annotators first appear in the file."""
+) -> RowsOfAnnotators:
     known_columns = Columns(optional=(*OWN_NAMES, *options.columns.values()))
     limits = TableLimits(rows=MAX_ROWS, columns=MAX_COLUMNS)
-    rows_by_annotator: dict[str, list[AnswerRow]] = {}
+    rows = RowsOfAnnotators()
     n_answers = 0
     with path.open("rb") as file:
         table = read_rows(report.filename, headed(file), columns=known_columns, limits=limits, problems=report.problems)
@@ -141,7 +237,7 @@ def _read_rows(
         answers = AnswerReader(table, proposal.roles, names, report.problems)
         for given in answers:
             for row in given:
-                rows_by_annotator.setdefault(row.annotator, []).append(row)
+                rows.add(row)
             n_answers += len(given)
             if n_answers > MAX_ANSWERS:
                 report.problems.add(
@@ -163,26 +259,48 @@ def _read_rows(
         report.add_finding("left_out", text, [f"row {number}" for number in numbers])
     if answers.n_empty:
         report.add_finding("empty_cells", f"{answers.n_empty:,} empty cells are no answers.")
-    return rows_by_annotator
+    return rows
 
 
-def _build_imports(
-    study_index: StudyIndex, rows: dict[str, list[AnswerRow]], report: ImportReport, progress: ProgressCallback
-) -> list[ImportedAssignment]:
-    sittings, n_done = [], 0
+def _check(
+    answers: CheckedAnswers,
+    study_index: StudyIndex,
+    rows: RowsOfAnnotators,
+    report: ImportReport,
+    progress: ProgressCallback,
+) -> None:
+    """Check the rows of each annotator against the study, count new and known answers, and keep the new ones."""
+    earlier = answers.earlier
     # Not the order of the file: batches, items and answers are numbered in this order, and the report's random draws depend on them.
-    for name, own_rows in sorted(rows.items(), key=lambda named: (natural_sort_key(named[0]), named[0])):
-        own_rows = sorted(own_rows, key=lambda row: row.canonical_order)
+    names = sorted(rows, key=lambda name: (natural_sort_key(name), name))
+    first: list[ImportedAnswer] = []
+    items: set[ItemKey] = set()
+    n_done = n_gone = 0
+    for number, name in enumerate(names, 1):
+        if earlier.people and number % ANNOTATORS_PER_QUERY == 1:
+            group = names[number - 1 : number - 1 + ANNOTATORS_PER_QUERY]
+            earlier.read_answers(answers.study, [imported_person_hash(answers.study, one) for one in group])
+        own_rows = sorted(rows.of(name), key=lambda row: row.canonical_order)
         sitting = build_imported_assignment(study_index, name, own_rows, report.problems)
         if sitting is not None:
-            sittings.append(sitting)
+            n_gone += _keep_new(answers, sitting, report)
+            items.update(sitting.items)
+            first = nsmallest(MAX_EXAMPLE_ROWS, chain(first, sitting.answers), key=_row_number)
         n_done += len(own_rows)
-        progress(n_done, report.rows, f"Checked the answers of {len(sittings):,} of {len(rows):,} annotators")
+        progress(n_done, report.rows, f"Checked the answers of {number:,} of {len(names):,} annotators")
     report.problems.sort_by_row()
-    answers = chain.from_iterable(sitting.answers for sitting in sittings)
-    for answer in sorted(answers, key=lambda answer: answer.resolved.answer_row.row)[:MAX_EXAMPLE_ROWS]:
-        report.first.append(_example_row(answer))
-    return sittings
+    report.first += map(_example_row, first)
+    count = report.counts["items"]
+    count.same = len(items.intersection(earlier.items.values()))
+    count.new = len(items) - count.same
+    if n_gone:
+        report.add_finding(
+            "gone", f"{n_gone:,} answers were erased or withdrawn after their import. They are not imported again."
+        )
+
+
+def _row_number(answer: ImportedAnswer) -> int:
+    return answer.resolved.answer_row.row
 
 
 def _example_row(answer: ImportedAnswer) -> dict[str, Any]:
@@ -211,33 +329,25 @@ def _answer_key(answer: ImportedAnswer) -> tuple[Any, ...]:
     return (row.value, row.chosen_id, row.choice, row.part, row.text, row.skip_reason)
 
 
-def _count_new_and_known(
-    study_index: StudyIndex, earlier: EarlierImports, sittings: list[ImportedAssignment], report: ImportReport
-) -> None:
-    """Count the new answers and those that are already stored. A different stored answer is a problem."""
-    items, people, answers = (report.counts[kind] for kind in ("items", "annotators", "answers"))
-    n_gone = 0
-    for sitting in sittings:
-        person = earlier.people.get(imported_person_hash(study_index.study, sitting.name))
-        people.new += person is None
-        people.same += person is not None
-        for answer in sitting.answers:
-            status = _import_status(earlier, person, sitting, answer)
-            n_gone += status == "gone"
-            answers.same += status != "new"
-            answers.new += status == "new"
-            if status == "other":
-                message = (
-                    f"another answer of “{sitting.name}” to this is already stored. Stored answers are never changed."
-                )
-                report.problems.add(answer.resolved.answer_row.row, None, message)
-    keys = {key for sitting in sittings for key in sitting.items}
-    items.same = len(keys & earlier.items)
-    items.new = len(keys) - items.same
-    if n_gone:
-        report.add_finding(
-            "gone", f"{n_gone:,} answers were erased or withdrawn after their import. They are not imported again."
-        )
+def _keep_new(answers: CheckedAnswers, sitting: ImportedAssignment, report: ImportReport) -> int:
+    """Keep the new answers of an annotator, and return how many are gone. A different stored answer is a problem."""
+    people, count = report.counts["annotators"], report.counts["answers"]
+    person = answers.earlier.people.get(imported_person_hash(answers.study, sitting.name))
+    people.new += person is None
+    people.same += person is not None
+    new, n_gone = [], 0
+    for answer in sitting.answers:
+        status = _import_status(answers.earlier, person, sitting, answer)
+        n_gone += status == "gone"
+        if status == "new":
+            new.append(answer)
+        elif status == "other":
+            message = f"another answer of “{sitting.name}” to this is already stored. Stored answers are never changed."
+            report.problems.add(_row_number(answer), None, message)
+    count.new += len(new)
+    count.same += len(sitting.answers) - len(new)
+    answers.add(sitting, new)
+    return n_gone
 
 
 def _import_status(
@@ -258,16 +368,7 @@ def _import_status(
     return "gone" if ERASED_ANSWER in stored else "same" if _answer_key(answer) in stored else "other"
 
 
-def _only_new_answers(
-    study_index: StudyIndex, earlier: EarlierImports, sitting: ImportedAssignment
-) -> ImportedAssignment:
-    """Return the imported assignment with only the answers that are not stored yet."""
-    person = earlier.people.get(imported_person_hash(study_index.study, sitting.name))
-    new_answers = [answer for answer in sitting.answers if _import_status(earlier, person, sitting, answer) == "new"]
-    return ImportedAssignment(sitting.name, sitting.arm, sitting.items, new_answers)
-
-
-def _add_findings(study: Study, report: ImportReport, rows: dict[str, list[AnswerRow]]) -> None:
+def _add_findings(study: Study, report: ImportReport, rows: RowsOfAnnotators) -> None:
     if study.is_draft:
         report.add_finding(
             "freezes",
@@ -288,37 +389,18 @@ def _add_findings(study: Study, report: ImportReport, rows: dict[str, list[Answe
             "column as text.",
             [f"“{name}”" for name in shortened],
         )
-    all_rows = list(chain.from_iterable(rows.values()))
-    if refused := {row.row for row in all_rows if name_key(row.status) in NOT_COUNTED}:
+    if rows.rejected:
         report.add_finding(
             "rejected",
-            f"{len(refused):,} rows are of rejected work or previews. They are imported; remove them from the file if they should not count.",
-            [f"row {row}" for row in sorted(refused)],
+            f"{len(rows.rejected):,} rows are of rejected work or previews. They are imported; remove them from the file if they should not count.",
+            [f"row {row}" for row in sorted(rows.rejected)],
         )
-    if n := sum(not row.has_utc_offset for row in all_rows):
+    if n := rows.n_without_offset:
         report.add_finding("no_offset", f"{n:,} times have no UTC offset. They are read as UTC.")
-    if all_rows and not any(row.time for row in all_rows):
+    if len(rows) and not rows.has_times:
         report.add_finding("no_times", "The file has no times, so the times of the answers are unknown.")
-    if any(row.prompt for row in all_rows) and not any(row.shown or row.label for row in all_rows):
+    if rows.has_prompts and not rows.has_places:
         report.add_finding(
             "no_places",
             "The file does not say where each output was shown, so position effects cannot be analysed.",
         )
-
-
-def _create_done_job(study: Study, by: Any, report: ImportReport) -> Job:
-    """Create a finished job as the source of imported answers, if no job read them."""
-    from django.db.models.functions import Now
-
-    return Job.objects.create(
-        kind="import",
-        study=study,
-        by=by,
-        state=Job.State.DONE,
-        done=report.rows,
-        total=report.rows,
-        started_at=Now(),
-        ended_at=Now(),
-        arguments={"filename": report.filename[:200], "sha256": report.sha256},
-        result=report.outcome(),
-    )

@@ -1,28 +1,40 @@
-"""Write imported answers: a batch and an assignment for each annotator, and their responses.
+"""Write imported answers: a batch and an assignment for each annotator, and their responses."""
 
-The caller opens the transaction.
-"""
-
+import json
+import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from decimal import Decimal
+from itertools import islice
 from string import ascii_uppercase
-from typing import Any
+from tempfile import TemporaryFile
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db.models import Max
+from django.db import connection, transaction
+from django.db.models import Exists, F, Max, Model, OuterRef, QuerySet
 from django.utils import timezone
 
 from annotators.models import Annotator, Assignment, Response
 from annotators.models.identity import keyed_hash
 from annotators.pages.form_data import NewResponse, answer_value, response_column_values
 from annotators.pages.sequence import build_page_question
-from studies.design.draw import DrawnBatch, create_missing_and_get_all_items, item_key, store_drawn_batches
+from annotators.places.batch_plan import erase_test_run_data
+from studies.design.draw import item_content_hash
+from studies.design.serialization import canonical_json, serialize_design, sha256_of
 from studies.design.wording import QuestionWording, SectionWording
 from studies.imports.tables.columns import CellRefused
-from studies.models import Batch, Exposure, Item, Job, Output, Prompt, Study
-from studies.protocols import DrawnItem, Page, PageField, PageItem, PageQuestion, PageSection, Protocol
+from studies.imports.tables.run import KIND, refuse_other_import
+from studies.imports.tables.writing import STUDY_CHANGED, StudyChanged
+from studies.models import FIRST_TEST_NUMBER, Batch, Exposure, Item, Job, Output, Placement, Study
+from studies.models.fields import FIRST_IMPORT_NUMBER
+from studies.models.guards import allowing_amendment, allowing_erasure
+from studies.protocols import Page, PageField, PageItem, PageQuestion, PageSection, Protocol
+from studies.services import lifecycle
+from studies.services.databases import insert_rows, prepare_rows
 from studies.stimuli.rows import TableProblems
 
 from .columns import AnswerRow, natural_sort_key
@@ -38,6 +50,7 @@ from .rows import (
     find_rows_without_marks,
     import_pool_name,
     imported_person_hash,
+    imports_fingerprint,
 )
 
 # Check one annotator's rows against the pages that they would have seen.
@@ -62,10 +75,6 @@ class ImportedAssignment:
     arm: int
     items: list[ItemKey] = field(default_factory=list)
     answers: list[ImportedAnswer] = field(default_factory=list)
-
-    @property
-    def times(self) -> list[datetime]:
-        return [answer.resolved.answer_row.time for answer in self.answers if answer.resolved.answer_row.time]
 
 
 def build_imported_assignment(
@@ -343,131 +352,326 @@ def _row(slot: str, resolved: ResolvedRow, ask: PageField, value: Any) -> NewRes
     return NewResponse(0, ask.question_id, ask.item_id, ask.exposure_id, slot, label, position, **columns)
 
 
-def write_imported_answers(
-    study: Study,
-    study_index: StudyIndex,
-    earlier_imports: EarlierImports,
-    imported_assignments: Sequence[ImportedAssignment],
-    job: Job,
-) -> None:
-    """Write the answers of a frozen and locked study.
+# Write the answers of a file in short transactions, so that others write in between.
+#
+# Until the last transaction the rows are those of a test run that has the import's job as source: nothing counts or shows them. A
+# process that ends early leaves them behind, and the next run of the job, or periodic work, removes them.
 
-    Items are numbered in the natural order of their prompts' keys, and batches in the order of ``imported_assignments``.
-    """
-    items = _get_or_create_items(study, {key for sitting in imported_assignments for key in sitting.items})
-    # An item without new answers is not placed again.
-    drawn_batches = [
-        DrawnBatch(0, sitting.arm, tuple(_answered_items(sitting, items))) for sitting in imported_assignments
-    ]
-    last = Batch.objects.filter(study=study).exclude(origin=Batch.Origin.TEST).aggregate(n=Max("number"))["n"]
-    batches = store_drawn_batches(
-        study,
-        drawn_batches,
-        places_per_batch=1,
-        origin=Batch.Origin.ANSWERED,
-        first_number=0 if last is None else last + 1,
-    )
-    Batch.objects.filter(pk__in=[batch.pk for batch in batches]).update(claimed=1)
-    people = _get_or_create_annotators(study, imported_assignments)
-    now = timezone.now()
-    design = study.designs.order_by("version").last()
-    assignments = []
-    for sitting, batch in zip(imported_assignments, batches, strict=True):
-        person = people[imported_person_hash(study, sitting.name)]
-        started_at, submitted_at = min(sitting.times, default=now), max(sitting.times, default=now)
-        assignments.append(
-            Assignment(
-                study=study,
-                batch=batch,
-                annotator_id=person,
-                origin=Assignment.Origin.IMPORTED,
-                source=job,
-                design=design,
-                ordinal=earlier_imports.ordinals.get(person, 0) + 1,
-                claimed_at=started_at,
-                started_at=started_at,
-                submitted_at=submitted_at,
+
+CHUNK = 1000  # rows in one transaction
+BATCHES_IN_CHUNK = 500
+LONGEST_PAUSE = 0.1
+
+
+class StoredSitting(NamedTuple):
+    """What is written of an annotator. Items are ``CheckedAnswers.positions``, and times are texts."""
+
+    person: str  # the keyed name
+    arm: int
+    times: list[str]  # the first and the last
+    answered_items: list[int]
+    answers: list[list[Any]]
+
+
+# The columns of a response, in the order of ``ImportWriter._response``.
+RESPONSE_COLUMNS = (
+    "assignment_id", "question_id", "item_id", "exposure_id", "chosen_id", "value", "received_at", "slot", "label", "position",
+    "choice", "part", "text", "skip_reason",
+)  # fmt: skip
+
+
+class CheckedAnswers:
+    """The new answers of a checked file, in a temporary file, so that memory does not grow with them. Iterate over its sittings."""
+
+    def __init__(self, study: Study, earlier: EarlierImports, stores: bool):
+        self.study, self.earlier = study, earlier
+        # Taken before the rows are checked against the design.
+        self.design_sha256 = sha256_of(canonical_json(serialize_design(study))) if stores else ""
+        self.positions: dict[ItemKey, int] = {}  # of the items, in the order in which they come
+        self.count = 0
+        self._journal = TemporaryFile("w+", encoding="ascii") if stores else None  # noqa: SIM115 - closed with this object
+
+    def add(self, sitting: ImportedAssignment, new: Sequence[ImportedAnswer]) -> None:
+        """Keep these answers of an annotator."""
+        self.count += len(new)
+        if self._journal is None or not new:
+            return
+        answered = {answer.row.item_id for answer in new}
+        items = {
+            number: self.positions.setdefault(key, len(self.positions))
+            for number, key in enumerate(sitting.items, 1)
+            if number in answered
+        }
+        times = [answer.resolved.answer_row.time for answer in new if answer.resolved.answer_row.time]
+        rows = [
+            (
+                row.question_id, items[row.item_id] if row.item_id else None, row.exposure_id, row.chosen_id, row.value,
+                answer.resolved.answer_row.time, row.slot, row.label, row.position, row.choice, row.part, row.text, row.skip_reason,
             )
+            for answer in new for row in [answer.row]
+        ]  # fmt: skip
+        person = imported_person_hash(self.study, sitting.name)
+        stored = (person, sitting.arm, times and [min(times), max(times)], list(items.values()), rows)
+        self._journal.write(json.dumps(stored, default=str) + "\n")
+
+    def __iter__(self) -> Iterator[StoredSitting]:
+        if self._journal is not None:
+            self._journal.seek(0)
+            yield from (StoredSitting(*json.loads(line)) for line in self._journal)
+
+
+class ImportWriter:
+    """Write checked answers into a study. ``store`` takes any number of short transactions, and ``publishing`` is the last one."""
+
+    def __init__(self, study: Study, by: Any, source: Job, answers: CheckedAnswers, progress: Callable[..., None]):
+        self.study, self.by, self.source, self.answers, self._progress = study, by, source, answers, progress
+        self._n_written = 0
+
+    @contextmanager
+    def _turn(self, doing: str = "Writing answers") -> Iterator[Study]:
+        """Open a transaction that begins only if the job is still ours and nobody has changed the study."""
+        began = time.monotonic()
+        with transaction.atomic():
+            self._progress(self._n_written, self.answers.count, doing)
+            study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=self.study.pk)
+            if (study.version, study.state) != (self.study.version, self.study.state):
+                raise StudyChanged(STUDY_CHANGED)
+            yield study
+        _let_others_write(time.monotonic() - began)
+
+    def store(self) -> None:
+        """Store everything so that nothing counts it yet."""
+        remove_unfinished_import(self.study, self.source)
+        with self._turn("Deleting test runs") as study:
+            if imports_fingerprint(study) != self.answers.earlier.fingerprint:
+                raise StudyChanged(STUDY_CHANGED)
+            erase_test_run_data(study, spares_imports=True)
+        self._store_items()
+        last = self.study.batches.filter(number__lt=FIRST_TEST_NUMBER).aggregate(n=Max("number"))["n"]
+        self._next_batch = FIRST_IMPORT_NUMBER + (0 if last is None else last + 1)
+        sittings = iter(self.answers)
+        while group := list(_take_rows(sittings, CHUNK)):
+            self._store_sittings(group)
+
+    @contextmanager
+    def publishing(self, outcome: dict[str, Any]) -> Iterator[Study]:
+        """Open the last transaction, which lets the stored answers count. A draft is frozen and closed. Yield the study."""
+        with self._turn("Freezing the design" if self.study.is_draft else "Finishing") as study:
+            if study.is_draft:
+                study = lifecycle.freeze_and_close(study, self.by)
+            design = study.designs.order_by("version").last()
+            found = (design and design.sha256, imports_fingerprint(study))
+            if found != (self.answers.design_sha256, self.answers.earlier.fingerprint):
+                raise StudyChanged(STUDY_CHANGED)
+            rows = _unfinished_rows(study)
+            with allowing_amendment():
+                rows.assignments.update(origin=Assignment.Origin.IMPORTED, design=design)
+                number = F("number") - FIRST_IMPORT_NUMBER
+                _unguarded(rows.batches).update(origin=Batch.Origin.ANSWERED, number=number)
+                _unguarded(rows.items).update(number=number)
+            Job.objects.filter(pk=self.source.pk).update(result=outcome)
+            yield study
+
+    def _store_items(self) -> None:
+        """Create the missing items. They are numbered in the natural order of their prompts' keys."""
+        keys = list(self.answers.positions)
+        contents = [(key[0], item_content_hash(key[1], key[2], Item.Kind.LIVE)) for key in keys]
+        stored: dict[tuple[int, str], int] = {}
+        last: Counter[int] = Counter()
+        rows = self.study.items.filter(number__lt=FIRST_TEST_NUMBER).values_list(
+            "section_id", "content", "pk", "number"
         )
-    Assignment.objects.bulk_create(assignments, batch_size=500)
-    Response.objects.bulk_create(_responses(imported_assignments, assignments, items, now), batch_size=1000)
+        for section, content, pk, number in rows.iterator(CHUNK):
+            stored[section, content] = pk
+            last[section] = max(last[section], number)
+        self._items: list[Any] = [stored.get(content) for content in contents]
+        missing = (index for index in self._sorted_items(keys) if self._items[index] is None)
+        while chunk := list(islice(missing, CHUNK // 4)):
+            with self._turn("Writing items"):
+                items = []
+                for index in chunk:
+                    section, prompt, _ = keys[index]
+                    last[section] += 1
+                    number = FIRST_IMPORT_NUMBER + last[section]
+                    content = contents[index][1]
+                    items.append(
+                        Item(study=self.study, section_id=section, number=number, prompt_id=prompt, content=content)
+                    )
+                Item.objects.bulk_create(items)
+                for index, item in zip(chunk, items, strict=True):
+                    self._items[index] = item.pk
+                insert_rows(
+                    Exposure,
+                    ("item_id", "output_id", "number"),
+                    [
+                        (self._items[index], output, number)
+                        for index in chunk
+                        for number, output in enumerate(keys[index][2])
+                    ],
+                )
+        exposures = Exposure.objects.filter(item__study=self.study).values_list("item_id", "output_id", "pk")
+        self._exposures = {(item, output): pk for item, output, pk in exposures.iterator(CHUNK)}
+
+    def _sorted_items(self, item_keys: list[ItemKey]) -> list[int]:
+        """Return the positions of the items in the natural order of their prompts' keys."""
+        keys = dict(self.study.prompts.values_list("pk", "key"))
+        rows = Output.objects.filter(system__study=self.study).values_list("pk", "system__name", "sample")
+        outputs = {pk: (system, sample) for pk, system, sample in rows.iterator(CHUNK)}
+
+        def order(index: int) -> tuple[Any, ...]:
+            section, prompt, shown = item_keys[index]
+            return (natural_sort_key(keys[prompt]), keys[prompt], section, sorted(outputs[pk] for pk in shown))
+
+        return sorted(range(len(item_keys)), key=order)
+
+    def _store_sittings(self, sittings: list[StoredSitting]) -> None:
+        study, now = self.study, timezone.now()
+        with self._turn():
+            people = _get_or_create_annotators(study, [sitting.person for sitting in sittings])
+            batches = Batch.objects.bulk_create(
+                Batch(study=study, arm_id=sitting.arm, number=number, claimed=1, origin=Batch.Origin.TEST)
+                for number, sitting in enumerate(sittings, self._next_batch)
+            )
+            assignments = Assignment.objects.bulk_create(
+                Assignment(
+                    study=study,
+                    batch=batch,
+                    annotator_id=people[sitting.person],
+                    origin=Assignment.Origin.TEST,
+                    source=self.source,
+                    ordinal=self.answers.earlier.ordinals.get(people[sitting.person], 0) + 1,
+                    claimed_at=began,
+                    started_at=began,
+                    submitted_at=ended,
+                )
+                for sitting, batch in zip(sittings, batches, strict=True)
+                for began, ended in [map(datetime.fromisoformat, sitting.times) if sitting.times else (now, now)]
+            )
+        self._next_batch += len(sittings)
+        placements = (
+            (batch.pk, self._items[item], number)
+            for sitting, batch in zip(sittings, batches, strict=True)
+            for number, item in enumerate(sitting.answered_items)
+        )
+        self._insert(Placement, ("batch_id", "item_id", "number"), placements)
+        responses = (
+            self._response(assignment.pk, answer, now)
+            for sitting, assignment in zip(sittings, assignments, strict=True)
+            for answer in sitting.answers
+        )
+        self._insert(Response, RESPONSE_COLUMNS, responses)
+
+    def _response(self, assignment: int, answer: list[Any], now: datetime) -> tuple[Any, ...]:
+        question, item, exposure, chosen, value, at, *texts = answer
+        item_pk: Any = None if item is None else self._items[item]
+        shown, picked = (output and self._exposures[item_pk, output] for output in (exposure, chosen))
+        return (assignment, question, item_pk, shown, picked, value and Decimal(value), _time(at) or now, *texts)
+
+    def _insert(self, model: type[Model], columns: Sequence[str], rows: Iterator[tuple[Any, ...]]) -> None:
+        while chunk := list(islice(rows, CHUNK)):
+            prepared = prepare_rows(model, columns, chunk)
+            if model is Response:
+                self._n_written += len(chunk)
+            with self._turn():
+                insert_rows(model, columns, prepared)
 
 
-def _get_or_create_items(study: Study, item_keys: set[ItemKey]) -> dict[ItemKey, int]:
-    """Return the ids of these items. Create missing items."""
-    prompts = {prompt for _, prompt, _ in item_keys}
-    keys = {pk: key for pk, key in Prompt.objects.filter(study=study).values_list("pk", "key") if pk in prompts}
-    outputs = {
-        pk: (system, sample)
-        for pk, system, sample in Output.objects.filter(prompt__study=study).values_list("pk", "system__name", "sample")
-    }
-    ordered = sorted(
-        item_keys,
-        key=lambda item: (
-            natural_sort_key(keys[item[1]]),
-            keys[item[1]],
-            item[0],
-            sorted(outputs[pk] for pk in item[2]),
-        ),
-    )
-    records = {key: (key[0], DrawnItem(key[1], key[2])) for key in ordered}
-    written = create_missing_and_get_all_items(study, records.values())
-    return {key: written[item_key(*record)].pk for key, record in records.items()}
-
-
-def _answered_items(sitting: ImportedAssignment, items: dict[ItemKey, int]) -> Iterator[tuple[int, DrawnItem]]:
-    item_ids = {answer.row.item_id for answer in sitting.answers}
-    for number, key in enumerate(sitting.items, 1):
-        if number in item_ids:
-            yield key[0], DrawnItem(item=items[key])
-
-
-def _get_or_create_annotators(study: Study, sittings: Sequence[ImportedAssignment]) -> dict[str, int]:
+def _get_or_create_annotators(study: Study, people: Sequence[str]) -> dict[str, int]:
     """Return the ids of the annotators by keyed name. Create missing annotators.
 
     Their codes follow from the keyed names: reports sort annotators by pseudonyms of the codes, so the same file gives the same
     numbers whenever it is imported into this study.
     """
     pool = import_pool_name(study)
-    keys = {imported_person_hash(study, sitting.name) for sitting in sittings}
-    existing = set(Annotator.objects.filter(pool=pool).values_list("external_id", flat=True))
     Annotator.objects.bulk_create(
-        (Annotator(code=_annotator_code(key), pool=pool, external_id=key) for key in sorted(keys - existing)),
-        batch_size=500,
+        (Annotator(code=_annotator_code(key), pool=pool, external_id=key) for key in sorted(people)),
+        ignore_conflicts=True,
     )
-    return dict(Annotator.objects.filter(pool=pool).values_list("external_id", "pk"))
+    return dict(Annotator.objects.filter(pool=pool, external_id__in=people).values_list("external_id", "pk"))
 
 
 def _annotator_code(external_id: str) -> UUID:
     return UUID(hex=keyed_hash("imported annotator", external_id)[:32])
 
 
-def _responses(
-    sittings: Sequence[ImportedAssignment], assignments: Sequence[Assignment], items: dict[ItemKey, int], now: datetime
-) -> Iterator[Response]:
-    exposures: dict[tuple[int | None, int], int] = {}
-    if assignments:
-        rows = Exposure.objects.filter(item__in=Item.objects.filter(study=assignments[0].study_id))
-        exposures = {
-            (item, output): pk for item, output, pk in rows.values_list("item_id", "output_id", "pk").iterator(2000)
-        }
-    for sitting, assignment in zip(sittings, assignments, strict=True):
-        for answer in sitting.answers:
-            row = answer.row
-            item = items[sitting.items[row.item_id - 1]] if row.item_id else None
-            yield Response(
-                assignment=assignment,
-                question_id=row.question_id,
-                item_id=item,
-                slot=row.slot,
-                label=row.label,
-                position=row.position,
-                exposure_id=exposures[item, row.exposure_id] if row.exposure_id else None,
-                chosen_id=exposures[item, row.chosen_id] if row.chosen_id else None,
-                value=row.value,
-                choice=row.choice,
-                part=row.part,
-                text=row.text,
-                skip_reason=row.skip_reason,
-                received_at=answer.resolved.answer_row.time or now,
-            )
+def _take_rows(sittings: Iterator[StoredSitting], n: int) -> Iterator[StoredSitting]:
+    """Yield annotators until they have this many answers."""
+    taken = 0
+    while taken < n and (sitting := next(sittings, None)) is not None:
+        taken += max(len(sitting.answers), n // BATCHES_IN_CHUNK)
+        yield sitting
+
+
+def _time(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None
+
+
+def _let_others_write(seconds: float) -> None:
+    """On SQLite, leave the lock free for as long as it was held: others look for it only now and then."""
+    if connection.vendor == "sqlite" and not connection.in_atomic_block:
+        time.sleep(min(seconds, LONGEST_PAUSE))
+
+
+class _UnfinishedRows(NamedTuple):
+    """The rows of an import that is not published, in the order in which they can be deleted."""
+
+    responses: QuerySet
+    assignments: QuerySet
+    placements: QuerySet
+    batches: QuerySet
+    exposures: QuerySet
+    items: QuerySet
+    people: QuerySet
+
+
+def _unfinished_rows(study: Study) -> _UnfinishedRows:
+    assignments = Assignment.objects.filter(study=study, origin=Assignment.Origin.TEST, source__isnull=False)
+    batches = Batch.objects.filter(study=study, number__gte=FIRST_IMPORT_NUMBER)
+    items = Item.objects.filter(study=study, number__gte=FIRST_IMPORT_NUMBER)
+    return _UnfinishedRows(
+        Response.objects.filter(assignment__in=assignments.values("pk")),
+        assignments,
+        Placement.objects.filter(batch__in=batches.values("pk")),
+        batches,
+        Exposure.objects.filter(item__in=items.values("pk")),
+        items,
+        Annotator.objects.filter(pool=import_pool_name(study), assignments=None),
+    )
+
+
+def _unguarded(rows: QuerySet) -> QuerySet:
+    """Return the same rows without the guard of frozen designs. These are no part of the design until they are published."""
+    unguarded: QuerySet = QuerySet(rows.model, rows.query.chain())
+    return unguarded
+
+
+def remove_unfinished_import(study: Study, job: Job | None) -> None:
+    """Remove what imports have stored without publishing it, in short transactions. Raise ActionRefused if one is writing.
+
+    ``job``: the import that removes its own rows, or None.
+    """
+    for rows in _unfinished_rows(study):
+        while True:
+            began = time.monotonic()
+            with allowing_erasure(), allowing_amendment():
+                Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
+                refuse_other_import(study, job)
+                keys = list(rows.order_by().values_list("pk", flat=True)[:CHUNK])
+                QuerySet(rows.model).filter(pk__in=keys).delete()
+            if not keys:
+                break
+            _let_others_write(time.monotonic() - began)
+
+
+def remove_unfinished_imports() -> int:
+    """Remove what killed imports have left. Return the number of studies."""
+    stopped = Job.objects.filter(kind=KIND, state__in=[Job.State.FAILED, Job.State.CANCELLED])
+    number = {"number__gte": FIRST_IMPORT_NUMBER}
+    batches = Batch.objects.filter(study=OuterRef("pk"), **number)
+    items = Item.objects.filter(section__study=OuterRef("pk"), **number)
+    n = 0
+    for study in Study.objects.filter(Exists(batches) | Exists(items), pk__in=stopped.values("study")):
+        with suppress(lifecycle.ActionRefused):  # another process has begun to import
+            remove_unfinished_import(study, None)
+            n += 1
+    return n

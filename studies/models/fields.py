@@ -11,6 +11,9 @@ PROTECT = models.PROTECT
 FIRST_TEST_NUMBER = 1_000_000_000  # batches and items of test runs are numbered from here, far above drawn ones
 
 # Limits are wider than any study needs and narrower than what a database can hold. SQLite has no limits of its own.
+FIRST_IMPORT_NUMBER = (
+    1_500_000_000  # and those of answers that are being imported from here, until the last step of the import
+)
 NUMBER_VALIDATORS = [MaxValueValidator(FIRST_TEST_NUMBER - 1)]
 SMALLINT_VALIDATORS = [MaxValueValidator(32_767)]
 HEADCOUNT_VALIDATORS = [MaxValueValidator(1_000_000)]

@@ -1,7 +1,10 @@
-"""Tell a database that cannot be used from a fault of heval, and update PostgreSQL's statistics about tables."""
+"""Tell a database that cannot be used from a fault of heval, insert many rows, and update PostgreSQL's statistics about tables."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from django.db import InterfaceError, OperationalError, connection
-from django.db.models import Model
+from django.db.models import DateTimeField, DecimalField, Model
 
 # Tell a database that cannot be used from a fault of heval.
 
@@ -21,6 +24,28 @@ def is_database_unavailable_error(exception: BaseException | None) -> bool:
             return True
         exception = exception.__cause__
     return False
+
+
+# Insert many rows. Django's bulk_create takes most of its time to write SQL, and would hold SQLite's lock meanwhile.
+
+
+def prepare_rows(model: type[Model], columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[list[Any]]:
+    """Return rows of these columns as the database stores them. Do this before the transaction."""
+    prepared = [list(row) for row in rows]
+    for place, name in enumerate(columns):
+        field = model._meta.get_field(name.removesuffix("_id"))
+        if isinstance(field, DateTimeField | DecimalField):
+            for row in prepared:
+                row[place] = field.get_db_prep_save(row[place], connection)
+    return prepared
+
+
+def insert_rows(model: type[Model], columns: Sequence[str], prepared_rows: Sequence[Sequence[Any]]) -> None:
+    """Insert prepared rows. Columns that are not named get the database's default. Guards of managers are not asked."""
+    quote = connection.ops.quote_name
+    names, places = ", ".join(map(quote, columns)), ", ".join(["%s"] * len(columns))
+    with connection.cursor() as cursor:
+        cursor.executemany(f"INSERT INTO {quote(model._meta.db_table)} ({names}) VALUES ({places})", prepared_rows)  # noqa: S608 - only names of the model
 
 
 # Update PostgreSQL's statistics about the size of tables.

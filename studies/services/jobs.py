@@ -22,7 +22,7 @@ import os
 import socket
 import threading
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -336,6 +336,30 @@ def claim_and_run_job(job_pk: int, holder: str | None = None, runner: str = "") 
         else:
             _fail(job, holder, error)
     return True
+
+
+@contextmanager
+def running_here(kind: str, *, study, by, **arguments: Any) -> Iterator[tuple[Job, ProgressReporter]]:
+    """Create a job that this process runs at once, and end it with the block.
+
+    If the process dies, the lease expires, and another process calls the kind's function.
+    """
+    holder = new_holder_id()
+    job = Job.objects.create(
+        kind=kind, study=study, by=by, arguments=validate_json_value(arguments), state=State.RUNNING, holder=holder,
+        leased_until=lease_end(), started_at=Now(), attempts=1,
+    )  # fmt: skip
+    progress = ProgressReporter(job.pk, holder)
+    try:
+        with lease_renewal(progress):
+            yield job, progress
+    except BaseException as error:
+        if isinstance(error, Exception) and not isinstance(error, Cancelled | Interrupted):
+            _fail(job, holder, error)
+        else:
+            _end(job, holder, State.CANCELLED)
+        raise
+    _held_job(job, holder).update(state=State.DONE, ended_at=Now(), leased_until=None)
 
 
 def _claim(job: Job, holder: str) -> bool:

@@ -185,7 +185,7 @@ def freeze_and_close(draft: Study, by) -> Study:
             )
         if problems := list(find_analysis_blockers(draft)):
             raise NotReady(problems)
-        signals.deleting_test_runs.send(Study, study=draft)
+        signals.deleting_test_runs.send(Study, study=draft, spares_imports=True)
         text = canonical_json(serialize_design(draft))
         Design.objects.create(study=draft, version=1, canonical=text, sha256=sha256_of(text), by=by)
         _set_state(draft, Study.State.CLOSED, launched_at=Now(), closing_at=Now(), closed_at=Now())

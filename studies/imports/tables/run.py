@@ -16,7 +16,8 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
 
 from studies.access import Action, check_permission_or_404
 from studies.imports.formats import dataset_folder, flattened, headed, objects_of_file, rows_of_object
@@ -58,6 +59,7 @@ def import_stimuli_file(
     expected_outcome: dict[str, Any] | None = None,
     progress: ProgressCallback = no_progress,
     check: Callable[[ImportReport], None] | None = None,
+    job: Job | None = None,
 ) -> ImportReport:
     """Import a file into a draft: either all of it, or nothing and a report with the reasons.
 
@@ -101,6 +103,7 @@ def import_stimuli_file(
         if is_dry_run or not report.is_sound or not report.has_changes:
             return report
         progress(report.rows, report.rows, "Writing")
+        refuse_other_import(study, job)
         with images.storing_used_images(), transaction.atomic():
             write_import_plan(plan)
             audit.record(
@@ -358,7 +361,7 @@ class Importer:
 def import_stimuli_with_json_options(
     study: Study, path, *, options: dict[str, Any], job: Job | None = None, **how: Any
 ) -> ImportReport:
-    return import_stimuli_file(study, path, options=Options.from_json(options), **how)
+    return import_stimuli_file(study, path, options=Options.from_json(options), job=job, **how)
 
 
 _importers: dict[str, Importer] = {}
@@ -430,6 +433,7 @@ def process_or_queue_upload(study: Study, upload: Upload, by, *, is_confirmed: b
         by=by,
         request_token=f"import-{upload.token}-{attempt}",
         upload=upload.token,
+        imports=upload.kind,
         is_confirmed=is_confirmed,
         filename=upload.filename,
         sha256=upload.sha256,
@@ -437,6 +441,17 @@ def process_or_queue_upload(study: Study, upload: Upload, by, *, is_confirmed: b
     upload.job, upload.fault = str(job.code), ""
     upload.save()
     return job
+
+
+def writing_imports() -> QuerySet[Job]:
+    """Return the jobs that write imported files now, or are about to."""
+    return Job.objects.filter(kind=KIND, state=Job.State.RUNNING, leased_until__gt=Now(), arguments__is_confirmed=True)
+
+
+def refuse_other_import(study: Study, job: Job | None) -> None:
+    """Raise ActionRefused if another import than this job writes into the study."""
+    if writing_imports().filter(study=study).exclude(pk=job.pk if job else 0).exists():
+        raise ActionRefused("Another file is being imported into this study. Wait until that import has ended.")
 
 
 def job_of(upload: Upload) -> Job | None:
@@ -460,6 +475,12 @@ def _check(upload: Upload) -> None:
 @jobs.register(KIND, is_one_per_study=True, user_facing_errors=USER_FACING_ERRORS)
 def dry_run_or_import_upload_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     """Import a large file. A second run after a crash finds everything written and changes nothing."""
+    if "upload" not in job.arguments:  # a command or a request ran it
+        if job.result is not None:
+            return job.result
+        raise ActionRefused(
+            "The process that imported this file ended early. Nothing is stored. Import the file again."
+        )
     upload = get_upload(job.arguments["upload"], job.study_id)
     if upload is None:
         raise lifecycle.ActionRefused(

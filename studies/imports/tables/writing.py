@@ -31,6 +31,7 @@ from .existing import load_existing_stimuli
 from .plan import ImportPlan
 
 CHUNK = 1000
+STUDY_CHANGED = "The study was changed while the file was being read. Check the file again."
 
 
 class StudyChanged(ActionRefused):
@@ -48,7 +49,7 @@ def write_import_plan(plan: ImportPlan) -> None:
     if reason := reason_not_importable(study):
         raise ActionRefused(reason)
     if load_existing_stimuli(study, with_profiles=False).fingerprint != plan.stored.fingerprint:
-        raise StudyChanged("The study was changed while the file was being read. Check the file again.")
+        raise StudyChanged(STUDY_CHANGED)
     try:
         with transaction.atomic():
             System.objects.bulk_create(

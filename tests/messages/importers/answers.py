@@ -2,14 +2,18 @@
 
 import json
 import tempfile
+from datetime import timedelta
 from pathlib import Path
 from unittest import mock
+
+from django.utils import timezone
 
 from annotators.imports import Options as AnswerOptions
 from annotators.imports import import_answers_and_close_draft, options_with_roles
 from annotators.models import Annotator, Assignment, Response
-from studies.models import Output, Study
-from studies.services import lifecycle
+from studies.imports.tables import run
+from studies.models import Job, Output, Study
+from studies.services import jobs, lifecycle
 from tests import builders
 from tests.messages.importers.answer_drafts import (
     choice_draft,
@@ -20,7 +24,7 @@ from tests.messages.importers.answer_drafts import (
     three_systems,
 )
 from tests.messages.importers.scenarios import second_arm, shown_by
-from tests.messages.lines import At, only_informs
+from tests.messages.lines import At, Shown, only_informs
 from tests.studies.imports import judged
 
 
@@ -76,9 +80,26 @@ def answered_before(text):
 
 
 def withdrawn(study):
-    from django.utils import timezone
-
     study.assignments.update(withdrawn_at=timezone.now())
+
+
+def importing(study):
+    """A study into which another process imports answers."""
+    Job.objects.create(
+        kind=run.KIND,
+        study=study,
+        state=Job.State.RUNNING,
+        holder="another",
+        leased_until=timezone.now() + timedelta(minutes=1),
+        arguments={"is_confirmed": True, "imports": "answers"},
+    )
+    return study
+
+
+def import_without_process():
+    job = Job.objects.create(kind=run.KIND, study=choice_draft())
+    jobs.claim_and_run_job(job.pk)
+    return [Shown(Job.objects.get(pk=job.pk).error)]
 
 
 def moved_answers():
@@ -138,6 +159,8 @@ IMPORTERS = {
     "columns: the value": answer_options(AnswerOptions.from_json, {"columns": {"annotator": 7}}),
     "columns: heval has no column": only_informs(answer_options(AnswerOptions.from_texts, ["worker=annotator"])),
     "columns: “…” is named": only_informs(answer_options(AnswerOptions.from_texts, ["annotator=a", "prompt_key=a"])),
+    "Another file is": lambda: _answered(importing(choice_draft()), ONE, is_written=True),
+    "The process that imported": import_without_process,
     "A study that collects": lambda: _answered(builders.choice_study(), ONE),
     "The study has collected": lambda: _answered(with_own_answers(), ONE),
     "The study is not ready": answers(ONE, lambda s: s.sections.get().questions.update(scale={"kind": "stars"})),
