@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.db import InterfaceError, OperationalError, connection
-from django.db.models import DateTimeField, DecimalField, Model
+from django.db.models import DateTimeField, DecimalField, JSONField, Model
 
 # Tell a database that cannot be used from a fault of heval.
 
@@ -34,7 +34,7 @@ def prepare_rows(model: type[Model], columns: Sequence[str], rows: Iterable[Sequ
     prepared = [list(row) for row in rows]
     for place, name in enumerate(columns):
         field = model._meta.get_field(name.removesuffix("_id"))
-        if isinstance(field, DateTimeField | DecimalField):
+        if isinstance(field, DateTimeField | DecimalField | JSONField):
             for row in prepared:
                 row[place] = field.get_db_prep_save(row[place], connection)
     return prepared

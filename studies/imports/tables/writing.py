@@ -24,6 +24,7 @@ from studies.models import (
     Study,
     System,
 )
+from studies.services.databases import insert_rows, prepare_rows
 from studies.services.lifecycle import ActionRefused
 
 from .batches import GatheredBatch
@@ -78,39 +79,32 @@ def _replay(study: Study, journal) -> None:
     journal.seek(0)
     for chunk in _chunks(map(json.loads, journal), CHUNK):
         # Prompts come first in each chunk, because outputs refer to them.
-        new_prompts = Prompt.objects.bulk_create([_new_prompt(study, *rest) for kind, *rest in chunk if kind == "p"])
-        prompts.update((prompt.key, prompt.pk) for prompt in new_prompts)
-        Output.objects.bulk_create([_new_output(systems, prompts, *rest) for kind, *rest in chunk if kind == "o"])
+        new_prompts = [_new_prompt(study, *rest) for kind, *rest in chunk if kind == "p"]
+        insert_rows(Prompt, PROMPT_COLUMNS, prepare_rows(Prompt, PROMPT_COLUMNS, new_prompts))
+        written = study.prompts.filter(key__in=[key for _, key, *_ in new_prompts])
+        prompts.update(written.values_list("key", "pk") if new_prompts else ())
+        insert_rows(
+            Output, OUTPUT_COLUMNS, [_new_output(systems, prompts, *rest) for kind, *rest in chunk if kind == "o"]
+        )
         _change_prompts(study, {rest[0]: rest[1:] for kind, *rest in chunk if kind == "P"})
         _change_outputs(systems, prompts, {tuple(rest[:3]): rest[3:] for kind, *rest in chunk if kind == "O"})
 
 
-def _new_prompt(study, key, text, source, domain, language, media, attributes, group) -> Prompt:
-    return Prompt(
-        study=study,
-        key=key,
-        text=text,
-        source=source,
-        domain=domain,
-        language=language,
-        media=media,
-        attributes=json.loads(attributes) if attributes else {},
-        group=group,
-    )
+PROMPT_COLUMNS = ("study_id", "key", "text", "source", "domain", "language", "media", "attributes", "group")
 
 
-def _new_output(systems, prompts, system, prompt, sample, text, media, is_empty, kind, alt, language) -> Output:
-    return Output(
-        system_id=systems[system],
-        prompt_id=prompts[prompt],
-        sample=sample,
-        text=text,
-        media=media,
-        is_empty=is_empty,
-        format=kind,
-        alt=alt,
-        language=language,
-    )
+def _new_prompt(study: Study, *columns: Any) -> tuple[Any, ...]:
+    *texts, attributes, group = columns
+    return (study.pk, *texts, json.loads(attributes) if attributes else {}, group)
+
+
+OUTPUT_COLUMNS = (
+    "system_id", "prompt_id", "sample", "text", "media", "is_empty", "format", "alt", "language", "original"
+)  # fmt: skip
+
+
+def _new_output(systems, prompts, system, prompt, *rest: Any) -> tuple[Any, ...]:
+    return (systems[system], prompts[prompt], *rest, "")
 
 
 def _change_prompts(study: Study, changes: dict[str, list]) -> None:
