@@ -7,6 +7,7 @@ format give a prompt the same key, so that one file can bring texts and answers.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from itertools import chain
 from pathlib import PurePosixPath
 from typing import Any, BinaryIO
@@ -80,7 +81,7 @@ def _recognised(rows: Rows) -> tuple[Any, Rows]:
     first = next(rows.rows, None)
     if first is None:
         return None, rows
-    again = Rows(rows.columns, chain([first], rows.rows), rows.problems, rows.is_json, rows.notes)
+    again = replace(rows, rows=chain([first], rows.rows))
     return next((one for one in ROW_FORMATS if one.is_row(first.values)), None), again
 
 

@@ -1,6 +1,7 @@
 """Conversations with models: chats and preferences of trainers, answers of MT-Bench, and votes between two models."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeGuard
@@ -10,6 +11,7 @@ from studies.stimuli.texts import key_from_text
 
 LISTS = ("messages", "conversation", "conversations", "chosen", "rejected", "prompt")
 TIE = {"choice": "tie"}
+_VOTER = re.compile(r"session|user|voter|person|annotator|rater", re.IGNORECASE)
 
 
 class Chats:
@@ -74,13 +76,17 @@ class Votes:
 
     NAME = "votes between two models; “both bad” was read as a tie"
     SIDES = ("model_a", "model_b")
+    # Fields of Arena and MT-Bench. Without one, “model_a” and “winner” are columns of any table.
+    OWN = frozenset(
+        {"judge", "judge_hash", "conversation_a", "response_a", "turn", "evaluation_session_id", "winner_model_a"}
+    )
     TIES = ("tie", "tie (bothbad)", "both_bad", "bothbad", "both bad", "tie (both bad)")
 
     @staticmethod
     def is_row(values: Mapping[str, Any]) -> bool:
         if _is_by_model(values):
             return True
-        if not all(isinstance(values.get(side), str) for side in Votes.SIDES):
+        if Votes.OWN.isdisjoint(values) or not all(isinstance(values.get(side), str) for side in Votes.SIDES):
             return False
         is_flagged = "winner_model_a" in values and "winner_model_b" in values
         return is_flagged or values.get("winner") in (*Votes.SIDES, *Votes.TIES)
@@ -98,15 +104,11 @@ class Votes:
     def answers_of_row(values: Mapping[str, Any], state: dict[str, Any]) -> Iterator[dict[str, Any]]:
         _refuse_model_judge(values)
         a, b = (values[side] for side in Votes.SIDES)
-        judge = values.get("judge") or values.get("judge_hash") or ""
-        if not judge and "annotator" not in state["mapped"]:
-            raise UnreadableFile(
-                None,
-                "The votes do not say who gave them. If a column does, name it under “Column mapping”, "
-                "such as: annotator = evaluation_session_id.",
-            )
+        judge = values.get("judge") or values.get("judge_hash")
+        # Columns that may say who gave a vote: a person decides.
+        others = {name: cell for name, cell in values.items() if _VOTER.search(name) and isinstance(cell, str | int)}
         answer = {
-            "annotator": judge,
+            **({"annotator": judge} if judge else others),
             "prompt_key": _vote_key(values),
             "shown:A": a,
             "shown:B": b,

@@ -218,7 +218,7 @@ MODEL_JUDGE = judged.lines(
     }
 )
 REFUSED = [
-    ("Arena", "v.jsonl", changed(judged.ARENA, judge=None), "The votes do not say who gave them"),
+    ("Arena", "v.jsonl", changed(judged.ARENA, judge=None), "no column annotator"),
     ("Arena", "v.jsonl", judged.ARENA.replace(b'"winner": "tie"', b'"winner": "maybe"'), "must be model_a, model_b, tie or both_bad"),
     ("MT-Bench judgements", "v.jsonl", MODEL_JUDGE, "judgements of MT-Bench by a language model"),
     ("AlpacaEval annotations", "a.json", judged.ALPACA.replace(b"2.0", b"1.23"), "is the probability of a language model"),

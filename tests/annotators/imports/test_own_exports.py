@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.data.exports import csv_blocks, jsonl_blocks_with_summary_line
+from analysis.data.exports import csv_blocks, jsonl_blocks_with_summary_line, write_parquet
 from analysis.data.flat_rows import Selection
 from analysis.report.build import build_report
 from annotators.imports import import_answers_and_close_draft
@@ -56,7 +56,7 @@ SECTIONS = {
 }  # fmt: skip
 SYSTEMS = ("alpha", "-beta", "=gamma", "@delta")
 STRENGTHS = dict(zip(SYSTEMS, (0.0, 0.5, 1.0, 1.5), strict=True))
-FORMATS = ("csv", "raw csv", "jsonl")
+FORMATS = ("csv", "raw csv", "jsonl", "parquet")
 
 
 def closed(protocol: str) -> Study:
@@ -82,6 +82,9 @@ def closed(protocol: str) -> Study:
 
 def exported(study: Study, file_format: str, folder: Path) -> Path:
     selection = Selection(study)
+    if file_format == "parquet":
+        write_parquet("responses", selection, folder / "own.parquet")
+        return folder / "own.parquet"
     if file_format == "jsonl":
         blocks = jsonl_blocks_with_summary_line("responses", selection)
     else:
@@ -136,13 +139,3 @@ def test_a_clone_that_imports_an_export_has_the_same_answers_and_numbers(tmp_pat
         assert live.keys() == imported.keys(), (protocol, file_format)
         for key, told in live.items():
             assert imported[key] == pytest.approx(told, rel=1e-5, abs=1e-7, nan_ok=True), (file_format, key)
-
-
-def test_parquet_is_refused_by_its_name(tmp_path):
-    """The one format of the exports that no import reads. When one does, it belongs into ``FORMATS``."""
-    study = draft_study(prompts=2, owner=user())
-    builders.add_rating(study, position=1)
-    path = tmp_path / "own.csv"
-    path.write_bytes(b"PAR1\x15\x04\x15")
-    report = import_answers_and_close_draft(study, path, by=None)
-    assert "The file is a Parquet file: convert it to JSON lines" in str(report.problems.first[0])
