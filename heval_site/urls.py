@@ -16,8 +16,6 @@ urlpatterns = [
     path("docs/", include("heval_site.views.docs_urls")),
     path("studies/", include("annotators.admin.urls")),
     path("studies/", include("studies.admin.urls")),
-    path("boards/", include("boards.views.member_urls")),
-    path("boards/", include("boards.views.team_urls")),
     path("boards/", include("boards.views.urls")),
     path("", include("analysis.report.urls")),
     path("", include("analysis.report.screening.urls")),

@@ -26,6 +26,7 @@ from studies.imports.tables.columns import (
     parse_text_cell,
 )
 from studies.protocols.base.fields import TIE, ScaleSpec
+from studies.stimuli.columns import KEY, OTHER_NAMES, PERSON, QUESTION, SYSTEM, TEXT, TIME, VALUE, WINNER
 from studies.stimuli.numbers import NumberRefused, is_number, parse_number
 from studies.stimuli.rows import Row, Rows, TableProblems, unescape_formula
 from studies.stimuli.texts import SettingsRefused, name_key
@@ -151,32 +152,16 @@ class Role:
 ROLES = {
     role.name: role
     for role in (
-        Role("annotator", "annotator", _parse_person, 200, known=(
-            "worker", "worker id", "workerid", "annotator id", "annotator name", "rater", "rater id", "prolific pid", "prolific id",
-            "participant label", "participant code", "participant id", "participant", "user id", "user", "judge id", "judge", "evaluator",
-            "coder", "responseid", "response id", "respondent id", "respondent", "email address", "subject id",
-        )),
+        Role("annotator", "annotator", _parse_person, 200, known=OTHER_NAMES[PERSON]),
         Role("arm", "arm", limit=50),
         Role("section", "position of the section", _parse_integer),
-        Role("question", "question or criterion", limit=2000, known=(
-            "criterion", "aspect", "dimension", "metric name", "question key", "metric",
-        )),
-        Role("prompt_key", "key of the prompt", parse_identity_cell, 100, own=("prompt", "key", "pair"), known=(
-            "prompt id", "item", "item id", "example id", "pair id", "doc id", "question id", "sample id", "instance id", "id",
-        )),
-        Role("prompt_text", "text of the prompt", _parse_text, known=(
-            "instruction", "input", "query", "prompt", "source text", "context",
-        )),
-        Role("system", "system whose output was judged", limit=100, known=(
-            "model", "model name", "system name", "model id", "system id",
-        )),
+        Role("question", "question or criterion", limit=2000, known=(*OTHER_NAMES[QUESTION], "metric")),
+        Role("prompt_key", "key of the prompt", parse_identity_cell, 100, own=("prompt", "key", "pair"), known=OTHER_NAMES[KEY]),
+        Role("prompt_text", "text of the prompt", _parse_text, known=OTHER_NAMES[TEXT]),
+        Role("system", "system whose output was judged", limit=100, known=OTHER_NAMES[SYSTEM]),
         Role("sample", "number of the output", _parse_integer),
-        Role("value", "answer", parse_answer, is_answer=True, known=(
-            "rating", "score", "likert", "points", "answer", "response", "grade",
-        )),
-        Role("chosen", "chosen output", limit=100, own=("chosen_system",), is_answer=True, known=(
-            "winner", "preferred", "preference", "chosen model", "choice", "better", "vote",
-        )),
+        Role("value", "answer", parse_answer, is_answer=True, known=OTHER_NAMES[VALUE]),
+        Role("chosen", "chosen output", limit=100, own=("chosen_system",), is_answer=True, known=OTHER_NAMES[WINNER]),
         Role("choice", "key of the chosen option", limit=200, is_answer=True),
         Role("text", "text that the annotator wrote", _parse_text, is_answer=True, known=(
             "comment", "comments", "explanation", "rationale",
@@ -185,10 +170,7 @@ ROLES = {
         Role("part", "place of an error mark", limit=50),
         Role("label", "letter on the screen", _parse_label, 8),
         Role("position", "position in the order", _parse_integer),
-        Role("time", "time of the answer", _parse_time, known=(
-            "submittime", "submit time", "timestamp", "submitted at", "received at", "created at", "recordeddate", "recorded date",
-            "end date", "enddate", "completed at", "date", "participant time started utc", "tstamp",
-        )),
+        Role("time", "time of the answer", _parse_time, known=OTHER_NAMES[TIME]),
         Role("outputs", "outputs of the item", _parse_outputs, own=("shown_outputs",)),
         Role("status", "status of the work", limit=100, known=("assignmentstatus", "assignment status")),
     )
@@ -198,10 +180,7 @@ COLUMNS = tuple(ROLES)
 ANSWER_COLUMNS = tuple(role.name for role in ROLES.values() if role.is_answer)
 # The system that was shown under each letter of the screen: shown:A, shown:B, …
 SHOWN_COLUMN = re.compile(r"shown:([A-Z]{1,2})")
-SHOWN_NAMES = {
-    "shown:A": ("model a", "system a", "option a", "model 1", "system 1", "left", "left model", "model left"),
-    "shown:B": ("model b", "system b", "option b", "model 2", "system 2", "right", "right model", "model right"),
-}
+SHOWN_NAMES = {"shown:A": OTHER_NAMES["first"], "shown:B": OTHER_NAMES["second"]}
 # An answer to a question, perhaps about one prompt and one system: value:overall, value:overall@p1@ada
 ANSWER_TO = re.compile(r"value:([^@]+)(?:@([^@]+)(?:@([^@]+))?)?")
 OWN_NAMES = {name: role.name for role in ROLES.values() for name in (role.name, *role.own)}

@@ -1,10 +1,34 @@
-"""Addresses of public pages and files of boards, below /boards/."""
+"""Addresses of boards, below /boards/: pages of members, pages of teams, and public pages and files."""
 
 from django.urls import path
 
-from . import files, metric_tables, pages, paper
+from . import files, members, metric_tables, pages, paper, team_pages
+
+manage = "<slug:slug>/manage/"
+team = "<slug:slug>/team/<str:key>/"
 
 urlpatterns = [
+    path("new/", members.new_board_page, name="board_new"),
+    path(manage, members.manage_page, name="board_manage"),
+    path(f"{manage}settings/", members.board_settings_page, name="board_settings"),
+    path(f"{manage}members/", members.members_page, name="board_members"),
+    path(f"{manage}open/", members.open_board, name="board_open"),
+    path(f"{manage}close/", members.close_board, name="board_close"),
+    path(f"{manage}sample/renew/", members.renew_sample, name="board_sample_renew"),
+    path(f"{manage}rounds/open/", members.open_round, name="board_round_open"),
+    path(f"{manage}rounds/<int:number>/cancel/", members.cancel_round, name="board_round_cancel"),
+    path(f"{manage}snapshots/take/", members.take_snapshot, name="board_snapshot_take"),
+    path(f"{manage}metrics/compute/", members.compute_metrics, name="board_metrics_compute"),
+    path(f"{manage}anchors/<int:number>/", members.choose_anchor, name="board_anchor"),
+    path(f"{manage}teams/make/", members.create_team, name="board_team_create"),
+    path(f"{manage}teams/<int:pk>/key/", members.replace_team_key, name="board_team_key"),
+    path(f"{manage}teams/<int:pk>/revoke/", members.revoke_team, name="board_team_revoke"),
+    path(f"{manage}bundle.json", members.download_bundle, name="board_bundle"),
+    path(team, team_pages.team_page, name="team_page"),
+    path(f"{team}<int:number>/withdraw/", team_pages.withdraw_page, name="team_withdraw"),
+    path(f"{team}<int:number>/publish/", team_pages.publish_page, name="team_publish"),
+    path(f"{team}checks/<uuid:job>/", team_pages.check_page, name="team_check"),
+    path(f"{team}prompts.<str:file_format>", team_pages.prompts_file, name="team_prompts"),
     path("", pages.board_list_page, name="boards"),
     path("<slug:slug>/", pages.board_page, name="board"),
     path("<slug:slug>/history/", pages.history_page, name="board_history"),

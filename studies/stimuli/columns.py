@@ -33,15 +33,19 @@ OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
     "group": ("group",),
     "reference": ("reference", "ref", "references", "target", "gold", "human", "ground truth", "reference answer", "expected", "ideal", "label text"),
     PERSON: (
-        "worker", "worker id", "workerid", "annotator id", "annotator name", "rater", "rater id", "user", "user id", "participant", "participant id",
-        "prolific pid", "judge", "judge id", "evaluator", "coder",
+        "worker", "worker id", "workerid", "annotator id", "annotator name", "rater", "rater id", "prolific pid", "prolific id", "participant label",
+        "participant code", "participant id", "participant", "user id", "user", "judge id", "judge", "evaluator", "coder", "responseid", "response id",
+        "respondent id", "respondent", "email address", "subject id",
     ),
-    QUESTION: ("criterion", "aspect", "dimension", "metric name"),
-    VALUE: ("rating", "score", "likert", "points"),
-    WINNER: ("winner", "preferred", "preference", "chosen model"),
-    TIME: ("timestamp", "submitted at", "created at", "date", "completed at"),
-    "first": ("model a", "system a", "option a"),
-    "second": ("model b", "system b", "option b"),
+    QUESTION: ("criterion", "aspect", "dimension", "metric name", "question key"),
+    VALUE: ("rating", "score", "likert", "points", "answer", "response", "grade"),
+    WINNER: ("winner", "preferred", "preference", "chosen model", "choice", "better", "vote"),
+    TIME: (
+        "submittime", "submit time", "timestamp", "submitted at", "received at", "created at", "recordeddate", "recorded date", "end date", "enddate",
+        "completed at", "date", "participant time started utc", "tstamp",
+    ),
+    "first": ("model a", "system a", "option a", "model 1", "system 1", "left", "left model", "model left"),
+    "second": ("model b", "system b", "option b", "model 2", "system 2", "right", "right model", "model right"),
 }  # fmt: skip
 # A prompt's key in files about prompts that a study or board has: heval's own files name it in several ways.
 PROMPT_ALIASES = {"prompt_key": "prompt", "key": "prompt"}
