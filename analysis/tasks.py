@@ -117,7 +117,9 @@ def run_export_job_and_delete_old_files(job: Job, progress: jobs.ProgressReporte
 def compute_metrics_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     """Compute metrics of the outputs of a study and store them."""
     parts_of = partial(jobs.StoredParts, job, progress)
-    stored = computed.compute_metrics(job.study, job.by, job.arguments["names"], progress, parts_of)
+    stored = computed.compute_metrics(
+        job.study, job.by, job.arguments["names"], progress, parts_of, progress.record_stored
+    )
     return {"metrics": [metric.pk for metric in stored]}
 
 

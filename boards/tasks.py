@@ -39,7 +39,9 @@ def compute_metrics_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     """Compute metrics of a board's systems, and store them beside their scores by people."""
     board = Board.objects.select_related("template").get(pk=job.arguments["board"])
     parts_of = partial(jobs.StoredParts, job, progress)
-    stored = metric_tables.compute_metric_table(board, job.by, job.arguments["names"], progress, parts_of=parts_of)
+    stored = metric_tables.compute_metric_table(
+        board, job.by, job.arguments["names"], progress, parts_of=parts_of, record_stored=progress.record_stored
+    )
     return {"snapshot": stored.snapshot.number, "sha256": stored.result_sha256}
 
 

@@ -23,7 +23,7 @@ def run_rehearsal_job(job, progress) -> dict:
     return run_rehearsal(recruitment, job.arguments["people"], job.arguments.get("seed", 0), progress)
 
 
-@jobs.register("demo_board", is_batch=True)
+@jobs.register("demo_board", is_batch=True, keeps_steps=True)
 def play_demo_board_job(job, progress) -> dict:
     """Play the rounds of the demo board with robots."""
     from .management.demo_board import play_rounds_job

@@ -167,9 +167,9 @@ def compare_with_people(
                 study=study, question=question, by=by, n_answers=len(found.people), result=result, **state
             )
         )
+    progress(len(questions), len(questions), "Storing")
     with transaction.atomic():
         MetricsComparison.objects.bulk_create(made)
-    progress(len(questions), len(questions), "Stored")
     return made
 
 

@@ -171,18 +171,21 @@ def compute_metrics(
     names: Sequence[str],
     progress: Report = lambda done, total, doing="": None,
     parts_of: jobs.PartsOf = jobs.UnstoredParts,
+    record_stored: Callable[[str], None] = lambda label: None,
 ) -> list[Metric]:
     """Compute and store the named metrics, slow ones after the others. A metric is stored for all outputs or not at all.
 
     If a metric fails on one output, the error names both. It and the metrics after it are not stored. ``parts_of`` may keep the scores
-    of some outputs at a time, so that a repetition goes on after them.
+    of some outputs at a time, so that a repetition goes on after them. ``record_stored`` gets the label of each metric that is stored.
     """
     outputs = list(outputs_with_references(study))
     known = available_metrics()
     stored: dict[str, Metric] = {}
     for together in _in_order(names, known):
         found = _score([known[name] for name in together], outputs, progress, parts_of)
-        stored |= {name: _store(study, by, known[name], found[name]) for name in together}
+        for name in together:
+            stored[name] = _store(study, by, known[name], found[name])
+            record_stored(known[name].label)
     return [stored[name] for name in names]
 
 

@@ -69,5 +69,4 @@ def run_analysis(
         )
         Figure.objects.bulk_create(Figure(run=run, name=name, svg=svg, pdf=pdf) for name, svg, pdf in drawn_figures)
         audit.record("analyse", study=study, by=by, number=number, result_sha256=run.result_sha256)
-    progress(STEPS, STEPS, "Done")
     return run

@@ -192,10 +192,11 @@ def compute_metric_table(
     progress: Progress = lambda done, total, doing="": None,
     resamples: int = RESAMPLES,
     parts_of: jobs.PartsOf = jobs.UnstoredParts,
+    record_stored: Callable[[str], None] = lambda label: None,
 ) -> BoardMetricTable:
     """Compute metrics of the newest snapshot's systems and store them beside the scores by people.
 
-    If nothing has changed since the last time, return the stored table. ``parts_of``: as in ``computed.compute_metrics``.
+    If nothing has changed since the last time, return the stored table. ``parts_of`` and ``record_stored``: as in ``computed.compute_metrics``.
     """
     from analysis.stats.seeds import canonical_json
 
@@ -203,7 +204,7 @@ def compute_metric_table(
     snapshot = _newest_snapshot(board)
     rounds = rounds_of_snapshot(snapshot)
     for one in rounds:
-        _compute_missing(one, by, names, progress, parts_of)
+        _compute_missing(one, by, names, progress, parts_of, record_stored)
     progress(0, 1, "Comparing metrics with people")
     result = _Tables(snapshot, rounds, names, resamples).result()
     sha256 = sha256_of(canonical_json(result))
@@ -220,7 +221,14 @@ def compute_metric_table(
     return stored
 
 
-def _compute_missing(one: BoardRound, by, names: Sequence[str], progress: Progress, parts_of: jobs.PartsOf) -> None:
+def _compute_missing(
+    one: BoardRound,
+    by,
+    names: Sequence[str],
+    progress: Progress,
+    parts_of: jobs.PartsOf,
+    record_stored: Callable[[str], None],
+) -> None:
     """Compute the chosen metrics of a round's outputs that its study does not have in the version of today."""
     known = computed.available_metrics()
     stored = set(metrics_in_use(one.study).filter(question=None).values_list("name", "version"))
@@ -228,7 +236,12 @@ def _compute_missing(one: BoardRound, by, names: Sequence[str], progress: Progre
     if missing:
         about = f"round {one.number}"
         computed.compute_metrics(
-            one.study, by, missing, lambda done, total, doing="": progress(done, total, f"{doing}, {about}"), parts_of
+            one.study,
+            by,
+            missing,
+            lambda done, total, doing="": progress(done, total, f"{doing}, {about}"),
+            parts_of,
+            lambda label: record_stored(f"{label} of {about}"),
         )
 
 

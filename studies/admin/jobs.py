@@ -52,13 +52,16 @@ def job_status_text(job: Job) -> str:
     if job.state == Job.State.RUNNING:
         doing = job.doing or "Running"
         return f"{doing}, {job.done} of {job.total}" if job.total else doing
+    result = job.result if isinstance(job.result, dict) else {}
     if job.state != Job.State.DONE:
+        kept = f" Stored before: {', '.join(result['stored'])}." if result.get("stored") else ""
         texts: dict[str, str] = {
             Job.State.WAITING: "Waiting to start",
-            Job.State.FAILED: f"Failed: {job.error}",
+            Job.State.FAILED: f"Failed: {job.error}{kept}",
         }
-        return texts.get(job.state, "Cancelled, nothing was changed")
-    result = job.result if isinstance(job.result, dict) else {}
+        if job.started_at and job.kind in jobs.kinds() and jobs.kinds()[job.kind].keeps_steps:
+            kept = " What it had done before stays."
+        return texts.get(job.state, f"Cancelled.{kept}" if kept else "Cancelled, nothing was changed")
     if job.kind == "rehearsal" and "is_ok" in result:
         return "Done: everything was as expected" if result["is_ok"] else "Done: something was not as expected"
     try:
@@ -177,5 +180,7 @@ class JobAdmin(ReadOnlyAdmin):
             if job.ended_at:
                 messages.info(request, "The job is cancelled. It had not started, so nothing was changed.")
             else:
-                messages.info(request, "The job will stop at its next step. Its changes so far are undone.")
+                messages.info(
+                    request, "The job will stop at its next step. This page then says what it had stored before."
+                )
         return HttpResponseRedirect(reverse("admin:studies_job_page", args=[job.code]))

@@ -60,6 +60,7 @@ class JobKind:
     user_facing: tuple[type[Exception], ...]
     part: Callable[[dict[str, Any]], Any] | None = None
     is_batch: bool = False
+    keeps_steps: bool = False
 
 
 _kinds: dict[str, JobKind] = {}
@@ -73,13 +74,14 @@ def register(
     is_batch: bool = False,
     user_facing_errors: tuple[type[Exception], ...] = (),
     part: Callable[[dict[str, Any]], Any] | None = None,
+    keeps_steps: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function ``work(job, progress)`` for a kind of job. Its result must be serializable as JSON.
 
     ``is_one_per_study``: only one job of this kind runs at a time for a study. ``is_batch``: the job takes long, and people do
     something else meanwhile, so other jobs run first. ``user_facing_errors``: exceptions whose message the researcher sees; other
     errors appear only in the log. ``part``: computes a part of the job from its arguments, in any process that runs such jobs
-    (``jobs.compute_parts``). A job runs again after a crash, so the work must be idempotent.
+    (``jobs.compute_parts``). ``keeps_steps``: what the job did before it is cancelled stays. A job runs again after a crash, so the work must be idempotent.
     """
 
     def registered(work):
@@ -87,7 +89,8 @@ def register(
             raise ValueError(
                 f"Two functions want to be the job {kind!r}: in {_kinds[kind].work.__module__} and {work.__module__}."
             )
-        _kinds[kind] = JobKind(kind, work, is_one_per_study, (UserFacingError, *user_facing_errors), part, is_batch)
+        errors: tuple[type[Exception], ...] = (UserFacingError, *user_facing_errors)
+        _kinds[kind] = JobKind(kind, work, is_one_per_study, errors, part, is_batch, keeps_steps)
         return work
 
     return registered
@@ -251,6 +254,7 @@ class ProgressReporter:
     def __init__(self, pk: int, holder: str, gives_way: bool = False):
         self._own_row = Job.objects.filter(pk=pk, state=State.RUNNING, holder=holder)
         self._gives_way = gives_way
+        self._stored: list[str] = []
 
     def __call__(self, done: int, total: int, doing: str = "") -> None:
         if stop_requested.is_set():
@@ -266,6 +270,11 @@ class ProgressReporter:
         """After a part of a batch is stored, raise Interrupted if a job waits that comes before batches."""
         if self._gives_way and _jobs_before_batches().exists():
             raise Interrupted
+
+    def record_stored(self, name: str) -> None:
+        """Record what the job has stored for good, so that its page can name it if the job ends before the rest."""
+        self._stored.append(name)
+        self._own_row.update(result={"stored": self._stored})
 
     def renew_lease(self) -> bool:
         return bool(self._own_row.update(leased_until=lease_end()))

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 from django.db.models.functions import Now
+from django.urls import reverse
 
 from analysis.metrics import computed
 from analysis.metrics.texts.built_in import BUILT_IN
@@ -65,6 +66,44 @@ def run_again(job) -> None:
     jobs.requeue_or_fail_expired_jobs()
     jobs.run_waiting_jobs()
     job.refresh_from_db()
+
+
+@pytest.mark.parametrize("end", ["cancelled", "failed"])
+def test_a_job_that_ends_in_a_slow_metric_says_which_metrics_are_stored(texts, client, monkeypatch, end):
+    """The fast metrics are stored before; a metric is stored for all outputs or not at all."""
+    study = texts("ada")
+    job = computed.request_metrics(study, study.owner, NAMES)
+    store, n_parts = jobs.StoredParts.store, []
+
+    def end_in_ter(self, position, result):
+        store(self, position, result)
+        if "ter" in result:
+            n_parts.append(position)
+            if end == "failed":
+                raise jobs.UserFacingError("TER refused a text.")
+            assert jobs.request_cancel(job, study.owner)
+
+    monkeypatch.setattr(jobs.StoredParts, "store", end_in_ter)
+    jobs.run_waiting_jobs()
+    job.refresh_from_db()
+    assert (
+        len(n_parts) == 1 and job.state == end and job.result == {"stored": ["BLEU", "chrF", "ROUGE-L", "F1 of words"]}
+    )
+    assert set(Metric.objects.filter(study=study).values_list("name", flat=True)) == {*NAMES[1:5]}
+    client.force_login(study.owner)
+    said = client.get(reverse("admin:studies_job_page", args=[job.code])).content.decode()
+    assert "Stored before: BLEU, chrF, ROUGE-L, F1 of words." in said and "othing was changed" not in said
+
+
+def test_a_job_that_is_cancelled_before_it_stores_anything_says_so(texts, client, monkeypatch):
+    study = texts("ada")
+    job = computed.request_metrics(study, study.owner, NAMES)
+    monkeypatch.setattr(jobs.StoredParts, "store", lambda *_: jobs.request_cancel(job, study.owner))
+    jobs.run_waiting_jobs()
+    job.refresh_from_db()
+    client.force_login(study.owner)
+    said = client.get(reverse("admin:studies_job_page", args=[job.code])).content.decode()
+    assert job.state == "cancelled" and "Cancelled, nothing was changed" in said and not Metric.objects.exists()
 
 
 @pytest.mark.parametrize("last", [0, 1, 4, 6, 10, 11])
