@@ -9,6 +9,7 @@ from analysis.protocols import REGISTRY as ANALYSES
 from analysis.protocols.scores import Scorer
 from annotators.counting import counted_origins
 from annotators.models import Assignment
+from studies.design.subjects import numbered_name
 from studies.models import Exposure, Question, Section, Study
 from studies.protocols import REGISTRY
 
@@ -83,7 +84,7 @@ def find_scoring_problem(template: Study) -> str:
         if problem := scorer_of(section.protocol).find_problem(section, settings):
             return problem
         if not scored_questions_of(section):
-            return f"Section {section.position} has no question. Add one."
+            return f"Section {numbered_name(section)} has no question. Add one."
     return ""
 
 

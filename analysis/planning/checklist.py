@@ -10,6 +10,7 @@ from analysis.stats.planning.comparisons import CORRECTIONS, families_in_order
 from analysis.stats.planning.inputs import GOALS, HEADLINES, STOPPING, StudySize, Target, Variation
 from analysis.stats.planning.priors import PRIORS
 from analysis.stats.planning.sizes import Pace, Prices, plan_budget
+from studies.design.subjects import numbered_name
 from studies.design.workload import BatchWorkload, minutes_text
 from studies.models import SizePlan, Study
 from studies.protocols import Problem
@@ -188,7 +189,7 @@ def find_plan_problems(sender: Any, study: Study, **_: Any) -> Iterator[Problem]
         return  # a live section is missing, which the checklist says
     if planned.size.protocol != drafted.size.protocol:
         yield Problem(
-            f"The plan of the size is for another protocol ({planned.size.protocol}). Plan again, or change section {section.position}.",
+            f"The plan of the size is for another protocol ({planned.size.protocol}). Plan again, or change section {numbered_name(section)}.",
             "sections",
             False,
             "plan_has_another_protocol",
@@ -245,7 +246,7 @@ def _size_problems(study: Study, plan: SizePlan, planned: PlanInputs, drafted: P
     m = planned_items_each(section, planned)
     if drafted.size.prompts_each != size.prompts_each and section.m != m:
         yield Problem(
-            f"Section {section.position} shows {section.m} items to each annotator, but the plan has {m}. Change m, or plan again.",
+            f"Section {numbered_name(section)} shows {section.m} items to each annotator, but the plan has {m}. Change m, or plan again.",
             "m",
             False,
             f"items_differ_from_plan:{section.position}",

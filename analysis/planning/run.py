@@ -6,6 +6,7 @@ from typing import Any
 
 from analysis.stats.planning.inputs import Variation
 from studies.access import Action, check_permission_or_404
+from studies.design.subjects import numbered_name
 from studies.models import Job, Section, SizePlan, Study, new_seed
 from studies.services import jobs
 from studies.services.drafts import locked_draft, record_edit_and_raise_version, refuse_if_launched
@@ -133,7 +134,7 @@ def _set_items_each(study: Study, inputs: PlanInputs, details: dict[str, Any]) -
     if m == section.m:
         return []
     if m > 100:
-        return [f"Section {section.position} keeps m = {section.m}, because the plan's {m} is above 100."]
+        return [f"Section {numbered_name(section)} keeps m = {section.m}, because the plan's {m} is above 100."]
     Section.objects.filter(pk=section.pk).update(m=m)
     details["m"] = m
-    return [f"Section {section.position} shows {m} items to each annotator."]
+    return [f"Section {numbered_name(section)} shows {m} items to each annotator."]

@@ -15,6 +15,7 @@ from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups, s
 from analysis.protocols.kinds.answers import column_arrays
 from analysis.protocols.kinds.pairs import PairAnalysis
 from analysis.protocols.kinds.strengths import named_by_system, without_intervals_if_too_few
+from studies.design.subjects import in_parentheses, words_of_section
 from studies.protocols.best_worst import BEST, STRENGTH, WORST
 
 from . import register
@@ -22,7 +23,6 @@ from .blocks import Block, ConclusionPhrases, build_planned_conclusions
 from .blocks.cells import claims_note, comparison_label, reported_pvalue
 from .blocks.comparisons import Comparison, planned_comparisons, read_contrasts
 from .blocks.layouts import Figure, Table, build_figure, build_table, figure_row
-from .blocks.subjects import in_parentheses, words_of_section
 
 if TYPE_CHECKING:
     import numpy as np

@@ -37,7 +37,6 @@ from analysis.protocols.blocks.layouts import (
     prefixed_cells,
 )
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, table_population
-from analysis.protocols.blocks.subjects import in_parentheses, words_of_section
 from analysis.protocols.kinds.answers import join_columns, kept_and_paper_rows, readable_scale
 from analysis.protocols.kinds.pairs import PairAnalysis
 from analysis.protocols.kinds.scores import (
@@ -47,6 +46,7 @@ from analysis.protocols.kinds.scores import (
     score_difference,
     wide_scores,
 )
+from studies.design.subjects import in_parentheses, words_of_section
 from studies.protocols import REGISTRY
 from studies.protocols.base.pairs import system_contrasts_for_section
 from studies.protocols.marks import ERRORS, PENALTY, SCORE, WHOLE_TEXT, Codebook, split_sentences

@@ -35,7 +35,6 @@ from analysis.protocols.blocks.layouts import (
     rank_cells,
 )
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups, second_sample_noun, table_population
-from analysis.protocols.blocks.subjects import in_parentheses, words_of_section
 from analysis.protocols.kinds.answers import column_arrays, join_columns, kept_and_paper_rows, readable_scale
 from analysis.protocols.kinds.pairs import PairAnalysis
 from analysis.protocols.kinds.scores import (
@@ -48,6 +47,7 @@ from analysis.protocols.kinds.scores import (
     wide_scores,
 )
 from analysis.protocols.kinds.strengths import fit_strengths, named_by_system, without_intervals_if_too_few
+from studies.design.subjects import in_parentheses, words_of_section
 from studies.protocols.ranking import SHARE
 
 from . import register

@@ -6,6 +6,8 @@ Source: Ethayarajh and Jurafsky 2022, Table 1.
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from studies.design.subjects import join_words
+
 from .blocks import Block, Overview, cells, select_estimates
 from .blocks.cells import (
     EXPECTATION_LABELS,
@@ -24,7 +26,6 @@ from .blocks.cells import (
 from .blocks.common_tables import reliability_table
 from .blocks.layouts import Table, build_table, prefixed_cells
 from .blocks.populations import heading
-from .blocks.subjects import join_words
 from .method_tables import method_comparison_tables
 
 if TYPE_CHECKING:

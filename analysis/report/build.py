@@ -26,10 +26,10 @@ from analysis.protocols.blocks.layouts import (
     relabel_interval_columns,
 )
 from analysis.protocols.blocks.populations import name_populations
-from analysis.protocols.blocks.subjects import words_of_section
 from analysis.protocols.families import adjust_comparisons, planned_claims
 from annotators.counting import Use, select, simulated_words
 from annotators.models import Assignment
+from studies.design.subjects import words_of_section
 from studies.models import Study
 from studies.services.lifecycle import FieldsRefused
 from studies.services.version import version

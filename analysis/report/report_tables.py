@@ -19,9 +19,9 @@ from analysis.protocols.blocks import Block, cells
 from analysis.protocols.blocks.cells import NO_CLAIM, comparison_label, contrast_of, interval_bounds, pvalue_cell
 from analysis.protocols.blocks.layouts import Table, build_table, estimate_row, prefixed_cells
 from analysis.protocols.blocks.populations import population_of, population_words
-from analysis.protocols.blocks.subjects import in_parentheses, join_words, question_labels, words_of_section
 from analysis.protocols.blocks.warning_sentences import SEVERITIES as WARNING_SEVERITIES
 from analysis.protocols.blocks.warning_sentences import warning_sentence
+from studies.design.subjects import in_parentheses, join_words, question_labels, words_of_section
 from studies.models import Item
 
 from .report_data import ReportData

@@ -9,6 +9,7 @@ from django.db import models
 from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
+from studies.design.subjects import numbered_name, question_labels, read_words_of_sections
 from studies.services import lifecycle
 from studies.services.lifecycle import is_lifecycle_step_allowed
 
@@ -32,10 +33,12 @@ class AmendForm(CleanTextMixin, forms.Form):
         super().__init__(*args, **kwargs)
         self.rows: list[tuple[str, int | None, Study | Arm | Question, str]] = [("study", None, study, "The study")]
         self.rows += [("arm", arm.pk, arm, f"Arm {arm.name}") for arm in study.arms.all()]
-        questions = (
-            Question.objects.filter(section__study=study).select_related("section").order_by("section", "position")
-        )
-        self.rows += [("question", q.pk, q, f"Section {q.section.position}, question {q.key}") for q in questions]
+        sections = list(study.sections.prefetch_related("questions__x", "questions__y", "arms"))
+        read_words_of_sections(sections)
+        for section in sections:
+            labels = question_labels(section.questions.all())
+            where = f"Section {numbered_name(section)}"
+            self.rows += [("question", q.pk, q, f"{where}, {labels[q.key]}") for q in section.questions.all()]
         reason = self.fields.pop("reason")
         for kind, pk, row, _ in self.rows:
             for column in sorted(lifecycle.AMENDABLE[kind], key=_column_order(row)):

@@ -8,6 +8,7 @@ from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
+from studies.design.subjects import numbered_name
 from studies.imports.check_files import (
     COLUMNS,
     ChecksFileRefused,
@@ -71,7 +72,9 @@ def attention_checks_page(request, pk) -> HttpResponse:
         return HttpResponseRedirect(request.path)
     context = {
         "title": "Attention checks",
-        "sections": [(section, list(map(_describe, section.questions.all()))) for section in sections],
+        "sections": [
+            (section, numbered_name(section), list(map(_describe, section.questions.all()))) for section in sections
+        ],
         "form": form,
     }
     return study_page.render_study_page(

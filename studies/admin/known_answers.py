@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods
 
 from studies.design.draw import has_test_question_settings
 from studies.design.known_answer_texts import DAMAGES
+from studies.design.subjects import numbered_name
 from studies.imports.check_files import file_columns, read_test_question_file
 from studies.services import drafts
 from studies.services.known_answers import (
@@ -153,7 +154,7 @@ def practice_page(request, pk) -> HttpResponse:
             return HttpResponseRedirect(page_url)
     context = {
         **admin.site.each_context(request),
-        "title": f"Practice items of section {section.position}",
+        "title": f"Practice items of section {numbered_name(section)}",
         "subtitle": study.title,
         "study": study,
         "steps": workflow.workflow_steps(study),
@@ -369,7 +370,7 @@ def known_answers_page(request, pk) -> HttpResponse:
     counts = Counter(_stored(section).values_list("test_type", flat=True))
     context = {
         **admin.site.each_context(request),
-        "title": f"Test questions of section {section.position}",
+        "title": f"Test questions of section {numbered_name(section)}",
         "subtitle": study.title,
         "study": study,
         "steps": workflow.workflow_steps(study),

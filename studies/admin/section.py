@@ -11,6 +11,7 @@ from django.http import HttpResponseRedirect
 from django.urls import path, reverse
 from django.utils.text import capfirst
 
+from studies.design.subjects import numbered_name
 from studies.protocols.base.pairs import unknown_system_names
 from studies.services import drafts, questions
 from studies.services.lifecycle import ActionRefused
@@ -348,7 +349,7 @@ class SectionAdmin(StudyScopedAdmin):
                 "attention_checks": attention_checks.attention_checks_link(obj),
                 "generate_url": reverse("admin:studies_section_generate_questions", args=[obj.pk]),
                 "frozen_settings": [] if may_change else _frozen_settings_rows(protocol, obj),
-                "title": f"Section {obj.position}",
+                "title": f"Section {numbered_name(obj)}",
                 "subtitle": obj.study.title,
                 "show_save_and_add_another": False,
             }
@@ -395,7 +396,7 @@ class SectionAdmin(StudyScopedAdmin):
     def response_change(self, request, obj):
         if "_continue" in request.POST:
             return super().response_change(request, obj)
-        self.message_user(request, f"Section {obj.position} is saved.", messages.SUCCESS)
+        self.message_user(request, f"Section {numbered_name(obj)} is saved.", messages.SUCCESS)
         return HttpResponseRedirect(f"{reverse('admin:studies_study_change', args=[obj.study_id])}#sections-group")
 
     def response_delete(self, request, obj_display, obj_id):

@@ -19,6 +19,7 @@ from .checklist_sizes import (
     sharing_problems,
     trial_batch_problems,
 )
+from .subjects import numbered_name, read_words_of_sections
 
 # Check the test before the work: it has enough questions with a right answer for its pass mark.
 
@@ -28,7 +29,7 @@ def pass_mark_problems(section) -> Iterator[Problem]:
     protocol = REGISTRY.get(section.protocol)
     if section.pass_mark is None or protocol is None:
         return
-    where = f"Section {section.position}"
+    where = f"Section {numbered_name(section)}"
     if protocol.has_items:
         n_known, n_asked = _fewest_practice_items_and_answers(section)
     else:
@@ -89,7 +90,7 @@ def _has_right_answer(question) -> bool:
 def section_problems(section) -> Iterator[Problem]:
     yield from section_config_problems(section)
     protocol = REGISTRY.get(section.protocol)
-    where = f"Section {section.position}"
+    where = f"Section {numbered_name(section)}"
     if protocol is None:
         return
     if section.reuses_id and section.reuses.position >= section.position:
@@ -102,7 +103,7 @@ def section_problems(section) -> Iterator[Problem]:
 def _prefix_with_section(problem: Problem, section) -> Problem:
     """Return a protocol's problem with its section in front."""
     return Problem(
-        f"Section {section.position}: {problem.text}",
+        f"Section {numbered_name(section)}: {problem.text}",
         problem.field,
         problem.is_blocking,
         f"{problem.name}:{section.position}" if problem.name else "",
@@ -120,7 +121,7 @@ def drawing_problems(sections, drawing: BatchDraw) -> Iterator[Problem]:
 def section_config_problems(section) -> Iterator[Problem]:
     """Yield what makes a section unreadable: its protocol, its questions' scales or its settings."""
     protocol = REGISTRY.get(section.protocol)
-    where = f"Section {section.position}"
+    where = f"Section {numbered_name(section)}"
     if protocol is None:
         yield Problem(f"{where}: the protocol {section.protocol} is not installed. Choose another one.", "sections")
         return
@@ -163,7 +164,7 @@ def attention_problems(sections, arms) -> Iterator[Problem]:
             continue
         if protocol.has_items:
             yield Problem(
-                f"Section {section.position} holds attention checks, which show no items. Choose the protocol survey.",
+                f"Section {numbered_name(section)} holds attention checks, which show no items. Choose the protocol survey.",
                 "sections",
             )
         for arm in section.arms.all() or arms:
@@ -179,7 +180,7 @@ def attention_problems(sections, arms) -> Iterator[Problem]:
 
 
 def _question_problems(section: Section, question, is_check: bool) -> Iterator[Problem]:
-    where = f"Section {section.position}, question {question.key}"
+    where = f"Section {numbered_name(section)}, question {question.key}"
     try:
         scale = parse_scale(question.scale)
     except (ValueError, TypeError, KeyError):
@@ -374,7 +375,7 @@ def check_design(study: Study) -> DesignCheck:
 
 def find_analysis_blockers(study: Study) -> Iterator[Problem]:
     """Yield what makes answers impossible to analyse, wherever they were collected. Recruiting, pay and drawing are not checked."""
-    sections = list(study.sections.select_related("reuses").prefetch_related("questions", "arms"))
+    sections = _named_sections(study)
     if not study.arms.exists():
         yield Problem("The study has no arm. Add one.", "arms")
     if not any(section.purpose == "live" for section in sections):
@@ -385,9 +386,15 @@ def find_analysis_blockers(study: Study) -> Iterator[Problem]:
     yield from exclusion_rule_problems(study, sections)
 
 
+def _named_sections(study: Study) -> list[Section]:
+    sections = list(study.sections.select_related("reuses").prefetch_related("questions", "arms"))
+    read_words_of_sections(sections)
+    return sections
+
+
 def _problems_before_drawing(study: Study, drawing: BatchDraw | None) -> Iterator[Problem]:
     """Yield the problems that can be found without drawing a batch. ``drawing`` is None if the study has ready-made batches."""
-    sections = list(study.sections.select_related("reuses").prefetch_related("questions", "arms"))
+    sections = _named_sections(study)
     if not study.public_title.strip():
         yield Problem("Add a title: annotators read it at the top of each page.", "public_title")
     if not study.consent.strip():

@@ -11,6 +11,7 @@ from analysis.stats.planning.closed_forms import quick_plan
 from analysis.stats.planning.inputs import DEFAULT_HEADLINE, FEWEST_PROMPTS, StudySize, Target, Variation
 from studies.design.comparisons import hypothesis_problem, too_wide_margin_problem
 from studies.design.draw import MAX_BLOCK_SIZE, BatchDraw
+from studies.design.subjects import numbered_name, read_words_of_sections
 from studies.models import Batch, Contrast, Item, Placement, Section, Study
 from studies.models.design import REGISTRY as RULES
 from studies.models.design import TEST_QUESTION_RULES
@@ -101,7 +102,7 @@ def population_problems(
         for section in sections:
             shown = prompts_by_section[section.pk]
             name = f"too_few_prompts_for_claim:{contrast}:{section.position}"
-            where = f"{contrast}, section {section.position}"
+            where = f"{contrast}, section {numbered_name(section)}"
             if not REGISTRY[section.protocol].has_directed_questions:
                 if 0 < (n := shown.count_prompts_of_compared_systems(contrast)) < FEWEST_PROMPTS:
                     yield Problem(
@@ -132,15 +133,15 @@ def describe_populations(
 
     ``n_read`` of the ``n_wanted`` batches were read, so the batches will show at least the prompts that were counted.
     """
-    names: dict[tuple[int, str], list[str]] = {}
+    names: dict[tuple[str, str], list[str]] = {}
     for contrast, sections in sections_by_contrast.items():
         for section in sections:
             shown = prompts_by_section[section.pk]
             if not shown.count_differences(contrast):
                 continue
             text = _describe_population(contrast, section, shown, n_read, n_wanted)
-            names.setdefault((section.position, text), []).append(str(contrast))
-    return [f"Section {position}, {_join_names(those)}: {text}" for (position, text), those in names.items()]
+            names.setdefault((numbered_name(section), text), []).append(str(contrast))
+    return [f"Section {section}, {_join_names(those)}: {text}" for (section, text), those in names.items()]
 
 
 def _join_names(names: list[str]) -> str:
@@ -241,6 +242,7 @@ def unanswered_prompt_problems(
     prompts_by_section: Mapping[int, SectionPrompts],
     n_read: int,
     n_wanted: int,
+    names: Mapping[int, str],
 ) -> Iterator[Problem]:
     """Yield a warning for each section with prompts, or pairs of a planned comparison, that the target shows to nobody.
 
@@ -262,7 +264,7 @@ def unanswered_prompt_problems(
         if found:
             share, words, expected, n_available = min(found)
             yield Problem(
-                f"Section {section.position}: a target of {study.target_n} leaves {n_available - expected} of {n_available} "
+                f"Section {names[section.pk]}: a target of {study.target_n} leaves {n_available - expected} of {n_available} "
                 f"{words} without answers. Raise the target to {ceil(study.target_n / share - 1e-9)}, or use fewer prompts.",
                 "target_n",
                 False,
@@ -317,6 +319,7 @@ class TrialBatches:
     """What the first ``n_read`` of the ``n_wanted`` batches show.
 
     ``unanswered`` has the comparisons that none of them answers, with their sections, and ``answered`` has the others.
+    ``names``: of the live sections.
     """
 
     answered: dict[Contrast, list[Section]]
@@ -325,6 +328,7 @@ class TrialBatches:
     prompts_by_section: dict[int, SectionPrompts]
     n_read: int
     n_wanted: int
+    names: dict[int, str]
 
     def describe_populations(self) -> list[str]:
         return describe_populations(self.answered, self.prompts_by_section, self.n_read, self.n_wanted)
@@ -342,6 +346,7 @@ def read_trial_batches(study: Study, drawing: BatchDraw | None) -> TrialBatches:
         )
         if section.purpose == "live"
     ]
+    read_words_of_sections(live)
     contrasts = study.contrasts.select_related("x", "y", "section")
     estimating = {contrast: [section for section in live if _can_estimate(section, contrast)] for contrast in contrasts}
     pending = dict(estimating)
@@ -374,7 +379,13 @@ def read_trial_batches(study: Study, drawing: BatchDraw | None) -> TrialBatches:
         }
     answered = {contrast: sections for contrast, sections in estimating.items() if contrast not in pending}
     return TrialBatches(
-        answered, pending, shown_by_section, prompts_by_section, n_read, max(n_read, batch_count_for_target(study))
+        answered,
+        pending,
+        shown_by_section,
+        prompts_by_section,
+        n_read,
+        max(n_read, batch_count_for_target(study)),
+        {section.pk: numbered_name(section) for section in live},
     )
 
 
@@ -407,7 +418,7 @@ def trial_batch_problems(study: Study, trial: TrialBatches, drawing: BatchDraw |
         yield from ready_made_batch_problems(study, trial.n_wanted)
     else:
         yield from unanswered_prompt_problems(
-            drawing, trial.answered, trial.prompts_by_section, trial.n_read, trial.n_wanted
+            drawing, trial.answered, trial.prompts_by_section, trial.n_read, trial.n_wanted, trial.names
         )
 
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from studies.design.subjects import numbered_name, read_words_of_sections
 from studies.models import Contrast, Section, Study
 from studies.protocols import REGISTRY, EstimandDirection, Problem, Protocol
 
@@ -54,7 +55,7 @@ def too_wide_margin_problem(margin: float | None, estimand: str, criterion: str,
         length = protocol.estimand_scale_length(estimand, concerned)
         if length is not None and margin >= length / 2:
             return Problem(
-                f"The margin must be below {length / 2:g}, half of the scale in section {section.position}. "
+                f"The margin must be below {length / 2:g}, half of the scale in section {numbered_name(section)}. "
                 "A wider one makes nearly every result equivalent. Enter a smaller margin.",
                 "contrasts",
             )
@@ -93,19 +94,19 @@ def hypothesis_problem(
         direction = protocol.direction(estimand, concerned)
         if direction is None:
             return "hypothesis", Problem(
-                f"Section {section.position} does not say in which direction x is better. Choose another section, criterion or "
+                f"Section {numbered_name(section)} does not say in which direction x is better. Choose another section, criterion or "
                 "estimated quantity, or the hypothesis “x and y differ”.",
                 "contrasts",
             )
         if expected and expected != direction.better_sign:
             return "expected", Problem(
-                f"In section {section.position} this expected result means that x is worse, which contradicts the hypothesis. "
+                f"In section {numbered_name(section)} this expected result means that x is worse, which contradicts the hypothesis. "
                 "Exchange x and y, or expect nothing.",
                 "contrasts",
             )
         if protocol.has_stopping_rule(section):
             return "hypothesis", Problem(
-                f"The stopping rule of section {section.position} tests another hypothesis. Remove the stopping rule, or "
+                f"The stopping rule of section {numbered_name(section)} tests another hypothesis. Remove the stopping rule, or "
                 "choose the hypothesis “x and y differ”.",
                 "contrasts",
             )
@@ -138,10 +139,9 @@ def planned_claim_sentences(study: Study) -> list[str]:
     """Return a sentence for each comparison that claims "not worse" or "better by more than the margin", in each live section."""
     contrasts = list(study.contrasts.select_related("x", "y"))
     in_family = Counter(contrast.family or contrast.role for contrast in contrasts)
-    sections = [
-        (section, list(section.questions.all()))
-        for section in study.sections.filter(purpose=Section.Purpose.LIVE).prefetch_related("questions")
-    ]
+    live = list(study.sections.filter(purpose=Section.Purpose.LIVE).prefetch_related("questions", "arms"))
+    read_words_of_sections(live)
+    sections = [(section, list(section.questions.all())) for section in live]
     sentences = []
     for contrast in contrasts:
         if contrast.hypothesis == Contrast.Hypothesis.DIFFERENCE:
@@ -151,11 +151,11 @@ def planned_claim_sentences(study: Study) -> list[str]:
             direction = protocol.direction(contrast.estimand, questions)
             if direction is not None:
                 is_alone = in_family[contrast.family or contrast.role] == 1
-                sentences.append(_sentence(contrast, direction, section.position, is_alone))
+                sentences.append(_sentence(contrast, direction, numbered_name(section), is_alone))
     return sentences
 
 
-def _sentence(contrast: Contrast, direction: EstimandDirection, position: int, is_alone: bool) -> str:
+def _sentence(contrast: Contrast, direction: EstimandDirection, section: str, is_alone: bool) -> str:
     margin = contrast.margin or 0.0
     is_not_worse = contrast.hypothesis == Contrast.Hypothesis.NONINFERIORITY
     claim = f"{contrast.x} is {'not worse' if is_not_worse else 'better'} than {contrast.y} by more than {_size(margin, direction)}"
@@ -164,7 +164,7 @@ def _sentence(contrast: Contrast, direction: EstimandDirection, position: int, i
     limit = _value(direction.null + (-margin if is_limit_below else margin), direction)
     side = "below" if direction.is_lower_better else "above"
     interval = f"{100 * (1 - contrast.level):g} % {'' if is_alone else 'simultaneous '}interval"
-    return f"Section {position}: the report will claim “{claim}{about}” if the whole {interval} is {side} {limit}."
+    return f"Section {section}: the report will claim “{claim}{about}” if the whole {interval} is {side} {limit}."
 
 
 def _is_probability(direction: EstimandDirection) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 from django.db import transaction
 
+from studies.design.subjects import numbered_name
 from studies.models import (
     FIRST_TEST_NUMBER,
     Arm,
@@ -500,7 +501,7 @@ class BatchDraw:
         arm_text = f" of arm {arm.name}" if len(self.arms) > 1 else ""
         used_text = f" besides the {len(used_prompts)} that this batch already holds" if used_prompts else ""
         return UnfillableBatch(
-            f"Batch {batch_number + 1}{arm_text} cannot be filled: for section {section.position} {shortage}{used_text}. {SHORTAGE_ADVICE[shortage.field]}",
+            f"Batch {batch_number + 1}{arm_text} cannot be filled: for section {numbered_name(section)} {shortage}{used_text}. {SHORTAGE_ADVICE[shortage.field]}",
             shortage.field,
         )
 

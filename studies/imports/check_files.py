@@ -10,6 +10,7 @@ from django.core.validators import validate_slug
 from django.db.models import Max
 from django.utils.text import slugify
 
+from studies.design.subjects import read_words_of_sections
 from studies.models import Question, Section, Study
 from studies.protocols import REGISTRY
 from studies.protocols.base.known_answers import parse_range
@@ -99,7 +100,9 @@ def store_attention_checks_and_delete_test_runs(
 def attention_sections(study: Study) -> list[Section]:
     """Return the sections of attention checks with their questions, in order."""
     rows = study.sections.filter(purpose=Section.Purpose.ATTENTION).order_by("position")
-    return list(rows.prefetch_related("questions"))
+    sections = list(rows.prefetch_related("questions", "arms"))
+    read_words_of_sections(sections)
+    return sections
 
 
 def _section(study: Study, position: int | None) -> Section | None:

@@ -122,7 +122,7 @@ class BestWorst(Protocol):
             )
         elif section.reuses_id and not REGISTRY[source.protocol].shows_every_system:
             yield Problem(
-                f"Section {source.position} shows one output at a time, so none can be the best. "
+                "The section whose items are reused shows one output at a time, so none can be the best. "
                 "Reuse another section's items, or give this section its own.",
                 "reuses",
             )

@@ -109,7 +109,7 @@ class Relative(Protocol):
         shown_protocol = REGISTRY.get(section.reuses.protocol) if section.reuses_id else None
         if shown_protocol is not None and not issubclass(shown_protocol.settings_form or forms.Form, PairSettings):
             yield Problem(
-                f"Section {section.reuses.position} does not show pairs, so this section cannot reuse its items.",
+                "The section whose items are reused does not show pairs, so this section cannot reuse its items.",
                 "reuses",
             )
         yield from pair_problems(section, self.cleaned_settings(section))

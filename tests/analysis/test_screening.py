@@ -132,17 +132,16 @@ def test_models_of_all_answers_are_evidence_beside_the_test_questions():
         for who, values in scores.items()
         for n, value in enumerate(values)
     ]
-    found, reasons = evidence_by_annotator(pd.DataFrame(rows))
+    names = {(1, "q"): "Rating, fluency"}
+    found, reasons = evidence_by_annotator(pd.DataFrame(rows), names)
     assert not reasons and {one["error_n"] for one in found.values()} == {10}
     assert found["a"]["error_rate"] < 0.01 and found["d"]["error_rate"] == pytest.approx(0.5, abs=0.01)
     assert found["a"]["competence"] > 0.9 and found["d"]["competence"] < 0.1
     # Own minus others: 0.8 - 0.2 for half of the items.
     assert found["d"]["severity"] == pytest.approx(0.3) and found["d"]["severity_n"] == 10
     assert found["d"]["severity_low"] < 0.3 < found["d"]["severity_high"]
-    pairs, reasons = evidence_by_annotator(pd.DataFrame([row for row in rows if row["annotator"] in ("a", "d")]))
-    assert "error_rate" not in pairs["a"] and reasons == [
-        "Section 1, question q: no item has answers of three annotators."
-    ]
+    pairs, reasons = evidence_by_annotator(pd.DataFrame([row for row in rows if row["annotator"] in ("a", "d")]), names)
+    assert "error_rate" not in pairs["a"] and reasons == ["Rating, fluency: no item has answers of three annotators."]
     assert pairs["a"]["severity"] == pytest.approx(-0.3)
 
 

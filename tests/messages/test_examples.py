@@ -73,7 +73,7 @@ DRAWS = {
     "one system": (lambda: choice_draft(("alpha",)), r"A pair needs two systems, but the study has 1\. Add a system"),
     "one system in an arm": (
         lambda: with_arm(choice_draft(), "alpha"),
-        r"Batch \d of arm second cannot be filled: for section 1 two systems are needed .* there is 1\. Add another system",
+        r"Batch \d of arm second cannot be filled: for section 1 \(.*\) two systems are needed .* there is 1\. Add another system",
     ),
     "no planned pair in an arm": (
         lambda: with_arm(_chosen_pairs(), "alpha", "gamma"),
@@ -93,7 +93,7 @@ DRAWS = {
     ),
     "prompts shared by two sources": (
         _humanlike_with_three_prompts,
-        r"1 more prompt is needed and 0 are left besides|for section 1 1 more prompt is needed and 0 are left",
+        r"1 more prompt is needed and 0 are left besides|for section 1 \(.*\) 1 more prompt is needed and 0 are left",
     ),
     "independent coverage": (
         lambda: _independent(_humanlike_with_three_prompts()),
@@ -139,7 +139,7 @@ def test_the_page_says_that_there_is_one_system_and_not_that_the_study_is_comple
     page = logged_in(owner).get(study_url(study)).content.decode()
     assert "Nothing is missing" not in page and "A pair needs two systems" in page
     preview = logged_in(owner).get(reverse("admin:annotators_preview", args=[study.pk]), follow=True).content.decode()
-    assert "There is nothing to preview yet. Section 1: A pair needs two systems" in preview
+    assert "There is nothing to preview yet. Section 1 (Two choices): A pair needs two systems" in preview
 
 
 def test_more_batches_than_items_names_what_is_missing(owner):

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from typing import TYPE_CHECKING, Any
 
+from studies.design.subjects import OVERALL, join_words
+
 from .comparisons import NOT_PLANNED
-from .subjects import OVERALL, join_words
 
 if TYPE_CHECKING:
     from analysis.stats.claims import Claim

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from analysis.protocols.blocks.layouts import estimate_row
+from studies.design.subjects import in_parentheses
 
 from .layouts import Table, build_table
-from .subjects import in_parentheses
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate

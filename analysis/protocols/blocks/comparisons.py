@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
 from analysis.data.frames import SECOND_SAMPLE
+from studies.design.subjects import Subject, join_words, words_of_section
 from studies.protocols import REGISTRY
 from studies.protocols.base.pairs import system_contrasts_for_section
-
-from .subjects import Subject, join_words, words_of_section
 
 if TYPE_CHECKING:
     from pandas import DataFrame

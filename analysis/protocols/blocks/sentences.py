@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from analysis.stats.plain_records import NONINFERIORITY
+from studies.design.subjects import PURPOSES
 
 from . import Block, Conclusion, cells
 from .cells import (
@@ -21,7 +22,6 @@ from .cells import (
 )
 from .comparisons import DIFFERENCE_HYPOTHESIS
 from .populations import GROUP
-from .subjects import PURPOSES
 from .warning_sentences import gravest_warnings_with_sentences
 
 if TYPE_CHECKING:

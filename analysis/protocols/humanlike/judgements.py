@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from analysis.protocols.blocks.populations import SECOND_SAMPLE
-from analysis.protocols.blocks.subjects import in_parentheses, join_words, words_of_section
 from analysis.protocols.kinds.answers import kept_and_paper_rows, readable_scale
+from studies.design.subjects import in_parentheses, join_words, words_of_section
 from studies.models import Arm
 from studies.protocols.base.fields import ScaleSpec
 from studies.protocols.humanlike import SOURCE

@@ -14,8 +14,8 @@ from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_co
 from analysis.protocols.blocks.cells import compared_names, subject_note
 from analysis.protocols.blocks.comparisons import AdjustedByBlock, ComparedByBlock, Comparison, comparison_from_contrast
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups
-from analysis.protocols.blocks.subjects import Subject, in_parentheses, words_of_section
 from analysis.protocols.kinds.answers import column_arrays
+from studies.design.subjects import Subject, in_parentheses, words_of_section
 from studies.protocols import REGISTRY
 
 from . import layouts

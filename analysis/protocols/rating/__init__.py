@@ -24,7 +24,6 @@ from analysis.protocols.blocks.comparisons import (
 from analysis.protocols.blocks.layouts import estimate_row
 from analysis.protocols.blocks.populations import table_population
 from analysis.protocols.blocks.sentences import is_unpaired
-from analysis.protocols.blocks.subjects import in_parentheses, join_words
 from analysis.protocols.kinds.answers import join_columns
 from analysis.protocols.kinds.pairs import PairAnalysis
 from analysis.protocols.kinds.scores import (
@@ -36,6 +35,7 @@ from analysis.protocols.kinds.scores import (
     sets_of_ranks,
 )
 from analysis.protocols.spa_and_rating import build_overview
+from studies.design.subjects import in_parentheses, join_words
 
 from .. import register
 from ..scores import Scorer

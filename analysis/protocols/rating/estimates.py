@@ -16,9 +16,9 @@ from analysis.protocols.blocks.comparisons import (
     samples_if_unpaired,
 )
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups
-from analysis.protocols.blocks.subjects import words_of_section
 from analysis.protocols.kinds.answers import column_arrays, kept_and_paper_rows, readable_scale, settings_of
 from analysis.protocols.kinds.scores import judged_scores, paired_scores, wide_scores
+from studies.design.subjects import words_of_section
 from studies.protocols import REGISTRY
 from studies.protocols.base.fields import ScaleSpec
 

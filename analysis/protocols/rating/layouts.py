@@ -16,7 +16,7 @@ from analysis.protocols.blocks.layouts import (
     prefixed_cells,
     rank_cells,
 )
-from analysis.protocols.blocks.subjects import join_words
+from studies.design.subjects import join_words
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate

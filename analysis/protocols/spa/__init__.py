@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block
-from analysis.protocols.blocks.subjects import in_parentheses, words_of_section
 from analysis.protocols.kinds.pairs import PairAnalysis
 from analysis.protocols.spa_and_rating import build_overview
+from studies.design.subjects import in_parentheses, words_of_section
 from studies.services.questions import add_missing_questions, select_system_pairs
 
 from .. import HeadlineAnswers, register

@@ -12,8 +12,8 @@ from analysis.protocols.blocks.comparisons import (
     read_contrasts,
     unplanned_comparison,
 )
-from analysis.protocols.blocks.subjects import in_parentheses, words_of_section
 from studies.design.draw import group_batches_by_shared_prompts
+from studies.design.subjects import in_parentheses, words_of_section
 from studies.protocols import REGISTRY
 from studies.protocols.base.pairs import system_contrasts_for_section
 

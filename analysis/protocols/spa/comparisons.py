@@ -11,8 +11,8 @@ from analysis.protocols.blocks.cells import interval_bounds
 from analysis.protocols.blocks.common_tables import ranking_tables, reliability_table
 from analysis.protocols.blocks.comparisons import Comparison, adjust_pvalues_and_add_verdicts_as_in_paper
 from analysis.protocols.blocks.layouts import build_table, estimate_row
-from analysis.protocols.blocks.subjects import in_parentheses, join_words
 from analysis.protocols.kinds.strengths import named_by_system, plain_fit, without_intervals_if_too_few
+from studies.design.subjects import in_parentheses, join_words
 
 from . import layouts
 from .answers import ESTIMAND, SectionAnswers, read_prompt_groups

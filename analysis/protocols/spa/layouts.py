@@ -15,7 +15,7 @@ from analysis.protocols.blocks.layouts import (
     figure_row,
     prefixed_cells,
 )
-from analysis.protocols.blocks.subjects import join_words
+from studies.design.subjects import join_words
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate

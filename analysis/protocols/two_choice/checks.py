@@ -8,9 +8,9 @@ from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block
 from analysis.protocols.blocks.common_tables import ranking_tables
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, second_sample_noun, table_population
-from analysis.protocols.blocks.subjects import in_parentheses
 from analysis.protocols.kinds.scores import judged_by_several
 from analysis.protocols.kinds.strengths import fit_strengths, named_by_system, plain_fit, without_intervals_if_too_few
+from studies.design.subjects import in_parentheses
 from studies.protocols.two_choice import PREFERENCE
 
 from . import layouts

@@ -9,8 +9,8 @@ from analysis.data.planned_labels import PlannedLabels
 from analysis.protocols import StoppingStatus
 from analysis.protocols.blocks.comparisons import Comparison, other_comparisons, planned_comparisons, read_contrasts
 from analysis.protocols.blocks.populations import SECOND_SAMPLE
-from analysis.protocols.blocks.subjects import join_words
 from analysis.protocols.kinds.answers import column_arrays, settings_of
+from studies.design.subjects import join_words
 from studies.protocols.base.fields import TIE
 from studies.protocols.base.pairs import unordered_pair_key
 from studies.protocols.two_choice import PREFERENCE

@@ -4,7 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -41,6 +41,7 @@ from annotators.places.barrings import (
     lift_barring,
 )
 from studies.access import Action, check_permission_or_404, filter_allowed, get_study, is_allowed
+from studies.design.subjects import join_words, question_labels, read_words_of_sections, words_of_section
 from studies.models import Item, Job, Study
 from studies.models.design import REGISTRY as RULES
 from studies.models.design import TEST_QUESTION_RULES
@@ -289,9 +290,23 @@ def agreement_by_annotator(labels: "DataFrame") -> dict[str, dict[str, Any]]:
     }
 
 
-def evidence_by_annotator(labels: "DataFrame") -> tuple[dict[str, dict[str, Any]], list[str]]:
+def name_questions(study: Study) -> dict[tuple[int, str], str]:
+    """Return the words for each live question by its section's position and its key: "Rating, with 8 prompts, fluency"."""
+    sections = list(study.sections.filter(purpose="live").prefetch_related("questions__x", "questions__y", "arms"))
+    read_words_of_sections(sections)
+    return {
+        (section.position, key): join_words(words_of_section(section).name, label)
+        for section in sections
+        for key, label in question_labels(section.questions.all()).items()
+    }
+
+
+def evidence_by_annotator(
+    labels: "DataFrame", names: Mapping[tuple[int, str], str]
+) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """Return what models of all answers say about each annotator, and why some questions have none.
 
+    ``names``: of the questions, as ``name_questions`` returns them.
     ``error_rate`` (Dawid and Skene) and ``competence`` are means over the questions, weighted by ``error_n`` answers.
     ``severity`` is in shares of the rating scale, over ``severity_n`` ratings that others gave, too.
     """
@@ -316,7 +331,7 @@ def evidence_by_annotator(labels: "DataFrame") -> tuple[dict[str, dict[str, Any]
         errors = dawid_skene(*columns, pseudo_count=PSEUDO_COUNT)
         competence = competence_model(*columns, pseudo_count=PSEUDO_COUNT)
         if errors.status != "ok" or competence.status != "ok":
-            reasons.append(f"Section {section}, question {question}: {errors.reason or competence.reason}.")
+            reasons.append(f"{names[cast(int, section), cast(str, question)]}: {errors.reason or competence.reason}.")
             continue
         for one, other in zip(errors.annotators, competence.annotators, strict=True):
             total = sums[one.annotator]
@@ -487,7 +502,7 @@ def screen_annotators(study: Study, origin: str, by) -> AnnotatorScreening:
         assignments = assignments_frame(study, [origin]).rows
         assignments = assignments[assignments["is_submitted"]]
         test_answers = read_test_answers(study, [origin])
-        labels = given_labels(responses_frame(study, [origin], ["live"]).rows)
+        labels, names = given_labels(responses_frame(study, [origin], ["live"]).rows), name_questions(study)
         model, simple = declared_settings(study)
         shows_agreement = not are_outcomes_hidden(study, [origin])
     counts = count_by_annotator(test_answers)
@@ -495,7 +510,7 @@ def screen_annotators(study: Study, origin: str, by) -> AnnotatorScreening:
     by_pseudonym = {row.annotator: place for place, row in enumerate(counts)}
     n_labels = labels["annotator"].value_counts().to_dict()
     agreement = agreement_by_annotator(labels) if shows_agreement else {}
-    evidence, no_evidence = evidence_by_annotator(labels) if shows_agreement else ({}, [])
+    evidence, no_evidence = evidence_by_annotator(labels, names) if shows_agreement else ({}, [])
     total = len(labels)
     rows = []
     for annotator, own in assignments.groupby("annotator", sort=True):

@@ -43,7 +43,7 @@ def test_each_part_that_differs_is_a_warning(study):
     assert texts(study) == [
         "Planned 40 people, so a target of 43, but the target is 12. Change the target to 43, or plan again.",
         "Planned 12 prompts, but the study has 13. Import or delete prompts, or plan again.",
-        "Section 1 shows 2 items to each annotator, but the plan has 4. Change m, or plan again.",
+        "Section 1 (Two choices) shows 2 items to each annotator, but the plan has 4. Change m, or plan again.",
         "The planned comparisons differ from the plan of the size in: significance level, population of the claim. Plan again, or "
         "change them.",
     ]
@@ -59,7 +59,7 @@ def test_a_plan_of_another_protocol_is_the_only_warning():
     add_ranking(study)
     choose(study, planned_size(study))
     assert texts(study) == [
-        "The plan of the size is for another protocol (two_choice). Plan again, or change section 1."
+        "The plan of the size is for another protocol (two_choice). Plan again, or change section 1 (Ranking of a prompt's outputs, ties allowed)."
     ]
 
 

@@ -95,7 +95,7 @@ def test_a_chosen_plan_sets_the_target_and_the_items_on_request(draft, owner):
     assert (draft.size_plan, draft.target_n, draft.version) == (plan, 6, before + 1)
     assert choose_plan(draft, plan, owner, sets_target=True) == [
         "The target is 13.",
-        "Section 1 shows 15 items to each annotator.",
+        "Section 1 (Two choices) shows 15 items to each annotator.",
     ]
     assert (draft.target_n, draft.sections.get().m) == (13, 15), "three pairs share the items"
 

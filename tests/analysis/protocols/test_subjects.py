@@ -6,6 +6,7 @@ All comparisons of a design get the same numbers, so that only the words can dis
 import ast
 import re
 from collections import Counter
+from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
@@ -32,6 +33,9 @@ from analysis.protocols.two_choice import layouts as choice_layouts
 from analysis.protocols.two_choice.preference import preference_phrases
 from analysis.report.report_tables import estimates_table, submitted_answer_counts_table
 from analysis.stats.results import Estimate, HypothesisTest, Interval
+from studies.design.checklist import find_design_problems
+from studies.design.comparisons import planned_claim_sentences
+from studies.design.subjects import numbered_name
 from studies.models import Arm, Contrast, Question, SectionArm, System
 from studies.services.questions import add_missing_questions, default_question_text, select_system_pairs
 from tests.analysis.protocols.drawn import overlaps_and_overflows
@@ -47,6 +51,8 @@ from tests.builders import (
 )
 from tests.conftest import ROOT
 from tests.golden_site.hashes import stored
+from tests.rules import SOURCES, parsed, walk
+from tests.rules import name as file_name
 
 pytestmark = pytest.mark.django_db
 
@@ -312,6 +318,44 @@ def test_answers_to_questions_of_every_purpose_and_kind_are_named():
     assert {where for where, _ in shown} == surveys | others
     assert {("Survey", f"“{COMMENT['text']}”"), ("Survey", "q2"), ("SPA, after 1 example", "gpt2 > human")} < set(shown)
     assert {asked for where, asked in shown if where == "Survey (screening)"} == {"fluent", "q2"}
+
+
+@pytest.mark.parametrize("sections", ["equal sections", "sections of arms"])
+@pytest.mark.parametrize("protocol", ASKED)
+def test_the_checklist_names_each_section_in_words(protocol, sections):
+    study = made(protocol, sections, "one question")
+    study.sections.update(settings={"noun": "x" * 200})
+    study.contrasts.filter(estimand="").update(hypothesis="noninferiority", margin=0.05)
+    said = [problem.text for problem in find_design_problems(study)] + planned_claim_sentences(study)
+    names = [numbered_name(section) for section in study.sections.all()]
+    assert twice(names) == [] and all(any(f"ection {one}" in text for text in said) for one in names), said
+    assert [text for text in said if re.search(r"\bsection \d+(?! \()", text, re.IGNORECASE)] == []
+
+
+# Files and the audit log name a section by its position, and a key that seeds random draws never changes.
+BY_POSITION = (
+    "studies/imports",
+    "annotators/imports",
+    "studies/services",
+    "studies/admin/section.py",
+    "annotators/places/batch_plan.py",
+    "analysis/protocols/rating/estimates.py",
+    "analysis/protocols/ranking.py",
+)
+
+
+def test_no_message_names_a_section_by_its_position():
+    """An f-string with "section" before a position is in one of the places above. Each of these places still has one."""
+    found = set()
+    for path in SOURCES:
+        for node in walk(parsed(path)):
+            parts = node.values if isinstance(node, ast.JoinedStr) else []
+            for before, value in pairwise(parts):
+                is_section = isinstance(before, ast.Constant) and re.search(r"(?i)\bsection $", str(before.value))
+                if is_section and "position" in ast.unparse(value):
+                    found.add(file_name(path))
+    assert [one for one in found if not one.startswith(BY_POSITION)] == []
+    assert [one for one in BY_POSITION if not any(path.startswith(one) for path in found)] == []
 
 
 def figures_of_designs():

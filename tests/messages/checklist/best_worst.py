@@ -43,7 +43,7 @@ CHECKLIST = {
         At("/", on(best_worst, ready_made(2))),
         At("/", on(lambda: shown_again("rating"), ready_made(1))),
     ),
-    "Section … shows one output": on(lambda: shown_again("humanlike")),
+    "items are reused shows": on(lambda: shown_again("humanlike")),
     "The question with the key “…” is missing. Add one that asks which output": At(
         "#questions-group", on(best_worst, without_question("worst"))
     ),

@@ -172,7 +172,7 @@ CHECKLIST = {
     "Question … must contain … in its first point": At(
         "#questions-group", on(relative, scale(kind="likert", labels=LABELS))
     ),
-    "Section … does not show": At("/change/", on(reused_by_relative)),
+    "items are reused does not show": At("/change/", on(reused_by_relative)),
     "Arm … does": on(spa, arm(systems=["alpha"])),
     "Annotators read maximal": on(shown_again),
     "The section shows": At("#id_m", on(spa, section_with(m=2))),

@@ -10,6 +10,7 @@ from django.urls import reverse
 from studies.design.checklist import find_design_problems
 from studies.design.comparisons import hypothesis_problem, planned_claim_sentences, too_wide_margin_problem
 from studies.design.serialization import LATER_CONTRAST_FIELDS, serialize_design
+from studies.design.subjects import numbered_name
 from studies.imports.bundle import BundleRefused
 from studies.imports.bundle_files import bundle_text, create_draft_from_bundle
 from studies.models import Contrast, Question, Study
@@ -19,7 +20,7 @@ from tests.builders import add_section, draft_study, spa_draft, user
 
 pytestmark = pytest.mark.django_db
 MESSAGE = (
-    "The margin must be below 0.5, half of the scale in section 2. A wider one makes nearly every result equivalent. "
+    "The margin must be below 0.5, half of the scale in section 2 (SPA). A wider one makes nearly every result equivalent. "
     "Enter a smaller margin."
 )
 LIMITS = [
@@ -159,12 +160,16 @@ def test_each_estimand_has_a_direction_or_allows_no_claim_by_a_margin(slug, esti
     if null is None:
         assert direction is None
         column, text = problem_of(with_questions(section), estimand=estimand)
-        assert column == "hypothesis" and text.startswith("Section 1 does not say in which direction x is better.")
+        assert column == "hypothesis" and text.startswith(
+            f"Section {numbered_name(section)} does not say in which direction x is better."
+        )
     else:
         assert (direction.null, direction.better_sign) == (null, sign)
         assert problem_of(with_questions(section), estimand=estimand, expected=sign) is None
         column, text = problem_of(with_questions(section), estimand=estimand, expected="<")
-        assert column == "expected" and text.startswith("In section 1 this expected result means that x is worse")
+        assert column == "expected" and text.startswith(
+            f"In section {numbered_name(section)} this expected result means that x is worse"
+        )
 
 
 def test_every_estimand_has_its_direction_in_the_list():
@@ -237,16 +242,16 @@ def test_the_launch_page_says_what_the_report_will_claim(client):
     rating = add_section(study, "rating", position=2)
     first = Contrast.objects.create(study=study, x=x, y=y, hypothesis=NI, margin=0.05)
     assert planned_claim_sentences(study) == [
-        "Section 1: the report will claim “beta is not worse than alpha by more than 5 percentage points” if the whole 95 % interval "
+        "Section 1 (Ranking of a prompt's outputs, ties allowed): the report will claim “beta is not worse than alpha by more than 5 percentage points” if the whole 95 % interval "
         "is above 45 %.",
-        "Section 2: the report will claim “beta is not worse than alpha by more than 5 percentage points” if the whole 95 % interval "
+        "Section 2 (Rating of each output): the report will claim “beta is not worse than alpha by more than 5 percentage points” if the whole 95 % interval "
         "is above 45 %.",
     ]
     Contrast.objects.create(
         study=study, x=x, y=y, section=rating, estimand="difference", hypothesis=SUPERIORITY, margin=0.5, level=0.01
     )
     assert planned_claim_sentences(study)[2] == (
-        "Section 2: the report will claim “beta is better than alpha by more than 0.5” if the whole 99 % simultaneous interval is above 0.5."
+        "Section 2 (Rating of each output): the report will claim “beta is better than alpha by more than 0.5” if the whole 99 % simultaneous interval is above 0.5."
     )
     question = rating.questions.get()
     question.scale |= {"is_lower_better": True}

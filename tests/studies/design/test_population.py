@@ -151,7 +151,7 @@ def test_a_target_that_leaves_prompts_or_pairs_without_answers_is_a_warning():
     study.target_n = 3
     study.save()
     assert unanswered(study) == [
-        "Section 1: a target of 3 leaves 6 of 12 pairs of beta and alpha without answers. Raise the target to 6, or use fewer prompts."
+        "Section 1 (Ranking of a prompt's outputs, ties allowed): a target of 3 leaves 6 of 12 pairs of beta and alpha without answers. Raise the target to 6, or use fewer prompts."
     ]
     study.target_n = 6
     study.save()
@@ -195,11 +195,11 @@ def populations(study) -> list[str]:
 
 def test_the_checklist_says_what_each_comparison_can_be_about_and_what_more_prompts_bring():
     assert populations(ranking_of(12)) == [
-        "Section 1, beta > alpha; gamma > beta: 12 prompts and 12 people. The result can be about people and prompts like these. "
+        "Section 1 (Ranking of a prompt's outputs, ties allowed), beta > alpha; gamma > beta: 12 prompts and 12 people. The result can be about people and prompts like these. "
         "With 24 prompts and as many answers, its interval would be about 10\u00a0% narrower; with 24 people who each answer as much, about 25\u00a0% narrower."
     ]
     assert populations(ranking_of(4)) == [
-        "Section 1, beta > alpha; gamma > beta: 4 prompts and 12 people. The result is about exactly these prompts. Five prompts "
+        "Section 1 (Ranking of a prompt's outputs, ties allowed), beta > alpha; gamma > beta: 4 prompts and 12 people. The result is about exactly these prompts. Five prompts "
         "or more would let it be about prompts like these; the more, the narrower its interval."
     ]
     (declared,) = populations(ranking_of(12, population=PEOPLE))

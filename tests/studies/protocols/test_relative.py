@@ -76,7 +76,10 @@ def test_planted_ends_stand_in_no_pair_that_no_comparison_names():
 def test_an_order_of_ones_own_goes_before_the_names():
     assert order_systems({1: "b", 2: "a", 3: "c"}, " c \n\nb") == [3, 1, 2]
     study = draft(pairs="chain", order="gamma\nnobody")
-    assert "Section 1: The order of the systems names nobody, which is not a system of this study." in found(study)
+    assert (
+        "Section 1 (Relative scale): The order of the systems names nobody, which is not a system of this study."
+        in found(study)
+    )
 
 
 # What is missing
@@ -120,7 +123,10 @@ def test_items_of_a_section_that_shows_no_pairs_cannot_be_shown_again():
     section = add_relative(study, position=2, m=1)
     section.reuses = rating
     section.save()
-    assert "Section 2: Section 1 does not show pairs, so this section cannot reuse its items." in found(study)
+    assert (
+        "Section 2 (Relative scale): The section whose items are reused does not show pairs, so this section cannot reuse its items."
+        in found(study)
+    )
 
 
 @pytest.mark.parametrize("wrong", [[], {}, ["all"], "x", None, 4, True, "\u2028", 1e300])

@@ -47,11 +47,15 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class SectionWords:
-    """The words for one section: the topics of its questions by key, what distinguishes it from like sections, and its name."""
+    """The words for one section: the topics of its questions by key, and what distinguishes it from like sections.
+
+    The circumstance stands beside a criterion, ``distinguishing`` also without one. ``name`` has the protocol and the size, too.
+    """
 
     topics: Mapping[str, str]
     circumstance: str
     has_criteria: bool
+    distinguishing: str
     name: str
 
     def subject(self, criterion: str, question: str = "") -> Subject:
@@ -69,34 +73,49 @@ def in_parentheses(text: str) -> str:
     return f" ({text})" if text else ""
 
 
+def numbered_name(section: Any) -> str:
+    """Return a section's number on the page of the design, and what distinguishes it there: "2 (SPA, after 8 examples)".
+
+    A section of a file has no study yet, so only its protocol says what it is. The name has no number of items that nothing
+    needs, because messages are about settings that change.
+    """
+    protocol = _protocol_name(section).partition(" (")[0]
+    distinguishing = words_of_section(section).distinguishing if section.study_id else ""
+    return f"{section.position} ({join_words(protocol, distinguishing)})"
+
+
 def words_of_section(section: Any) -> SectionWords:
     """Return the words for a section among the sections of its protocol with the same purpose."""
     if not hasattr(section, "_words"):  # cached, because each comparison asks
-        sections = list(
-            section.study.sections.filter(purpose=section.purpose, protocol=section.protocol).prefetch_related(
-                "questions", "arms"
-            )
-        )
-        circumstance = _circumstances(sections).get(section.pk, "") if len(sections) > 1 else ""
+        like = section.study.sections.filter(purpose=section.purpose, protocol=section.protocol)
+        others = like.exclude(pk=section.pk).prefetch_related("questions", "arms")
+        read_words_of_sections(sorted([*others, section], key=lambda one: one.position))
+    return section._words
+
+
+def read_words_of_sections(sections: Iterable[Any]) -> None:
+    """Keep the words for each of a study's sections with it, without a query. Their questions and arms are prefetched."""
+    sections = list(sections)
+    for section in sections:
+        like = [one for one in sections if (one.purpose, one.protocol) == (section.purpose, section.protocol)]
+        circumstance = _circumstances(like)[section.pk] if len(like) > 1 else ""
+        size, criteria = _size(section), _criteria(section)
+        others = [_criteria(one) for one in like if one.pk != section.pk]
+        is_about_its_own = others and "" not in criteria and criteria not in others
+        about = f"about {' and '.join(sorted(criteria))}" if criteria and is_about_its_own else ""
         section._words = SectionWords(
             question_topics(section.questions.all()),
             circumstance,
             any(question.criterion for question in section.questions.all()),
-            _name(section, circumstance, [_criteria(one) for one in sections if one.pk != section.pk]),
+            join_words(circumstance, about),
+            # "Two choices, with 8 prompts", also if comparisons need no circumstance
+            join_words(_protocol_name(section), "" if circumstance.startswith(size) else size, circumstance, about),
         )
-    return section._words
 
 
-def _name(section: Any, circumstance: str, criteria_of_others: Sequence[set[str]]) -> str:
-    """Return the name of a section, also if its comparisons need no circumstance: "Two choices, with 8 prompts"."""
-    protocol, size, criteria = REGISTRY.get(section.protocol), _size(section), _criteria(section)
-    is_about_its_own = criteria_of_others and "" not in criteria and criteria not in criteria_of_others
-    return join_words(
-        protocol.label.partition(":")[0] if protocol else section.protocol,
-        "" if circumstance.startswith(size) else size,
-        circumstance,
-        f"about {' and '.join(sorted(criteria))}" if criteria and is_about_its_own else "",
-    )
+def _protocol_name(section: Any) -> str:
+    protocol = REGISTRY.get(section.protocol)
+    return protocol.label.partition(":")[0] if protocol else section.protocol
 
 
 def _size(section: Any) -> str:
