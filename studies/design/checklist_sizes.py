@@ -3,9 +3,10 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import groupby, islice
+from itertools import combinations, groupby, islice
 from math import ceil
 from operator import itemgetter
+from typing import Any
 
 from analysis.stats.planning.closed_forms import quick_plan
 from analysis.stats.planning.inputs import DEFAULT_HEADLINE, FEWEST_PROMPTS, StudySize, Target, Variation
@@ -514,6 +515,7 @@ def contrast_problems(study: Study, sections) -> Iterator[Problem]:
                 False,
                 f"no_margin:{contrast.x}:{contrast.y}",
             )
+    yield from _planned_twice(contrasts, live)
     directed = [section for section in live if any(q.x_id for q in section.questions.all())]
     question_pairs = {frozenset((q.x_id, q.y_id)) for section in directed for q in section.questions.all() if q.x_id}
     for contrast in contrasts:
@@ -533,6 +535,37 @@ def sharing_problems(study: Study) -> Iterator[Problem]:
             "Annotators are asked whether their preferences may be given away, but there is no consent text. Enter one.",
             "consent",
         )
+
+
+def _planned_twice(contrasts: Collection[Contrast], live: Collection[Section]) -> Iterator[Problem]:
+    """Yield a warning for two comparisons of one family that are about the same answers. The report concludes once from them."""
+    for first, second in combinations(contrasts, 2):
+        is_same = _what_is_compared(first) == _what_is_compared(second) and (
+            first.criterion == second.criterion or "" in (first.criterion, second.criterion)
+        )
+        for section in live if is_same else ():
+            default = REGISTRY[section.protocol].default_estimand(section)
+            estimands = {first.estimand or default, second.estimand or default}
+            criterion = first.criterion or second.criterion
+            if (
+                len(estimands) == 1
+                and estimands <= set(REGISTRY[section.protocol].estimands(section))
+                and {first.section_id, second.section_id} <= {None, section.pk}
+                and (not criterion or any(question.criterion == criterion for question in section.questions.all()))
+            ):
+                yield Problem(
+                    f"{first} and {second} are in one family and about the same answers. The report uses the one that names more. "
+                    "Delete one if they do not differ.",
+                    "contrasts",
+                    False,
+                    f"planned_twice:{first}:{second}",
+                )
+                break
+
+
+def _what_is_compared(contrast: Contrast) -> tuple[Any, ...]:
+    family = contrast.family or contrast.role
+    return contrast.x_id, contrast.y_id, contrast.x_condition, contrast.y_condition, family
 
 
 def barring_problems(study: Study) -> Iterator[Problem]:

@@ -192,13 +192,27 @@ def samples_if_unpaired(wide: "DataFrame", comparison: Comparison) -> dict[str, 
 def planned_comparisons(
     contrasts: Iterable[Any], section: Any, criterion: str, question: str, estimand: str
 ) -> list[Comparison]:
-    """Return the planned comparisons of two systems in a section, on this criterion and estimand."""
+    """Return the planned comparisons of two systems in a section, on this criterion and estimand.
+
+    If a family plans a pair twice, for example on all criteria and on this one, the plan that names more is meant.
+    """
     default = REGISTRY[section.protocol].default_estimand(section)
-    return [
-        comparison_from_contrast(contrast, section, criterion, question)
+    meant = [
+        contrast
         for contrast in system_contrasts_for_section(contrasts, section, estimand, default)
         if contrast.criterion in ("", criterion)
     ]
+    by_claim = {(one.x_id, one.y_id, one.family or one.role): one for one in sorted(meant, key=names_more)}
+    return [
+        comparison_from_contrast(contrast, section, criterion, question)
+        for contrast in meant
+        if contrast in by_claim.values()
+    ]
+
+
+def names_more(contrast: Any) -> int:
+    """Return how much a contrast names of what it is about: its criterion, its section and its estimand."""
+    return bool(contrast.criterion) + bool(contrast.section_id) + bool(contrast.estimand)
 
 
 def planned_comparisons_of_questions(section: Any, questions: Iterable[Any], estimand: str) -> list[Comparison]:

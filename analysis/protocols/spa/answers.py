@@ -9,6 +9,7 @@ from analysis.protocols.blocks import Block
 from analysis.protocols.blocks.comparisons import (
     Comparison,
     comparison_from_contrast,
+    names_more,
     read_contrasts,
     unplanned_comparison,
 )
@@ -66,18 +67,25 @@ def planned_then_unplanned_comparisons(section: Any) -> list[Comparison]:
             directions.setdefault(
                 (frozenset((question.x.name, question.y.name)), question.criterion), (question.x.name, question.y.name)
             )
-    comparisons: list[Comparison] = []
-    seen = set()
-    for contrast in system_contrasts_for_section(
+    meant: dict[tuple[frozenset, str], Any] = {}
+    concerned = system_contrasts_for_section(
         contrasts, section, ESTIMAND, REGISTRY[section.protocol].default_estimand(section)
-    ):
+    )
+    for contrast in concerned:
         for pair, criterion in directions:
-            is_meant = pair == {contrast.x.name, contrast.y.name} and contrast.criterion in ("", criterion)
-            if is_meant and (pair, criterion) not in seen:
-                seen.add((pair, criterion))
-                comparisons.append(comparison_from_contrast(contrast, section, criterion))
+            if pair == {contrast.x.name, contrast.y.name} and contrast.criterion in ("", criterion):
+                first = meant.setdefault((pair, criterion), contrast)
+                is_same_family = (first.family or first.role) == (contrast.family or contrast.role)
+                if is_same_family and names_more(contrast) > names_more(first):
+                    meant[pair, criterion] = contrast
+    comparisons = [
+        comparison_from_contrast(contrast, section, criterion)
+        for contrast in concerned
+        for (pair, criterion) in directions
+        if meant.get((pair, criterion)) == contrast
+    ]
     for (pair, criterion), (x, y) in directions.items():
-        if (pair, criterion) not in seen:
+        if (pair, criterion) not in meant:
             comparisons.append(unplanned_comparison(section, x, y, criterion))
     return comparisons
 

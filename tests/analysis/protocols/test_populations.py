@@ -149,3 +149,17 @@ def test_sets_of_prompts_and_a_stopping_rule_have_sentences_of_their_own(same_or
     (said,) = report_with(Study.objects.get(pk=study.pk), "people_and_prompts")["conclusions"]
     assert ", for exactly these " in said["claim"]
     assert said["text"].endswith("its stopping rule counts people only. A study without a stopping rule can show more.")
+
+
+def test_a_report_concludes_once_about_a_pair_that_is_planned_on_all_criteria_and_on_one():
+    def twice(study, **options):
+        section = add_choice(study, stopping="none", strategy="any", **options)
+        section.questions.update(criterion="fluency")
+        planned = study.contrasts.get()
+        study.contrasts.create(x=planned.x, y=planned.y, criterion="fluency", level=0.01)
+
+    study = answered_study(twice, prompts=6)
+    report = build_report(study, {"resamples": 99, "origins": ["robot"]})
+    assert not report["problems"], report["problems"]
+    (claim,) = next(block for block in report["blocks"] if block["name"] == "choice.preference")["estimates"]
+    assert claim["settings"]["contrast"]["level"] == 0.01 and claim["test"]["family_size"] == 1

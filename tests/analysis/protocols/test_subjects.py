@@ -291,6 +291,26 @@ def test_conditions_and_machine_systems_are_named_in_words(machines, n_sections)
     assert not any(re.search(r", none\b|\bunder (none|examples)\b", claim) for claim in claims), claims
 
 
+@pytest.mark.parametrize("protocol", [one for one, asked in ASKED.items() if "criteria" in asked])
+def test_a_pair_that_is_planned_on_all_criteria_and_on_one_is_one_claim_about_that_one(protocol):
+    study = made(protocol, "one section", "criteria")
+    first = study.contrasts.select_related("x", "y").first()
+    columns = {"x": first.x, "y": first.y, "estimand": first.estimand, "family": first.family, "role": first.role}
+    own = Contrast.objects.create(study=study, criterion="fluency", level=0.01, **columns)
+    n_own = 0
+    for comparisons in claims_of(study).values():
+        planned = [one for one in comparisons if (one.family, one.y) == (own.family, own.y.name)]
+        assert twice(one.key for one in planned) == []
+        n_own += sum(one.level == 0.01 for one in planned)
+        assert {one.criterion for one in planned if one.level == 0.01} <= {"fluency"}
+    assert n_own == 1
+    said = [problem.text for problem in find_design_problems(study) if problem.name.startswith("planned_twice")]
+    assert said == [
+        f"{first} and {own} are in one family and about the same answers. The report uses the one that names more. "
+        "Delete one if they do not differ."
+    ]
+
+
 def test_protocols_of_one_study_do_not_take_each_others_words():
     study = made("rating", "equal sections", "criteria")
     others = ("relative", "ranking", "two_choice", "best_worst", "marks")

@@ -46,6 +46,11 @@ def _rating_about_prompts(study):
     study.contrasts.create(x=beta, y=alpha, expected=">", population="people_and_prompts")
 
 
+def _in_the_section_too(study):
+    planned = study.contrasts.first()
+    study.contrasts.create(x=planned.x, y=planned.y, section=study.sections.first())
+
+
 def contrast_in_bundle(**columns):
     """A scenario: a bundle whose first comparison has these values. The database lets no draft have them."""
     return with_change(lambda value: value["contrasts"][0].update(columns))
@@ -134,6 +139,7 @@ CHECKLIST = {
     "No planned comparison": At("#contrasts-group", on(spa, lambda s: s.contrasts.update(role="secondary"))),
     "No section estimates": At("#contrasts-group", on(spa, lambda s: s.contrasts.update(estimand="utility"))),
     "is expected to be equivalent": At("#contrasts-group", on(spa, lambda s: s.contrasts.update(expected="~"))),
+    "are in one family and about": At("#contrasts-group", on(spa, lambda s: _in_the_section_too(s))),
     "No question asks": At("#contrasts-group", on(spa, lambda s: _third_contrast(s))),
     "with … the result": on(lambda: builders.draft_study(prompts=4), _rating_about_prompts),
     "batches have … set": on(lambda: spa(prompts=4), lambda s: s.contrasts.update(population="people_and_prompts")),
