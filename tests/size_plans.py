@@ -1,6 +1,6 @@
 """Plans of a study's size for tests, without their simulation."""
 
-from analysis.planning.inputs import METHOD_VERSION, PlanInputs
+from analysis.planning.inputs import PlanInputs
 from analysis.planning.run import FORMAT
 from analysis.stats.planning.comparisons import Comparisons
 from analysis.stats.planning.inputs import StudySize, Target, Variation
@@ -39,7 +39,7 @@ def planned_size(
     planned = SimulatedSize(kind="planned", size=size, difference=target.difference, **PLANNED)
     null = SimulatedSize(kind="null", size=size, difference=0.5, **PLANNED | {"power": 0.05, "wrong_direction": None})
     inputs = PlanInputs(size, target, variation, pace, prices, comparisons=comparisons or Comparisons())
-    settings = {"seed": 1, "n_draws": 0, "prior": "", "method_version": METHOD_VERSION}
+    settings = {"seed": 1, "n_draws": 0, "prior": "", "method_version": inputs.method_version}
     return SizePlan.objects.create(
         study=study,
         inputs=inputs.as_json(),

@@ -134,6 +134,8 @@ def _planned_claim(compared: Comparison, block: str, size: StudySize, is_headlin
 
 # Raise it if the same inputs give other numbers. Stored plans are then computed again.
 METHOD_VERSION = 2
+# The version for goals by a margin. Until version 2 their sequential designs counted claims of the opposite.
+MARGIN_METHOD_VERSION = 3
 # Fields that came later. With these values they are not stored, so that a plan from before keeps its fingerprint.
 USUAL = {"conditions": 1, "baseline": 0.5, "stopping": "none"}
 # What an empty draft starts with.
@@ -194,8 +196,13 @@ class PlanInputs:
 
     def fingerprint(self) -> str:
         """Return the sha256 of the inputs and of the version of the method."""
-        text = canonical_json({"inputs": self.as_json(), "method_version": METHOD_VERSION})
+        text = canonical_json({"inputs": self.as_json(), "method_version": self.method_version})
         return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def method_version(self) -> int:
+        """The version of the method that simulates these inputs now. A stored plan with another one is outdated."""
+        return MARGIN_METHOD_VERSION if self.target.goal in HYPOTHESES else METHOD_VERSION
 
 
 _RECORDS: dict[str, Any] = {

@@ -221,6 +221,7 @@ def stored_context(plan: SizePlan, currency: str) -> dict[str, Any]:
     ]
     return {
         "plan": plan,
+        "is_outdated": simulated["settings"]["method_version"] != inputs.method_version,
         "seed": str(plan.seed),
         "sentence": size_sentence(size, plan_budget(size, inputs.pace, inputs.prices), currency),
         "runs": planned["runs"],

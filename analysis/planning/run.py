@@ -12,7 +12,7 @@ from studies.services import jobs
 from studies.services.drafts import locked_draft, record_edit_and_raise_version, refuse_if_launched
 from studies.services.lifecycle import ActionRefused
 
-from .inputs import METHOD_VERSION, PlanInputs, items_per_prompt, planned_section
+from .inputs import PlanInputs, items_per_prompt, planned_section
 from .results import ComputePieces, compute_here, plan_pieces, simulated_size
 
 KIND = "plan_size"
@@ -74,7 +74,7 @@ def simulate_plan(
             "seed": seed,
             "n_draws": len(draws),
             "prior": inputs.prior,
-            "method_version": METHOD_VERSION,
+            "method_version": inputs.method_version,
         },
     )
     return {"format": FORMAT, **describe_plan(plan, sequential, inputs), **claims}

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from hashlib import sha256
 
 import pytest
 from django.urls import reverse
@@ -10,9 +11,11 @@ from django.urls import reverse
 from analysis.planning.forms import PlanForm
 from analysis.planning.inputs import PlanInputs, inputs_from_draft
 from studies.admin import workflow
-from studies.models import StudyMember
+from studies.design.serialization import canonical_json
+from studies.models import SizePlan, StudyMember
 from studies.services import jobs
-from tests.builders import add_choice, choice_study, draft_study, user
+from tests.builders import add_choice, choice_study, draft_study, launched, user
+from tests.size_plans import choose, planned_size
 
 from .quick import inputs, words
 
@@ -118,6 +121,28 @@ def test_a_plan_is_simulated_shown_and_chosen(draft, owner, client, asking, few_
     draft.refresh_from_db()
     assert draft.size_plan == plan and draft.target_n == plan.result["budget"]["finishing"]
     assert client.post(reverse("admin:studies_plan_simulate", args=[draft.pk]), hidden).url.endswith(f"?plan={plan.pk}")
+
+
+@pytest.mark.parametrize(
+    ("goal", "margin", "is_outdated"), [("noninferiority", 0.1, True), ("difference", None, False)]
+)
+def test_only_plans_by_a_margin_are_outdated_by_the_count_of_claims_of_the_opposite(
+    goal, margin, is_outdated, draft, owner, asking
+):
+    """The fingerprints of other plans are as they were."""
+    asked = inputs(goal=goal, margin=margin)
+    fingerprint = sha256(canonical_json({"inputs": asked.as_json(), "method_version": 2}).encode()).hexdigest()
+    assert (fingerprint != asked.fingerprint()) == is_outdated
+    now = planned_size(draft_study(), target=asked.target).result | {
+        "sequential": {"reason": "", "designs": []},
+        "advice": [],
+    }
+    settings = now["plan"]["settings"] | {"method_version": 2}
+    columns = {"inputs": asked.as_json(), "seed": 1, "result": now | {"plan": now["plan"] | {"settings": settings}}}
+    stored = SizePlan.objects.create(study=draft, fingerprint=fingerprint, **columns)
+    assert ("Simulate this plan" in words(asking(plan=stored.pk))) == is_outdated, "the question is computed again"
+    choose(draft, stored)
+    assert ("An older method computed these numbers" in words(asking(launched(draft)))) == is_outdated
 
 
 def test_the_plan_of_another_study_cannot_be_chosen(draft, client, asking):
