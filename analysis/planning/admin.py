@@ -65,6 +65,7 @@ class SizePlanAdmin(ReadOnlyAdmin):
             return HttpResponseNotAllowed(["GET"])
         if not study.is_draft:
             return self._render(request, study, None, study.size_plan)
+        study.keep_design()
         shown = _asked_plan(request, study)
         form = _form(request, study, shown, request.GET)
         if request.GET.get("part") == "live":

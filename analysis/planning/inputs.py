@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, TypeVar
 
+from django.db.models import Count, Q
+
 from analysis.protocols import headline_name, planned_block
 from analysis.protocols.blocks.comparisons import Comparison
 from analysis.protocols.families import study_claims
@@ -50,11 +52,15 @@ class Declared(NamedTuple):
 
 def planned_between_conditions(study: Study, section: Section) -> str:
     """Return what the comparison of conditions in a draft is planned as, or '' if its first primary comparison is not between conditions."""
-    first = study.contrasts.filter(role=Contrast.Role.PRIMARY).first()
+    first = _first_primary_contrast(study)
     if first is None or not first.x_condition:
         return ""
     estimand = first.estimand or REGISTRY[section.protocol].default_estimand(section)
     return next((name for name, one in HEADLINES.items() if one.is_between_conditions and one.kind == estimand), "")
+
+
+def _first_primary_contrast(study: Study) -> Contrast | None:
+    return next((one for one in study.read_contrasts() if one.role == Contrast.Role.PRIMARY), None)
 
 
 def declared_comparisons(study: Study, size: StudySize) -> Declared:
@@ -86,7 +92,7 @@ def declared_comparisons(study: Study, size: StudySize) -> Declared:
 
 def claim_labels(study: Study) -> dict[str, str]:
     """Return the words for the declared comparisons by the names that plans store. A name of an earlier draft has none."""
-    sections = {section.position: section for section in study.sections.filter(purpose=Section.Purpose.LIVE)}
+    sections = {section.position: section for section in study.read_sections()}
     labels = {}
     for block, planned in study_claims(study).items():
         for one in planned:
@@ -318,16 +324,9 @@ def inputs_from_draft(
 
 def planned_section(study: Study) -> Section | None:
     """Return the live section that the plan is about: that of the first primary comparison, or the first one."""
-    live = [
-        one
-        for one in study.sections.filter(purpose=Section.Purpose.LIVE).order_by("position")
-        if headline_name(one.protocol)
-    ]
-    named = study.contrasts.filter(role=Contrast.Role.PRIMARY, section__isnull=False).values_list(
-        "section_id", flat=True
-    )
-    first = named.first()
-    return next((one for one in live if one.pk == first), live[0] if live else None)
+    live = [one for one in study.read_sections() if one.purpose == Section.Purpose.LIVE and headline_name(one.protocol)]
+    named = [one.section_id for one in study.read_contrasts() if one.role == Contrast.Role.PRIMARY and one.section_id]
+    return next((one for one in live if [one.pk] == named[:1]), live[0] if live else None)
 
 
 def items_per_prompt(section: Section) -> int:
@@ -342,8 +341,10 @@ def count_second_sample(study: Study) -> int:
 
     A plan of groups lets nobody answer about more prompts than there are groups, so it promises rather too little.
     """
-    groups = study.prompts.exclude(group="").order_by().values("group").distinct().count()
-    return groups + study.prompts.filter(group="").count()
+    has_group = ~Q(group="")
+    return study.prompts.aggregate(n=Count("group", filter=has_group, distinct=True) + Count("pk", filter=~has_group))[
+        "n"
+    ]
 
 
 def _size(study: Study, section: Section | None, prices: Prices) -> StudySize:
@@ -355,7 +356,7 @@ def _size(study: Study, section: Section | None, prices: Prices) -> StudySize:
     people = min(_people(study, prices), MOST_PEOPLE, MOST_ANSWERS // each)
     scale = next((q.scale or {} for q in section.questions.all() if (q.scale or {}).get("kind") == "likert"), {})
     between = planned_between_conditions(study, section)
-    conditions = len(set(study.arms.values_list("condition", flat=True))) if between else 1
+    conditions = len({arm.condition for arm in study.arms.all()}) if between else 1
     return StudySize(
         protocol=between or headline_name(section.protocol),
         people=max(people, 2) if between else people,
@@ -385,7 +386,7 @@ def _target(study: Study, section: Section | None, size: StudySize, tests: int) 
 
 
 def _target_of_contrasts(study: Study, size: StudySize, tests: int) -> Target:
-    first = study.contrasts.filter(role=Contrast.Role.PRIMARY).first()
+    first = _first_primary_contrast(study)
     target = Target(tests=tests)
     if first is None:
         return target

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from studies.design.comparisons import families_before, order_fault
+from studies.design.subjects import read_words_of_sections
 from studies.models import ComparisonFamily, Study
 from studies.protocols import Problem
 
@@ -62,8 +63,9 @@ def planned_claims(
 def study_claims(study: Any) -> dict[str, list[Comparison]]:
     """Return the planned claims of a study's design by block."""
     sections: dict[str, list[Any]] = {}
-    for section in study.sections.filter(purpose="live").prefetch_related("questions").order_by("position"):
-        section.study = study
+    live = [section for section in study.read_sections() if section.purpose == "live"]
+    read_words_of_sections(live)
+    for section in live:
         if section.protocol in REGISTRY:
             sections.setdefault(section.protocol, []).append(section)
     return planned_claims(sections)

@@ -402,7 +402,7 @@ class BatchDraw:
         self.seed = study.seed
         self.is_balanced = study.drawing_version >= Study.BALANCED_DRAWING
         # Sort here by code point. A database sorts by its collation, and the draw must not depend on that.
-        self.arms = sorted(study.arms.order_by(), key=lambda arm: arm.name)
+        self.arms = sorted(study.arms.all(), key=lambda arm: arm.name)
         arm_systems: dict[int, list[int]] = {arm.pk: [] for arm in self.arms}
         rows = list(study.systems.judged().order_by().values_list("pk", "name", "is_human"))
         names = {system: name for system, name, _ in rows}
@@ -415,7 +415,7 @@ class BatchDraw:
         # A study and its copy have different ids, and the draw must not depend on them.
         self.places = {system: position for position, system in enumerate(systems)}
         self.systems = {arm.pk: arm_systems[arm.pk] or systems for arm in self.arms}
-        self.sections = list(study.sections.order_by("position"))
+        self.sections = list(study.sections.all())
         self.section_arms: dict[int, set[int]] = {section.pk: set() for section in self.sections}
         section_arms = SectionArm.objects.filter(section__study=study)
         for section_id, arm_id in section_arms.values_list("section_id", "arm_id"):

@@ -4,8 +4,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from django.db.models import Count
-
 from studies.models import Batch, Exposure, Item, Output, Placement, Study
 from studies.protocols import REGISTRY, UnfillableBatch
 from studies.stimuli.texts import reading_minutes, word_count
@@ -129,10 +127,9 @@ def estimate_stored_or_trial_batch_workloads(study: Study, unsaved_batches=None)
         section_prompts.setdefault((number, arm, section), set()).add(prompt)
         counts = n_outputs_shown.setdefault((number, arm), {}).setdefault(section, {})
         counts[item] = counts.get(item, 0) + 1
-    sections = list(study.sections.annotate(asked=Count("questions")).prefetch_related("section_arms", "questions"))
     asking_sections = [
-        (section, protocol, {row.arm_id for row in section.section_arms.all()})
-        for section in sections
+        (section, protocol, {arm.pk for arm in section.arms.all()})
+        for section in study.read_sections()
         if (protocol := REGISTRY.get(section.protocol))
     ]
     rewards = {arm.pk: arm.reward if arm.reward is not None else study.reward for arm in study.arms.all()}

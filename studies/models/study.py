@@ -1,13 +1,13 @@
 """A study is one human evaluation, from its draft to its closed record."""
 
 import uuid
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
-from django.db.models import CheckConstraint, F, Q, UniqueConstraint
+from django.db.models import CheckConstraint, F, Prefetch, Q, UniqueConstraint, prefetch_related_objects
 from django.db.models.functions import Now
 
 from .fields import (
@@ -23,6 +23,10 @@ from .fields import (
     optional_protected_foreign_key,
 )
 from .guards import DesignModel, DesignQuerySet, StudyFrozen
+
+if TYPE_CHECKING:
+    from .design import Section
+    from .plan import Contrast
 
 _Study = TypeVar("_Study", bound="Study", covariant=True)
 _Row = TypeVar("_Row", covariant=True)
@@ -331,6 +335,28 @@ class Study(models.Model):
     def delete(self, *args, **kwargs):
         Study.objects.filter(pk=self.pk).refuse_if_frozen()
         return super().delete(*args, **kwargs)
+
+    # A page that asks for the rows of a design several times keeps them with its study. Others read them anew.
+
+    def keep_design(self) -> None:
+        prefetch_related_objects(
+            [self], "sections__questions", "sections__arms", "arms", "systems", Prefetch("contrasts", self._contrasts())
+        )
+
+    def read_sections(self) -> list["Section"]:
+        """Return the sections in order, with their questions and arms."""
+        is_kept = self._is_kept("sections")
+        return list(self.sections.all() if is_kept else self.sections.prefetch_related("questions", "arms"))
+
+    def read_contrasts(self) -> list["Contrast"]:
+        """Return the planned comparisons with their systems and sections."""
+        return list(self.contrasts.all() if self._is_kept("contrasts") else self._contrasts())
+
+    def _contrasts(self) -> models.QuerySet["Contrast"]:
+        return self.contrasts.select_related("x", "y", "section")
+
+    def _is_kept(self, name: str) -> bool:
+        return name in getattr(self, "_prefetched_objects_cache", ())
 
     @property
     def is_draft(self) -> bool:

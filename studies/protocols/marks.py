@@ -397,7 +397,7 @@ class Marks(Protocol):
             )
 
     def count_answers(self, section, outputs_per_item):
-        return section.asked * sum(outputs_per_item)
+        return len(section.questions.all()) * sum(outputs_per_item)
 
     def pages(self, section, items, answers):
         """Return one page per output. The outputs of a prompt follow one another."""

@@ -122,7 +122,7 @@ class Ranking(Protocol):
             yield Problem(f"{alone} ready-made items have only one output, so there is nothing to rank.", "batches")
 
     def count_answers(self, section, outputs_per_item):
-        return section.asked * sum(outputs_per_item)
+        return len(section.questions.all()) * sum(outputs_per_item)
 
     def page_fields(self, page):
         return {

@@ -133,7 +133,7 @@ class Rating(Protocol):
                     )
 
     def count_answers(self, section, outputs_per_item):
-        return section.asked * sum(outputs_per_item)
+        return len(section.questions.all()) * sum(outputs_per_item)
 
     def page_fields(self, page):
         return {

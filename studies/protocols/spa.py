@@ -159,7 +159,7 @@ class SPA(Protocol):
         return [read, Page(f"s{section.position}.ask", section, tuple(items), section.questions, step="ask")]
 
     def count_answers(self, section, outputs_per_item):
-        return section.asked if outputs_per_item else 0
+        return len(section.questions.all()) if outputs_per_item else 0
 
     def reason_not_answerable(self, section, contrast, shown_systems):
         if reason := super().reason_not_answerable(section, contrast, shown_systems):

@@ -158,7 +158,7 @@ def unplanned_comparison(section: Any, x: str, y: str, criterion: str = "", ques
 
 def read_contrasts(section: Any) -> list[Any]:
     """Read the contrasts of the section's study, once for all its questions."""
-    return list(section.study.contrasts.select_related("x", "y", "section"))
+    return section.study.read_contrasts()
 
 
 def samples_if_unpaired(wide: "DataFrame", comparison: Comparison) -> dict[str, Any] | None:

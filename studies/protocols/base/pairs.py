@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from django import forms
-from django.db.models import Count, Q, TextChoices
+from django.db.models import Count, TextChoices
 
 from .known_answers import KnownAnswerSettings
 from .protocol import DrawnItem, Problem, StimulusPool, UnfillableBatch
@@ -237,12 +237,12 @@ def unknown_system_names(study: Any, listed_names: str) -> list[str]:
 def shown_pairs(section: Any, settings: Mapping[str, Any], system_ids: Sequence[int]) -> list[Pair]:
     """Return the pairs of ids of these systems that the section shows."""
     if not hasattr(section, "_of_pairs"):  # cached, because this runs for every batch
-        planned = section.study.contrasts.filter(x__isnull=False).filter(Q(section=None) | Q(section=section.pk))
-        rows = list(section.study.systems.values_list("pk", "name", "reference"))
+        planned = [one for one in section.study.contrasts.all() if one.x_id and one.section_id in (None, section.pk)]
+        systems = list(section.study.systems.all())
         section._of_pairs = (
-            {frozenset(pair) for pair in planned.values_list("x_id", "y_id")},
-            {pk: name for pk, name, _ in rows},
-            {pk: reference for pk, _, reference in rows},
+            {frozenset((one.x_id, one.y_id)) for one in planned},
+            {system.pk: system.name for system in systems},
+            {system.pk: system.reference for system in systems},
         )
     planned, names, references = section._of_pairs
     if settings["pairs"] == "chosen":

@@ -285,7 +285,7 @@ class Protocol:
     def count_answers(self, section, outputs_per_item: Sequence[int]) -> int:
         """Return how many answers an annotator gives in a section, for the checklist. ``outputs_per_item`` gives the number of
         outputs of each item."""
-        return section.asked * (len(outputs_per_item) if self.has_items else 1)
+        return len(section.questions.all()) * (len(outputs_per_item) if self.has_items else 1)
 
     def reason_not_answerable(self, section, contrast, shown_systems: ShownSystems) -> str:
         """Return why the section cannot answer a planned comparison, and what to do. Return '' if it can."""

@@ -171,7 +171,7 @@ def test_viewers_see_the_numbers_and_no_button(draft, client, asking):
 
 
 def test_the_page_costs_the_same_queries_whatever_is_stored(draft, asking, django_assert_max_num_queries):
-    with django_assert_max_num_queries(59):
+    with django_assert_max_num_queries(35):
         asking()
 
 
