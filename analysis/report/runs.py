@@ -50,7 +50,8 @@ def run_analysis(
     for position, figure in enumerate(result["figures"], 1):
         progress(5, STEPS, f"Drawing figure {position} of {len(result['figures'])}")
         drawn_figures.append((figure["name"], *render_figure_svg_and_pdf(figure)))
-    progress(6, STEPS, "Storing")
+    # The last report: a job that is cancelled after it has stored its result would say that nothing was changed.
+    progress(STEPS, STEPS, "Storing")
     with transaction.atomic():
         Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
         number = (AnalysisRun.objects.filter(study=study).aggregate(n=Max("number"))["n"] or 0) + 1
