@@ -118,7 +118,7 @@ def _parquet_records(filename: str, stream: Stream, max_bytes: int) -> Iterator[
     except ImportError as error:
         raise UnreadableFile(
             None,
-            f"“{filename}” is a Parquet file, which needs the package pyarrow. Install heval[parquet], or send JSON lines.",
+            f"“{filename}” is a Parquet file, which needs the package pyarrow. Install pyarrow in heval's environment, or send JSON lines.",
         ) from error
     too_large = f"“{filename}” has more than {max_bytes:,} bytes, or more when it is unpacked. Split the Parquet file."
     n = size = 0

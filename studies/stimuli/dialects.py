@@ -38,7 +38,7 @@ def look_ahead(lines: LineReader) -> tuple[list[str], Iterator[str]]:
             lines.record_characters = 0
             found.append(line)
             size += len(line)
-            if size > LOOKAHEAD:
+            if size > min(LOOKAHEAD, lines.max_characters):
                 break
     except UnreadableFile as refused:
         end = refused

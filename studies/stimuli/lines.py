@@ -62,7 +62,7 @@ class LineReader:
         self.record_characters = 0
         self.has_nul = False
         self._max_bytes = max_bytes
-        self._max_characters = max_record_characters
+        self.max_characters = max_record_characters
         self._stream = stream
         self._n_bytes = 0
         self._start = stream.read(_CHUNK)
@@ -77,10 +77,10 @@ class LineReader:
         line = next(self._lines)
         self.number += 1
         self.record_characters += len(line)
-        if self.record_characters > self._max_characters:
+        if self.record_characters > self.max_characters:
             raise UnreadableFile(
                 None,
-                f"a row has more than {self._max_characters:,} characters in line {self.number}; "
+                f"a row has more than {self.max_characters:,} characters in line {self.number}; "
                 "check for a quote that is never closed.",
             )
         return line
@@ -121,8 +121,8 @@ class LineReader:
                 n_pending += len(text) - end
             if refused:
                 raise UnreadableFile(None, f"line {self.number + 1}: {refused}")
-            if n_pending > self._max_characters:
-                raise UnreadableFile(None, f"line {self.number + 1} has more than {self._max_characters:,} characters.")
+            if n_pending > self.max_characters:
+                raise UnreadableFile(None, f"line {self.number + 1} has more than {self.max_characters:,} characters.")
             if not chunk:
                 break
             chunk = self._stream.read(_CHUNK)

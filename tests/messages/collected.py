@@ -338,6 +338,8 @@ class _Module:
         if self.area not in AREAS_OF_FIELD_ERRORS and name in FIELD_ERRORS:
             return None
         if isinstance(func, ast.Name):
+            if func.id == "FieldsRefused" and isinstance(call.args[0], ast.Dict):
+                return call.args[0].values[0]
             place = MAKERS.get(func.id)
             if func.id in KEYWORDS:
                 return next((word.value for word in call.keywords if word.arg == KEYWORDS[func.id]), None)

@@ -82,8 +82,6 @@ COMMANDS = {
         "{folder}/x.parquet",
         **{"analysis.data.exports.find_spec": lambda name: None},
     ),
-    "The table … cannot be written": command("export", "{code}", "--table", "scores", "--format", "tsv"),
-    "The table … never has people": command("export", "{code}", "--table", "scores", "--withdrawn"),
     "A rehearsal has … to … people": rehearsed("--robots", "9999"),
     "This link's channel": rehearsed(make=lambda: link(channel="gone")),
     "build_rehearsal_plan: The study cannot be launched": rehearsed(make=lambda: builders.recruitment(draft())),

@@ -172,7 +172,6 @@ IMPORTERS = {
     "The file does not say where": only_informs(answers("annotator,prompt_key,chosen\nw,p002,alpha\n")),
     "The file does not say who annotated": answers(line(judged.POTATO, user_id=None), name="a.jsonl"),
     "The file is from doccano": answers(judged.DOCCANO.decode(), name="a.jsonl"),
-    "The votes do not say": answers(line(judged.ARENA, judge=None), name="a.jsonl"),
     "The file holds judgements": answers(line(judged.MT_JUDGED, judge=["gpt-4", "pair-v2"]), name="a.jsonl"),
     "The file holds …: texts": answers(judged.EVERY_EVAL.decode(), name="a.jsonl"),
     "The file has nothing": answers(line(judged.POTATO, label_annotations={}), name="a.jsonl"),

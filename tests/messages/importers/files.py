@@ -183,7 +183,7 @@ IMPORTERS = {
     "_whole: “…” has more than": limited(b"PK\x03\x04" + b"0" * 300, bytes=250),
     "is encrypted, or": file(member(flags=1)),
     "is a workbook that": file(b"\xd0\xcf\x11\xe0 and so on", "t.xls"),
-    "is a web page or": file("<html>", "t.xls"),
+    "The file is a web": file("<html>", "t.xls"),
     "has no sheet with content": file(workbook({"s": []}), "t.xlsx"),
     "has no sheet “…”": lambda: of_file(
         read_rows("t.xlsx", workbook({"s": [["a"]], "t": [["a"]]}), sheet="u").problems
@@ -191,7 +191,9 @@ IMPORTERS = {
     "has several sheets": file(workbook({"s": [["a"]], "t": [["a"]]}), "t.xlsx"),
     "but a part of it": file('{"eval": {}, "samples": [1]}', "t.json"),
     "has another form than": file('{"question_id": 1, "turns": ["a"]}\n{"b": 1}\n', "t.jsonl"),
-    "The votes have no texts": file(tool_lines({"model_a": "a", "model_b": "b", "winner": "tie"}), "a.jsonl"),
+    "The votes have no texts": file(
+        tool_lines({"model_a": "a", "model_b": "b", "winner": "tie", "turn": 1}), "a.jsonl"
+    ),
     "The file has two evaluations": file(
         judged.EVERY_EVAL + judged.EVERY_EVAL.replace(b"facts/org/m/1", b"facts/org/m/2"), "a.jsonl"
     ),
@@ -220,7 +222,7 @@ IMPORTERS = {
     "has the keys": file('{"a": 1, "A": 2}\n', "t.jsonl"),
     "studies/stimuli:_with_required: is missing.": At("“a”", lambda: _requiring('{"b": 1}\n', "t.jsonl")),
     "_values_are_sound: has … characters": limited('{"a": "12345"}\n', "t.jsonl", cell_characters=4),
-    "a row has more than … characters": limited('a\n"1234567890\n1234567890\n1234567890\n', row_characters=20),
+    "a row has more than … characters": limited('a\n"' + 9 * "1234567890\n", row_characters=20),
     "the file has more than … bytes": limited("a\n123\n", bytes=3),
     "line … has more than … characters": limited("a\n" + "1" * 30, row_characters=20),
     "_decoder: The file is empty": bad("empty file"),
