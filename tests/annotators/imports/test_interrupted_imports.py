@@ -184,7 +184,9 @@ def first_and_next_run(after_each_turn, monkeypatch, killed_at: int, runs: Calla
 def told(study: Study) -> list[object]:
     """A short look: what counts."""
     origins = ("live", "robot", "imported", "test")
-    tables = [b"".join(csv_blocks(table, Selection(study, origins, True))) for table in TABLES]
+    # The other tables are computed from the report's data, which take seconds; the slow test compares them.
+    streamed = [name for name, table in TABLES.items() if table.is_streamed]
+    tables = [b"".join(csv_blocks(table, Selection(study, origins, True))) for table in streamed]
     progress = progress_by_study([study.pk]).get(study.pk)
     return [*tables, counted_origins(study), default_origins(study), progress, study.state, study.designs.count()]
 

@@ -220,6 +220,7 @@ CASES = {
         released_at=NOW,
         released_reason="expired",
     ),
+    "assignment_shares_preferences_only_with_a_consent": lambda w: other(w, shares_preferences=True, consented_at=None),
     "assignment_holds_no_id_of_a_person": lambda w: other(w, external_ids={"person": "y", "session": "s"}),
     "assignment_queue_number_once_per_study": lambda w: (
         Assignment.objects.filter(pk=w["assignment"].pk).update(queue_number=1) and other(w, queue_number=1)
