@@ -72,6 +72,8 @@ def pytest_collection_modifyitems(config, items):
     def is_wanted(item) -> bool:
         if bool(item.get_closest_marker("slow")) != config.getoption("--slow"):
             return False
+        if bool(item.get_closest_marker("r")) != (config.option.markexpr == "r"):
+            return False
         if (only := item.get_closest_marker("only_on")) is not None:
             if only.args not in (("sqlite",), ("postgresql",)):
                 raise pytest.UsageError(f"{item.nodeid}: only_on names no database that the tests know")

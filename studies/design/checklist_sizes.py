@@ -554,8 +554,8 @@ def _planned_twice(contrasts: Collection[Contrast], live: Collection[Section]) -
                 and (not criterion or any(question.criterion == criterion for question in section.questions.all()))
             ):
                 yield Problem(
-                    f"{first} and {second} are in one family and about the same answers. The report uses the one that names more. "
-                    "Delete one if they do not differ.",
+                    f"{first} and {second} are in one family and about the same answers. The report uses the more specific one. "
+                    "Delete one of them.",
                     "contrasts",
                     False,
                     f"planned_twice:{first}:{second}",

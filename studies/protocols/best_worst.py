@@ -122,8 +122,8 @@ class BestWorst(Protocol):
             )
         elif section.reuses_id and not REGISTRY[source.protocol].shows_every_system:
             yield Problem(
-                "The section whose items are reused shows one output at a time, so none can be the best. "
-                "Reuse another section's items, or give this section its own.",
+                "The section whose items are reused shows one output at a time. Reuse another section's items, or give this "
+                "section its own.",
                 "reuses",
             )
 

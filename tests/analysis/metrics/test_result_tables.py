@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import re
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -270,7 +269,7 @@ def test_each_script_prints_the_headline_of_the_report(study, tmp_path):
     assert {row[0]: row[1] for row in rows} == {key: pytest.approx(value, abs=1e-6) for key, value in expected.items()}
 
 
-@pytest.mark.skipif(not shutil.which("Rscript"), reason="R is not installed")
+@pytest.mark.r
 def test_the_script_for_r_prints_the_headline_of_the_report(study, tmp_path):
     exported(study, "headline", "csv", tmp_path)
     call_command(

@@ -306,8 +306,8 @@ def test_a_pair_that_is_planned_on_all_criteria_and_on_one_is_one_claim_about_th
     assert n_own == 1
     said = [problem.text for problem in find_design_problems(study) if problem.name.startswith("planned_twice")]
     assert said == [
-        f"{first} and {own} are in one family and about the same answers. The report uses the one that names more. "
-        "Delete one if they do not differ."
+        f"{first} and {own} are in one family and about the same answers. The report uses the more specific one. "
+        "Delete one of them."
     ]
 
 
