@@ -550,9 +550,9 @@ class AnswerReader(RecordReader):
         problem = ""
         found = ", ".join(columns)[:500]
         if "annotator" not in cells:
-            problem = f"no column annotator; the columns found are: {found}. Say which one names the annotator: --map annotator=COLUMN."
+            problem = f"no column annotator; the columns found are: {found}. Give one of them the role “annotator” (--map annotator=COLUMN)."
         elif not wide and not any(name in cells for name in (*ANSWER_COLUMNS, "label")):
-            problem = f"no column holds an answer ({', '.join(ANSWER_COLUMNS)}); the columns found are: {found}. Say which one does: --map value=COLUMN."
+            problem = f"no column holds an answer ({', '.join(ANSWER_COLUMNS)}); the columns found are: {found}. Give one of them the role “answer” (--map value=COLUMN)."
         return AnswerLayout(cells, ignored, problem, places, wide, MappingProxyType(cells))
 
     def _wide(self, column: str, to: re.Match[str], columns: Mapping[str, str]) -> WideColumn:
