@@ -14,7 +14,7 @@ from studies.models import Study
 from tests.annotators.imports.drafts import choice_draft, rating_draft
 from tests.builders import add_survey
 
-pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
+pytestmark = pytest.mark.django_db
 WORDS = {"key": "why", "text": "Why?", "scale": {"kind": "text"}}
 # The layouts of a file: header, rows. Each of three rows has an annotator of its own and a remark that no other row has.
 REMARKS = ("“Yes”, she said; no\ttab", 'He said "no"', "= one + one")

@@ -18,7 +18,7 @@ from tests.studies.imports import judged
 from tests.studies.imports.judged import ANSWERS
 from tests.studies.imports.tools import MQM
 
-pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
+pytestmark = pytest.mark.django_db
 
 
 def question(section, key: str, **scale) -> None:
