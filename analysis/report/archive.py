@@ -17,7 +17,13 @@ from analysis.data.flat_rows import COUNTED_ORIGINS, Selection, stimulus_text
 from analysis.data.frames import ORIGINS
 from analysis.models import AnalysisRun, Figure
 from studies.access import Action, check_draw_is_readable, check_permission_or_404
-from studies.design.serialization import canonical_json, frozen_design_mismatch_text, serialize_design, sha256_of
+from studies.design.serialization import (
+    OUTPUT_FIELDS,
+    canonical_json,
+    frozen_design_mismatch_text,
+    serialize_design,
+    sha256_of,
+)
 from studies.models import Design, Output, Prompt, Study
 
 from .build import version_and_source_hash
@@ -166,19 +172,7 @@ def recipe(study: Study) -> list[str]:
 
 def _outputs(study: Study) -> Iterator[dict[str, Any]]:
     rows = Output.objects.filter(system__study=study).order_by("system__name", "prompt__key", "sample")
-    names = (
-        "system__name",
-        "prompt__key",
-        "sample",
-        "format",
-        "text",
-        "media",
-        "alt",
-        "is_empty",
-        "original",
-        "language",
-    )
-    for row in rows.values(*names).iterator(chunk_size=500):
+    for row in rows.values(*OUTPUT_FIELDS).iterator(chunk_size=500):
         yield row | {name: stimulus_text(study, row[name]) for name in ("text", "alt", "original")}
 
 

@@ -58,6 +58,11 @@ FAMILY_FIELDS = ("name", "adjustment", "after")
 # What a plan of the size promises, from the simulation of the planned size (analysis.stats.planning.study_plans.SimulatedSize).
 PROMISED = ("power", "power_error", "half_width", "half_width_error", "value", "population", "runs")
 
+# What an output is, in a design and in an archive.
+OUTPUT_FIELDS = (
+    "system__name", "prompt__key", "sample", "format", "text", "media", "alt", "is_empty", "original", "language",
+)  # fmt: skip
+
 
 def _json_value(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float | str | list | dict) else str(value)
@@ -208,16 +213,7 @@ def serialize_design(study: Study) -> dict[str, Any]:
             "outputs": sorted(
                 [system, prompt, sample, _sha256(kind, text, media, alt, str(is_empty), original, language)]
                 for system, prompt, sample, kind, text, media, alt, is_empty, original, language in outputs.order_by().values_list(
-                    "system__name",
-                    "prompt__key",
-                    "sample",
-                    "format",
-                    "text",
-                    "media",
-                    "alt",
-                    "is_empty",
-                    "original",
-                    "language",
+                    *OUTPUT_FIELDS
                 )
             ),
             "batches": _serialize_imported_batches(study),

@@ -49,7 +49,7 @@ class Subject:
 class SectionWords:
     """The words for one section: the topics of its questions by key, and what distinguishes it from like sections.
 
-    The circumstance stands beside a criterion, ``distinguishing`` also without one. ``name`` has the protocol and the size, too.
+    The circumstance is named beside a criterion, ``distinguishing`` also without one. ``name`` has the protocol and the size, too.
     """
 
     topics: Mapping[str, str]

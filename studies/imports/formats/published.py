@@ -239,10 +239,10 @@ class _WmtReader:
                 self._texts.append((self._segment, self._role[1], text, self._language))
             self._segment = None
         elif tag == "doc":
-            told = [
+            unanswered = [
                 (segment, "", "", "") for segment in self._sources if all(segment != text[0] for text in self._texts)
             ]
-            for segment, system, text, language in chain(self._texts, told):
+            for segment, system, text, language in chain(self._texts, unanswered):
                 row = {"prompt_key": f"{self._document}:{segment}", "prompt_text": "", "group": self._document}
                 row["source"] = self._sources.get(segment, "")
                 self.rows.append(

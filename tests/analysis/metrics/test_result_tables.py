@@ -246,7 +246,8 @@ def printed(lines: str) -> dict[str, float]:
 
 
 def test_each_script_prints_the_headline_of_the_report(study, tmp_path):
-    duckdb = pytest.importorskip("duckdb")
+    import duckdb
+
     expected = {key: value for key, value in headlines(study).items() if value is not None}
     assert len(expected) >= 12
     exported(study, "headline", "csv", tmp_path)
@@ -284,8 +285,9 @@ def test_the_script_for_r_prints_the_headline_of_the_report(study, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("is_parquet", [True, False])
 def test_the_dataset_folder_is_read_by_datasets_and_croissant(study, tmp_path, monkeypatch, is_parquet):
-    datasets = pytest.importorskip("datasets")
-    croissant = pytest.importorskip("mlcroissant")
+    import datasets
+    import mlcroissant as croissant
+
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     if not is_parquet:
         monkeypatch.setattr("analysis.metrics.dataset.is_pyarrow_installed", lambda: False)

@@ -32,12 +32,12 @@ def numbers(report):
                 test = one["test"] or {}
                 # Bets deal people and prompts into units in the order of their names.
                 is_bet = test.get("name") == "independent_units_betting"
-                told = (
+                values = (
                     one["estimate"],
                     None if is_bet else test.get("pvalue"),
                     one["n"],
                     one["n_rows"],
                     one["status"] == "ok",
                 )
-                found[key] = [math.nan if value is None else float(value) for value in told]
+                found[key] = [math.nan if value is None else float(value) for value in values]
     return found

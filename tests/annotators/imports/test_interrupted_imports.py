@@ -181,7 +181,7 @@ def first_and_next_run(after_each_turn, monkeypatch, killed_at: int, runs: Calla
     return False
 
 
-def told(study: Study) -> list[object]:
+def visible_state(study: Study) -> list[object]:
     """A short look: what counts."""
     origins = ("live", "robot", "imported", "test")
     # The other tables are computed from the report's data, which take seconds; the slow test compares them.
@@ -214,7 +214,7 @@ def test_a_killed_import_counts_for_nothing_and_is_removed_or_done_again(
         if is_closed:
             import_answers_and_close_draft(study, answers_file(tmp_path, [9], "earlier.csv"), by=user())
             study = again(study)
-        before, rows = told(study), counts()
+        before, rows = visible_state(study), counts()
 
         def runs(study=study):
             return import_answers_and_close_draft(study, answers_file(tmp_path), by=user())
@@ -231,7 +231,7 @@ def test_a_killed_import_counts_for_nothing_and_is_removed_or_done_again(
             jobs.run_waiting_jobs()
             assert set(study.jobs.values_list("state", flat=True)) == {"done"}
             continue
-        assert told(study) == before
+        assert visible_state(study) == before
         n_killed += counts() != rows
         if killed_at % 2:
             runs()  # by hand, before anybody has removed the rest
@@ -243,7 +243,7 @@ def test_a_killed_import_counts_for_nothing_and_is_removed_or_done_again(
         failed = study.jobs.get(state="failed")
         assert "ended early. Nothing is stored" in failed.error
         if not killed_at % 2:
-            assert (counts(), told(again(study))) == (rows, before)
+            assert (counts(), visible_state(again(study))) == (rows, before)
         killed_at += 1
     assert n_killed > 10
 
@@ -275,7 +275,7 @@ def test_a_killed_job_is_done_again_by_its_next_run(tmp_path, after_each_turn, m
 @pytest.mark.parametrize("turn", [0, 4, 12, 18])
 def test_a_cancelled_import_leaves_nothing(tmp_path, after_each_turn, turn):
     study = choice_draft()
-    before, rows = told(study), counts()
+    before, rows = visible_state(study), counts()
 
     def cancels(now: int) -> None:
         if now == turn:
@@ -284,7 +284,7 @@ def test_a_cancelled_import_leaves_nothing(tmp_path, after_each_turn, turn):
     after_each_turn(cancels)
     with pytest.raises(jobs.Cancelled):
         import_answers_and_close_draft(study, answers_file(tmp_path), by=user())
-    assert (counts(), told(again(study))) == (rows, before)
+    assert (counts(), visible_state(again(study))) == (rows, before)
     assert Job.objects.get(kind=KIND).state == "cancelled"
 
 

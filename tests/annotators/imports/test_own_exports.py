@@ -137,5 +137,5 @@ def test_a_clone_that_imports_an_export_has_the_same_answers_and_numbers(tmp_pat
         assert given(clone) == answers and shown(clone) == shown(study), (protocol, file_format)
         imported = numbers(build_report(clone, {"resamples": 99}))
         assert live.keys() == imported.keys(), (protocol, file_format)
-        for key, told in live.items():
-            assert imported[key] == pytest.approx(told, rel=1e-5, abs=1e-7, nan_ok=True), (file_format, key)
+        for key, value in live.items():
+            assert imported[key] == pytest.approx(value, rel=1e-5, abs=1e-7, nan_ok=True), (file_format, key)
