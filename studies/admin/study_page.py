@@ -1,5 +1,6 @@
 """The common frame of a study's pages, with the study's steps on top, and the preview of Markdown fields."""
 
+from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse, HttpResponseNotAllowed
 from django.template.response import TemplateResponse
@@ -20,6 +21,46 @@ def render_study_page(request, site, template: str, study: Study, context: dict,
         "opts": Study._meta,
         "subtitle": study.title,
         "steps": workflow.workflow_steps(study, current=context.get("here", "")),
+    }
+    return TemplateResponse(request, template, base | context, status=status)
+
+
+# The pages that lead to a launched study, in their order: (step, name of the URL). Other apps serve some of them.
+NEW_STUDY_STEPS = (
+    ("Your file", "new_study_file"),
+    ("Question", "new_study_question"),
+    ("People", "new_study_people"),
+    ("Texts", "new_study_texts"),
+    ("Try it", "new_study_try"),
+    ("Launch", "new_study_launch"),
+)
+
+
+def render_new_study_page(
+    request, template: str, study: Study | None, step: str, context: dict, status: int = 200
+) -> TemplateResponse:
+    """Return one of the pages that lead to a launched study. ``step`` is its name; without a study it is the first page."""
+    names = [name for name, _ in NEW_STUDY_STEPS]
+    here = names.index(step)
+    guide = [
+        {
+            "name": name,
+            "number": number + 1,
+            "url": workflow.reverse_or_empty(url, study.pk) if study else "",
+            "is_here": number == here,
+        }
+        for number, (name, url) in enumerate(NEW_STUDY_STEPS)
+    ]
+    base = {
+        **admin.site.each_context(request),
+        "study": study,
+        "original": study,
+        "opts": Study._meta,
+        "title": step,
+        "subtitle": study.title if study else "New study",
+        "guide": guide,
+        "previous": guide[here - 1] if here else None,
+        "following": guide[here + 1] if here + 1 < len(guide) else None,
     }
     return TemplateResponse(request, template, base | context, status=status)
 
