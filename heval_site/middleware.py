@@ -159,7 +159,7 @@ def bad_request(request, exception=None) -> HttpResponse:
 
 
 # Logged-in users upload files here that are larger than any form.
-UPLOAD_PATH = "/studies/"
+UPLOAD_PATH = re.compile(r"/admin/studies/study/(?:new/|\d+/(?:new|import|metrics)/)")
 # Pages of teams check the key in the address before they read a file, and report files that are too large themselves.
 TEAM_PATH = re.compile(r"/boards/[-\w]+/team/[^/]+/\Z")
 REST_PATH = "/api/"  # reads no file, and reports files that are too large itself
@@ -199,7 +199,8 @@ class Security(SecurityMiddleware):
             raise NotUtf8
         if "\0" in request.path_info:
             raise Http404  # no path contains this character, and PostgreSQL does not accept it
-        if not request.path_info.startswith((UPLOAD_PATH, REST_PATH)) and not TEAM_PATH.match(request.path_info):
+        path = request.path_info
+        if not path.startswith(REST_PATH) and not UPLOAD_PATH.match(path) and not TEAM_PATH.match(path):
             refuse_too_large_body(request)
         if not request.path_info.startswith(HEALTH_PATHS):
             request.get_host()  # raises for a foreign host; CommonMiddleware, which also checks, skips annotators' paths
@@ -239,7 +240,7 @@ class Authentication(ResearcherPathsMixin, AuthenticationMiddleware):
 
     def process_request(self, request):
         super().process_request(request)
-        if request.path_info.startswith(UPLOAD_PATH) and not request.user.is_authenticated:
+        if UPLOAD_PATH.match(request.path_info) and not request.user.is_authenticated:
             refuse_too_large_body(request)
 
 

@@ -1,8 +1,10 @@
 from django.contrib import admin
 from django.urls import include, path
 
+from analysis.metrics.judge_check.views import badge
+
 from . import middleware
-from .views import health
+from .views import admin_site, health
 
 urlpatterns = [
     # The most frequent addresses come first.
@@ -10,16 +12,24 @@ urlpatterns = [
     path("", health.front_page, name="front"),
     path("healthz", health.liveness_check, name="healthz"),
     path("readyz", health.readiness_check, name="readyz"),
+    # Pages of a study. Those that need the admin's classes come with the admin.
+    path("admin/studies/study/", include("annotators.admin.urls")),
+    path("admin/studies/study/", include("studies.admin.urls")),
+    path("admin/studies/study/", include("analysis.report.urls")),
+    path("admin/studies/study/", include("analysis.report.screening.urls")),
+    path("admin/studies/study/", include("analysis.metrics.urls")),
+    *(
+        path(f"admin/{model}/study/<int:pk>/{page}", admin_site.redirect_earlier_admin_address, {"part": part})
+        for model, part in admin_site.EARLIER_PARTS.items()
+        for page in ("", "<path:page>")
+    ),
     path("admin/", admin.site.urls),
     path("api/v1/boards/", include("boards.api.urls")),
     path("api/v1/", include("analysis.api.urls")),
     path("docs/", include("heval_site.views.docs_urls")),
-    path("studies/", include("annotators.admin.urls")),
-    path("studies/", include("studies.admin.urls")),
     path("boards/", include("boards.views.urls")),
-    path("", include("analysis.report.urls")),
-    path("", include("analysis.report.screening.urls")),
-    path("", include("analysis.metrics.urls")),
+    path("judge-badges/<str:key>.svg", badge, name="judge_badge"),
+    path("studies/<path:page>", admin_site.redirect_earlier_address),
 ]
 
 handler400 = middleware.bad_request

@@ -47,7 +47,7 @@ def test_the_tutorial_can_be_followed(browser, live_server, settings):
     reader.press("Make a draft of Board: answers rated in five categories")
     page.get_by_role("heading", name="Answers rated in five categories").first.wait_for()
     template = Study.objects.get()
-    reader.follow("Import", reverse("import", args=[template.code]))
+    reader.follow("Import", reverse("import", args=[template.pk]))
     page.get_by_label("File", exact=True).set_input_files(str(FILES / "board-prompts.csv"))
     reader.done.add("File")
     reader.press("Check the file")

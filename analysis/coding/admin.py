@@ -153,11 +153,14 @@ class CodingSampleAdmin(RestrictedLookupAdmin):
         wrap = self.admin_site.admin_view
         name = "analysis_codingsample"
         return [
-            path("study/<int:pk>/draw/", wrap(self.draw_sample_view), name=f"{name}_draw"),
             path("<int:pk>/code/", wrap(self.redirect_to_next_uncoded_item_view), name=f"{name}_code"),
             path("<int:pk>/code/<int:number>/", wrap(self.code_item_view), name=f"{name}_item"),
             *super().get_urls(),
         ]
+
+    def study_urls(self):
+        wrap = self.admin_site.admin_view
+        return [path("<int:pk>/coding/draw/", wrap(self.draw_sample_view), name="analysis_codingsample_draw")]
 
     # For researchers
 

@@ -43,19 +43,22 @@ USE_PANEL = "use_panel"
 
 @admin.register(SizePlan)
 class SizePlanAdmin(ReadOnlyAdmin):
-    """Registered only for the addresses of the page Plan, which lists the rows. A row has no page of its own."""
+    """Registered for the page Plan of a study, which lists the rows. A row has no page of its own."""
 
     def has_module_permission(self, request):
         return False
 
     def get_urls(self):
+        return []
+
+    def study_urls(self):
         wrap = self.admin_site.admin_view
         return [
-            path("study/<int:pk>/", wrap(self.plan_view), name="studies_plan"),
-            path("study/<int:pk>/simulate/", wrap(self.simulate_view), name="studies_plan_simulate"),
-            path("study/<int:pk>/pilot/", wrap(self.pilot_view), name="studies_plan_pilot"),
-            path("study/<int:pk>/choose/", wrap(self.choose_view), name="studies_plan_choose"),
-            path("study/<int:pk>/strategies/", wrap(self.strategies_view), name="studies_plan_strategies"),
+            path("<int:pk>/plan/", wrap(self.plan_view), name="studies_plan"),
+            path("<int:pk>/plan/simulate/", wrap(self.simulate_view), name="studies_plan_simulate"),
+            path("<int:pk>/plan/pilot/", wrap(self.pilot_view), name="studies_plan_pilot"),
+            path("<int:pk>/plan/choose/", wrap(self.choose_view), name="studies_plan_choose"),
+            path("<int:pk>/plan/strategies/", wrap(self.strategies_view), name="studies_plan_strategies"),
         ]
 
     def plan_view(self, request, pk):

@@ -71,16 +71,16 @@ class ReportForm(forms.Form):
     )
 
 
-def get_analysis_run(request: HttpRequest, code: uuid.UUID, number: int) -> AnalysisRun:
-    study = get_study(request.user, Action.VIEW, code=code)
+def get_analysis_run(request: HttpRequest, pk: int, number: int) -> AnalysisRun:
+    study = get_study(request.user, Action.VIEW, pk=pk)
     return get_object_or_404(AnalysisRun.objects.select_related("by"), study=study, number=number)
 
 
 @login_required
 @require_GET
-def analysis_list_page(request, code) -> HttpResponse:
+def analysis_list_page(request, pk) -> HttpResponse:
     """List the analyses of a study, newest first, with the form that starts one."""
-    study = get_study(request.user, Action.VIEW, code=code)
+    study = get_study(request.user, Action.VIEW, pk=pk)
     return _render_list(request, study, ReportForm(initial={"origins": default_origins(study)}))
 
 
@@ -105,11 +105,11 @@ def _render_list(request, study: Study, form: ReportForm, status: int = 200):
 
 @login_required
 @require_GET
-def share_page(request, code) -> HttpResponse:
+def share_page(request, pk) -> HttpResponse:
     """Show what members can share: links to reports, the archive, exports and the design."""
-    study = get_study(request.user, Action.VIEW, code=code)
+    study = get_study(request.user, Action.VIEW, pk=pk)
     runs = [
-        (run, f"{settings.SITE_URL}{reverse('analysis', args=[study.code, run.number])}")
+        (run, f"{settings.SITE_URL}{reverse('analysis', args=[study.pk, run.number])}")
         for run in study.analyses.only("number", "at").order_by("-number")[:SHARED_REPORTS]
     ]
     design = study.designs.defer("canonical").order_by("version").last()
@@ -133,9 +133,9 @@ def share_page(request, code) -> HttpResponse:
 
 @login_required
 @require_POST
-def start_export(request, code) -> HttpResponse:
+def start_export(request, pk) -> HttpResponse:
     """Start the job that writes a file for another tool. A form that is sent twice starts one job."""
-    study = get_study(request.user, Action.ANALYSE, code=code)
+    study = get_study(request.user, Action.ANALYSE, pk=pk)
     table, _, form = request.POST.get("file", "").partition(" ")
     if table not in TABLES:
         raise Http404
@@ -144,34 +144,34 @@ def start_export(request, code) -> HttpResponse:
         job = request_export(study, by=request.user, table=table, format=form, request_token=token)
     except (ActionRefused, FieldsRefused) as refused:
         messages.error(request, str(refused))
-        return redirect("share", code=study.code)
+        return redirect("share", pk=study.pk)
     return redirect("admin:studies_job_page", code=job.code)
 
 
 @login_required
 @require_POST
-def start_analysis(request, code) -> HttpResponse:
+def start_analysis(request, pk) -> HttpResponse:
     """Start an analysis. A form that is sent twice starts one job."""
-    study = get_study(request.user, Action.ANALYSE, code=code)
+    study = get_study(request.user, Action.ANALYSE, pk=pk)
     form = ReportForm(request.POST)
     if not form.is_valid():
         return _render_list(request, study, form, status=400)
     token = token_of_form(study, "analyse", request.POST)
     job = request_analysis(study, request.user, form.cleaned_data, token)
-    return redirect("analysis_progress", code=study.code, job=job.code)
+    return redirect("analysis_progress", pk=study.pk, job=job.code)
 
 
 @login_required
 @require_http_methods(["GET", "POST"])
-def analysis_progress_and_cancel_page(request, code, job) -> HttpResponse:
+def analysis_progress_and_cancel_page(request, pk, job) -> HttpResponse:
     """Show the progress of an analysis and redirect to its report when it is done. POST cancels the job."""
-    study = get_study(request.user, Action.CANCEL if request.method == "POST" else Action.VIEW, code=code)
+    study = get_study(request.user, Action.CANCEL if request.method == "POST" else Action.VIEW, pk=pk)
     analysis_job = get_object_or_404(Job, study=study, kind="analyse", code=job)
     if request.method == "POST":
         jobs.request_cancel(analysis_job, request.user)
-        return redirect("analysis_progress", code=study.code, job=analysis_job.code)
+        return redirect("analysis_progress", pk=study.pk, job=analysis_job.code)
     if analysis_job.state == Job.State.DONE:
-        return redirect("analysis", code=study.code, number=(analysis_job.result or {})["number"])
+        return redirect("analysis", pk=study.pk, number=(analysis_job.result or {})["number"])
     is_going = analysis_job.state in (Job.State.WAITING, Job.State.RUNNING)
     is_refresh_off = request.GET.get("refresh") == "off"
     response = render(
@@ -218,9 +218,9 @@ def _nonbreaking_text(text: str) -> str:
 
 @login_required
 @require_GET
-def report_page(request, code, number) -> HttpResponse:
+def report_page(request, pk, number) -> HttpResponse:
     """Show one analysis: conclusions, comparisons, exclusions and uncertainty, then details."""
-    run = get_analysis_run(request, code, number)
+    run = get_analysis_run(request, pk, number)
     study, stored = run.study, run.result
     stored_tables = [truncated_table_context(stored_table) for stored_table in stored.get("tables", [])]
     drawn_figures = stored.get("figures", [])
@@ -298,18 +298,18 @@ def figure_context(stored_figure: layouts.Figure) -> dict[str, Any]:
 
 @login_required
 @require_GET
-def result_json(request, code, number) -> HttpResponse:
+def result_json(request, pk, number) -> HttpResponse:
     """Return the full result as JSON, as it was stored and hashed."""
-    run = get_analysis_run(request, code, number)
+    run = get_analysis_run(request, pk, number)
     text = json.dumps(run.result, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return _file_response(text, "application/json", f"analysis-{run.number}.json")
 
 
 @login_required
 @require_GET
-def table_file(request, code, number, name, file_format) -> HttpResponse:
+def table_file(request, pk, number, name, file_format) -> HttpResponse:
     """Return one table as CSV, LaTeX or JSON."""
-    run = get_analysis_run(request, code, number)
+    run = get_analysis_run(request, pk, number)
     stored_table = next((table for table in run.result.get("tables", []) if table["name"] == name), None)
     if stored_table is None:
         raise Http404
@@ -329,9 +329,9 @@ def table_file(request, code, number, name, file_format) -> HttpResponse:
 
 @login_required
 @require_GET
-def figure_file(request, code, number, name, file_format) -> HttpResponse:
+def figure_file(request, pk, number, name, file_format) -> HttpResponse:
     """Return one figure as SVG or PDF."""
-    run = get_analysis_run(request, code, number)
+    run = get_analysis_run(request, pk, number)
     stored_figure = get_object_or_404(Figure, run=run, name=name)
     if file_format == "svg":
         response = HttpResponse(stored_figure.svg, content_type="image/svg+xml; charset=utf-8")

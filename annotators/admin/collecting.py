@@ -32,7 +32,7 @@ from .recruitment import LINKS_SHOWN, labelled_link_urls
 
 @admin.register(Inquiry)
 class InquiryAdmin(ReadOnlyAdmin):
-    """Registered only for its page addresses; the collecting page lists its rows."""
+    """Registered for the pages of a study; the collecting page lists its rows."""
 
     def has_module_permission(self, request):
         return False
@@ -40,22 +40,21 @@ class InquiryAdmin(ReadOnlyAdmin):
     def changelist_view(self, request, extra_context=None):
         return HttpResponseRedirect(reverse("admin:studies_study_changelist"))
 
-    def get_urls(self):
+    def study_urls(self):
         wrap = self.admin_site.admin_view
         return [
-            path("study/<int:pk>/collecting/", wrap(self.collecting_view), name="annotators_collecting"),
+            path("<int:pk>/collecting/", wrap(self.collecting_view), name="annotators_collecting"),
             path(
-                "study/<int:pk>/inbox/<int:inquiry>/",
+                "<int:pk>/inbox/<int:inquiry>/",
                 wrap(self.mark_inquiry_handled_view),
                 name="annotators_handle_inquiry",
             ),
-            path("study/<int:pk>/preview/", wrap(self.preview_view), name="annotators_preview"),
-            path("study/<int:pk>/preview/<str:key>/", wrap(self.preview_view), name="annotators_preview_page"),
-            path("study/<int:pk>/test-run/", wrap(self.start_test_run_view), name="annotators_test_run"),
+            path("<int:pk>/preview/", wrap(self.preview_view), name="annotators_preview"),
+            path("<int:pk>/preview/<str:key>/", wrap(self.preview_view), name="annotators_preview_page"),
+            path("<int:pk>/test-run/", wrap(self.start_test_run_view), name="annotators_test_run"),
             path(
-                "study/<int:pk>/test-runs/clear/", wrap(self.delete_test_runs_view), name="annotators_clear_test_runs"
+                "<int:pk>/test-runs/clear/", wrap(self.delete_test_runs_view), name="annotators_clear_test_runs"
             ),
-            *super().get_urls(),
         ]
 
     # Collecting

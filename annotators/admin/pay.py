@@ -138,9 +138,11 @@ class PayAdmin(PanelAdmin):
         return [
             path("<int:pk>/pay/", wrap(self.ledger_view), name="annotators_pay"),
             path("<int:pk>/pay/file.csv", wrap(self.payment_file_view), name="annotators_pay_file"),
-            path("study/<int:pk>/pay/", wrap(self.study_pay_view), name="annotators_study_pay"),
             *super().get_urls(),
         ]
+
+    def study_urls(self):
+        return [path("<int:pk>/pay/", self.admin_site.admin_view(self.study_pay_view), name="annotators_study_pay")]
 
     def study_pay_view(self, request, pk):
         """Show time and hourly pay by arm, and the cost of each link."""

@@ -4,5 +4,5 @@ from . import views
 
 urlpatterns = [
     # This must come before the address of a stimuli file, which ends in an arbitrary name.
-    path("<uuid:code>/import/answers/", views.answers_upload_page, name="import_answers"),
+    path("<int:pk>/import/answers/", views.answers_upload_page, name="import_answers"),
 ]

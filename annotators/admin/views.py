@@ -26,9 +26,9 @@ class AnswersForm(forms.Form):
 @login_required
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
-def answers_upload_page(request, code) -> HttpResponse:
+def answers_upload_page(request, pk) -> HttpResponse:
     """Choose a file of answers. The next page shows what each column is."""
-    study = get_study(request.user, Action.EDIT, code=code)
+    study = get_study(request.user, Action.EDIT, pk=pk)
     if obstacle := reason_answers_not_importable(study):
         return render_page(request, "import_frozen", study, 409 if request.method == "POST" else 200, fault=obstacle)
     form = AnswersForm(request.POST, request.FILES) if request.method == "POST" else AnswersForm()
@@ -47,7 +47,7 @@ def answers_upload_page(request, code) -> HttpResponse:
         except lifecycle.ActionRefused as refused:
             form.add_error("file", str(refused))
         else:
-            return HttpResponseRedirect(reverse("import_confirm", args=[study.code, upload.token]))
+            return HttpResponseRedirect(reverse("import_confirm", args=[study.pk, upload.token]))
     questions = [
         (section.position, question.key, question.text)
         for section in study.sections.prefetch_related("questions")

@@ -41,8 +41,8 @@ def _report_path(study: Study) -> str:
     """Return the newest report; until it exists, its progress page, which leads to it."""
     number = study.analyses.order_by("number").values_list("number", flat=True).last()
     if number:
-        return reverse("analysis", args=[study.code, number])
-    return reverse("analysis_progress", args=[study.code, study.jobs.filter(kind="analyse").latest("pk").code])
+        return reverse("analysis", args=[study.pk, number])
+    return reverse("analysis_progress", args=[study.pk, study.jobs.filter(kind="analyse").latest("pk").code])
 
 
 @transaction.atomic

@@ -1,8 +1,12 @@
 from threading import BoundedSemaphore, Lock
+from uuid import UUID
 
 from django.contrib import admin
-from django.http import HttpResponse
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpResponse, HttpResponseRedirect
+from django.views.decorators.http import require_safe
 
+from studies.access import Action, get_study
 from studies.services.rate_limits import count_and_check_rate_limit
 
 MAX_LOGINS_PER_MINUTE = 20  # from one address
@@ -59,3 +63,41 @@ class HevalAdminSite(admin.AdminSite):
             for model in app["models"]:
                 model["name"] = DISPLAY_NAMES.get(model["object_name"], model["name"])
         return [apps.pop(label) for label in DISPLAY_NAMES if label in apps] + list(apps.values())
+
+
+# Addresses of researchers' pages before 2026-11-30. Bookmarks and old messages have them.
+STUDY_PAGES = "/admin/studies/study/"
+# Models that had pages of a study below their own addresses, and where these are below the study's.
+EARLIER_PARTS = {
+    "studies/sizeplan": "plan/",
+    "annotators/inquiry": "",
+    "annotators/recruitment": "",
+    "analysis/codingsample": "coding/",
+}
+
+
+def _redirect(request, address: str) -> HttpResponse:
+    query = request.META.get("QUERY_STRING", "")
+    return HttpResponseRedirect(f"{address}?{query}" if query else address)
+
+
+@require_safe
+@login_required
+def redirect_earlier_address(request, page: str) -> HttpResponse:
+    """Redirect from /studies/<code>/… to the page of the study, and from /studies/templates/ and the like to those of a new study."""
+    first, _, rest = page.partition("/")
+    if first in ("bundle", "templates"):
+        return _redirect(request, f"{STUDY_PAGES}new/{page}")
+    try:
+        code = UUID(first)
+    except ValueError as fault:
+        raise Http404 from fault
+    study = get_study(request.user, Action.VIEW_BASICS, code=code)
+    return _redirect(request, f"{STUDY_PAGES}{study.pk}/{rest}")
+
+
+@require_safe
+@login_required
+def redirect_earlier_admin_address(request, pk: int, part: str, page: str = "") -> HttpResponse:
+    """Redirect from a page of a study that was below another model's address in the admin."""
+    return _redirect(request, f"{STUDY_PAGES}{pk}/{part}{page}")

@@ -155,7 +155,7 @@ class JobAdmin(ReadOnlyAdmin):
         if isinstance(job.result, dict) and str(job.result.get("url", "")).startswith("/"):
             return job.result["url"]
         if job.kind == "analyse" and job.study and isinstance(job.result, dict) and "number" in job.result:
-            return workflow.reverse_or_empty("analysis", job.study.code, job.result["number"])
+            return workflow.reverse_or_empty("analysis", job.study.pk, job.result["number"])
         return (
             workflow.reverse_or_empty(RESULT_URL_NAMES[job.kind], job.study_id) if job.kind in RESULT_URL_NAMES else ""
         )

@@ -65,7 +65,7 @@ class StimulusAdmin(StudyScopedAdmin):
         study = self.listed_study(request)
         extra = {}
         if study and study.is_draft and is_request_allowed(request, Action.EDIT, study.pk):
-            extra["import_url"] = workflow.reverse_or_empty("import", study.code)
+            extra["import_url"] = workflow.reverse_or_empty("import", study.pk)
         return super().changelist_view(request, extra | (extra_context or {}))
 
     def save_model(self, request, obj, form, change):

@@ -286,9 +286,15 @@ class StudyAdmin(StudyScopedAdmin):
                 self.admin_site.admin_view(attention_checks.attention_checks_page),
                 name="studies_study_attention_checks",
             ),
+            *self._urls_of_other_apps(),
             *acts.act_url_patterns(self),
             *super().get_urls(),
         ]
+
+    def _urls_of_other_apps(self):
+        """Return the pages below a study's address that other classes of the admin serve: those with the method ``study_urls``."""
+        for model_admin in self.admin_site._registry.values():
+            yield from getattr(model_admin, "study_urls", list)()
 
     def _fingerprint(self, study: Study) -> str:
         rows = (
@@ -355,16 +361,16 @@ class StudyAdmin(StudyScopedAdmin):
             "planned_families": workflow.planned_families(study) if study.is_draft else [],
             "acts": acts.available_act_links(request, study),
             "rendered_words": [(label, html) for label, html in rendered_texts if html.strip()],
-            "answers_url": workflow.reverse_or_empty("import_answers", study.code)
+            "answers_url": workflow.reverse_or_empty("import_answers", study.pk)
             if may_edit and (study.is_draft or (study.state == Study.State.CLOSED and not study.open_to))
             else "",
-            "import_url": workflow.reverse_or_empty("import", study.code) if may_edit and study.is_draft else "",
+            "import_url": workflow.reverse_or_empty("import", study.pk) if may_edit and study.is_draft else "",
             "counts": {"prompts": study.prompts.count(), "outputs": _outputs(study)},
             "lists": {
                 "prompts": f"{reverse('admin:studies_prompt_changelist')}?study={study.pk}",
                 "outputs": f"{reverse('admin:studies_output_changelist')}?study={study.pk}",
                 "log": f"{reverse('admin:studies_auditevent_changelist')}?study={study.pk}",
-                "annotators": workflow.reverse_or_empty("study_annotators", study.code) if study.launched_at else "",
+                "annotators": workflow.reverse_or_empty("study_annotators", study.pk) if study.launched_at else "",
             },
             "add_section_url": f"{reverse('admin:studies_section_add')}?study={study.pk}"
             if may_edit and study.is_draft

@@ -146,9 +146,9 @@ def render_page(request, template_name: str, study: Study | None, status: int = 
 @login_required
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
-def import_upload_page(request, code) -> HttpResponse:
+def import_upload_page(request, pk) -> HttpResponse:
     """Show the form for a file and its options. POST stores the file and reads it."""
-    study = get_study(request.user, Action.EDIT, code=code)
+    study = get_study(request.user, Action.EDIT, pk=pk)
     if not study.is_draft:
         return render_page(request, "import_frozen", study, 409 if request.method == "POST" else 200)
     initial = {"creates_systems": not study.systems.exists()}
@@ -163,16 +163,16 @@ def import_upload_page(request, code) -> HttpResponse:
         except lifecycle.ActionRefused as refused:
             form.add_error("file", str(refused))
         else:
-            return HttpResponseRedirect(reverse("import_confirm", args=[study.code, upload.token]))
+            return HttpResponseRedirect(reverse("import_confirm", args=[study.pk, upload.token]))
     return render_page(request, "import", study, 400 if form.errors else 200, form=form)
 
 
 @login_required
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
-def import_confirmation_page(request, code, token) -> HttpResponse:
+def import_confirmation_page(request, pk, token) -> HttpResponse:
     """Show what the file would change. A confirmed POST writes it."""
-    study = get_study(request.user, Action.EDIT, code=code)
+    study = get_study(request.user, Action.EDIT, pk=pk)
     upload = run.get_upload(token, study.pk)
     if upload is None:
         raise Http404("This upload does not exist.")
@@ -313,7 +313,7 @@ def _render_report(request, study, upload, job: Job | None, status: int = 200, f
         first_findings=[finding for finding in findings if finding.kind == "freezes"],
         findings=[finding for finding in findings if finding.kind not in ("freezes", PROPOSED)],
         proposed_groups=[finding for finding in findings if finding.kind == PROPOSED],
-        again=reverse(importer.page, args=[study.code]),
+        again=reverse(importer.page, args=[study.pk]),
         columns=_columns_with_choices(study, report, importer),
         more_columns=max(0, len(report.columns) - SHOWN_COLUMNS) if report and importer.role_labels else 0,
         confirm_words="Import only the prompts" if report and report.has_only_prompts else importer.confirm_label,
@@ -334,9 +334,9 @@ def _render_report(request, study, upload, job: Job | None, status: int = 200, f
 @login_required
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
-def preparation_page(request, code) -> HttpResponse:
+def preparation_page(request, pk) -> HttpResponse:
     """Show the form of the preparation, and what it would change. A confirmed POST applies it."""
-    study = get_study(request.user, Action.EDIT, code=code)
+    study = get_study(request.user, Action.EDIT, pk=pk)
     if not study.is_draft:
         return render_page(request, "import_frozen", study, 409 if request.method == "POST" else 200)
     systems = list(study.systems.order_by("name").values_list("name", flat=True))
@@ -373,9 +373,9 @@ def _seen(study: Study, settings: dict) -> str:
 @login_required
 @never_cache
 @require_safe
-def download_bundle(request, code) -> HttpResponse:
+def download_bundle(request, pk) -> HttpResponse:
     """Return the whole study as one file."""
-    study = get_study(request.user, Action.VIEW, code=code)
+    study = get_study(request.user, Action.VIEW, pk=pk)
     try:
         check_draw_is_readable(request.user, study)
         text = bundle_text(study)

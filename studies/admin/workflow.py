@@ -69,9 +69,7 @@ def workflow_steps(study: Study, is_ready: bool = False, current: str = "") -> l
         status = "here" if number == current_number else "done" if number < current_number else "ahead"
         is_offered = not (name == "Launch" and study.state != Study.State.DRAFT)
         is_offered = is_offered and not (name in ("Analyse", "Share") and study.launched_at is None)
-        # Pages outside the admin use the study's code in their URL.
-        key = study.pk if url.startswith("admin:") else study.code
-        steps.append(Step(name, reverse_or_empty(url, key) if is_offered else "", status))
+        steps.append(Step(name, reverse_or_empty(url, study.pk) if is_offered else "", status))
     return steps
 
 
@@ -114,7 +112,7 @@ def next_step(study: Study, problems: "Iterable[LinkedProblem]", may_edit: bool)
     if study.state == State.LAUNCHING:
         return NextStep("Watch the launch", reverse_or_empty("admin:studies_launch", study.pk))
     if study.state == State.CLOSED:
-        url = reverse_or_empty("analyses", study.code)
+        url = reverse_or_empty("analyses", study.pk)
         return NextStep("Analyse", url, "The study is closed.")
     reasons = {
         State.LAUNCHED: "Annotators can start.",
@@ -175,7 +173,7 @@ def _correction_url(study: Study, problem: Problem, page: str, sections: dict[in
         anchors = {"questions": "questions-group", "m": "id_m"}
         return f"{url}#{anchors[problem.field]}" if problem.field in anchors else url
     if problem.field in _LISTS:
-        importing = reverse_or_empty("import", study.code)
+        importing = reverse_or_empty("import", study.pk)
         return importing or f"{reverse_or_empty(_LISTS[problem.field])}?study={study.pk}"
     if problem.field in _GROUPS:
         return f"{page}#{_GROUPS[problem.field]}"

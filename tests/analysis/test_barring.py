@@ -189,7 +189,7 @@ def test_by_hand_from_the_page_of_annotators_and_over_rest(played):
     editor = Client()
     editor.force_login(researcher)
     name = annotator_pseudonym(study, first.annotator.code)
-    address = reverse("study_annotator_barring", args=[study.code, name])
+    address = reverse("study_annotator_barring", args=[study.pk, name])
     assert editor.post(address, {"reason": " "}).status_code == 422
     assert editor.post(address, {"reason": "Copies its answers."}).status_code == 302
     barring = Barring.objects.get()
@@ -213,7 +213,7 @@ def test_by_hand_from_the_page_of_annotators_and_over_rest(played):
     reader.force_login(viewer)
     assert reader.post(address, {"lift": "1", "reason": "x"}).status_code == 403
     assert "<textarea" not in reader.get(address).content.decode()
-    assert reader.get(reverse("study_annotator_barring", args=[study.code, "nobody"])).status_code == 404
+    assert reader.get(reverse("study_annotator_barring", args=[study.pk, "nobody"])).status_code == 404
     screened(study)
     assert read_screened_study(study, "live").rows and Barring.objects.filter(ground="rule").count() == 1
     api = api_of(researcher)
@@ -229,7 +229,7 @@ def test_by_hand_from_the_page_of_annotators_and_over_rest(played):
     bar = reverse("api-annotator-bar", args=[study.code, name])
     assert api.post(bar, {"reason": "After all."}).status_code == 201
     assert api.post(bar, {"reason": "After all."}).status_code == 409
-    shown = editor.get(reverse("study_annotators", args=[study.code])).content.decode()
+    shown = editor.get(reverse("study_annotators", args=[study.pk])).content.decode()
     assert shown.count("<strong>barred</strong>") == 2
     listed = f"?study={study.pk}&amp;annotator={first.annotator_id}"
     assert listed in shown

@@ -52,7 +52,7 @@ def client_of(study, role="viewer"):
 
 
 def page_of(client, study, **query):
-    return client.get(reverse("study_annotators", args=[study.code]), query)
+    return client.get(reverse("study_annotators", args=[study.pk]), query)
 
 
 @pytest.mark.slow
@@ -273,11 +273,11 @@ def test_rows_are_sorted_both_ways_with_unknown_values_last():
 
 def test_only_those_who_may_analyse_start_the_job_and_a_form_sent_twice_starts_one():
     study = live_study(robots=4)
-    address = reverse("study_annotators_screen", args=[study.code])
+    address = reverse("study_annotators_screen", args=[study.pk])
     viewer, editor = client_of(study), client_of(study, "editor")
     assert b"Compute with all answers now" not in page_of(viewer, study).content
     assert viewer.post(address, {"origin": "live"}).status_code == 403
-    assert client_of(study, "coder").get(reverse("study_annotators", args=[study.code])).status_code == 403
+    assert client_of(study, "coder").get(reverse("study_annotators", args=[study.pk])).status_code == 403
     assert b"Compute with all answers now" in page_of(editor, study).content
     for _ in range(2):
         assert editor.post(address, {"origin": "live", "token": "abc"}).status_code == 302

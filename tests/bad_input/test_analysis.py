@@ -157,14 +157,14 @@ TYPED = {
 
 @pytest.mark.parametrize(("changes", "label"), TYPED.values(), ids=TYPED)
 def test_a_report_on_its_page_is_asked_for_with_what_it_knows_or_not_at_all(study, changes, label):
-    response = logged_in(study.owner).post(reverse("analysis_start", args=[study.code]), FORM | changes)
+    response = logged_in(study.owner).post(reverse("analysis_start", args=[study.pk]), FORM | changes)
     assert response.status_code == 400 and f"{label}:" in response.content.decode() and not Job.objects.exists()
 
 
 @pytest.mark.parametrize("token", ["", "\x00", "x" * 5000, "a b", "'", "٣" * 40])
 def test_a_token_of_a_form_that_is_none_asks_all_the_same(study, token):
     assert (
-        logged_in(study.owner).post(reverse("analysis_start", args=[study.code]), FORM | {"token": token}).status_code
+        logged_in(study.owner).post(reverse("analysis_start", args=[study.pk]), FORM | {"token": token}).status_code
         == 302
     )
     assert Job.objects.count() == 1

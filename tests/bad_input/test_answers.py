@@ -189,7 +189,7 @@ def test_problems_are_shown_and_nothing_can_be_confirmed(study, client, settings
     settings.MEDIA_ROOT = tmp_path / "media"
     client.force_login(user())
     file = SimpleUploadedFile("a.jsonl", json.dumps(GOOD | {"chosen": "<b>zoe</b>"}).encode())
-    address = client.post(reverse("import_answers", args=[study.code]), {"file": file}).url
+    address = client.post(reverse("import_answers", args=[study.pk]), {"file": file}).url
     page = client.get(address).content.decode()
     assert "has no system “&lt;b&gt;zoe&lt;/b&gt;”" in page and "Write the answers" not in page
     assert client.post(address, {"confirm": "1"}).status_code == 302 and not Response.objects.exists()

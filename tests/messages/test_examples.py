@@ -163,7 +163,7 @@ def _report_page(study, owner) -> str:
     lifecycle.end_grace_period(study, by=None)
     run_analysis(Study.objects.get(pk=study.pk), {"resamples": 99}, by=owner)
     client = logged_in(owner)
-    return client.get(reverse("analysis", args=[study.code, 1])).content.decode()
+    return client.get(reverse("analysis", args=[study.pk, 1])).content.decode()
 
 
 @pytest.mark.slow
@@ -234,7 +234,7 @@ def test_a_bundle_on_one_line_is_a_bundle(owner, tmp_path, is_sorted):
     assert Study.objects.filter(title=study.title).count() == 2
     for data in (path.read_bytes(), bundle_text(study).encode()):
         client = logged_in(owner)
-        address = reverse("import", args=[study.code])
+        address = reverse("import", args=[study.pk])
         page = client.post(address, {"file": SimpleUploadedFile("study.json", data)}, follow=True).content.decode()
         assert "This is a bundle" in page and "New study from a file" in page and "prompt_key" not in page
     with pytest.raises((CommandError, SystemExit)):

@@ -24,7 +24,7 @@ def test_the_preparation_of_stimuli(client, owner, stored):
     study = builders.draft_study(owner=owner, prompts=2)
     Prompt.objects.filter(study=study).update(text=" Write W. ")
     Study.objects.filter(pk=study.pk).update(preparation=stored)
-    url = reverse("import_preparation", args=[study.code])
+    url = reverse("import_preparation", args=[study.pk])
     before = rows()
     for _ in range(2):
         page = client.get(url)
@@ -64,7 +64,7 @@ def test_the_pages_of_a_panel(client, owner):
 def test_the_parameters_of_a_report(client, owner):
     """The form as it is shown asks for what the report is by itself."""
     study = builders.spa_study(owner, target_n=2)
-    response = pressed(client, reverse("analyses", args=[study.code]), {"level", "resamples"})
+    response = pressed(client, reverse("analyses", args=[study.pk]), {"level", "resamples"})
     assert response.status_code == 302
     job = Job.objects.get(kind="analyse")
     assert validate_parameters(job.arguments["parameters"], study) == validate_parameters({}, study)

@@ -27,13 +27,13 @@ pytestmark = pytest.mark.django_db
 HOLD = (
     "admin/annotators/recruitment/<int:pk>/panel/ ", "admin/annotators/recruitment/<int:pk>/panel/rounds/", "admin/annotators/recruitment/<int:pk>/demographics/",
     "admin/annotators/recruitment/<path:object_id>/", "admin/studies/output/<path:object_id>/", "admin/studies/prompt/<path:object_id>/",
-    "admin/studies/section/<path:object_id>/", "admin/studies/study/<path:object_id>/", "studies/<uuid:code>/import/preparation/",
+    "admin/studies/section/<path:object_id>/", "admin/studies/study/<path:object_id>/", "admin/studies/study/<int:pk>/import/preparation/",
     "admin/studies/study/<int:pk>/amend/", "boards/<slug:slug>/manage/settings/", "boards/<slug:slug>/manage/members/",
 )  # fmt: skip
 # Pages whose forms ask for something that is then done, or made: pressing the button is the change.
 DO = {
     "admin/analysis/apitoken/": "makes or revokes a token", "admin/analysis/codingsample/": "draws a sample, or codes",
-    "admin/annotators/assignment/": "excludes, releases, takes back", "admin/annotators/inquiry/": "preview, test runs, inbox",
+    "admin/annotators/assignment/": "excludes, releases, takes back", "admin/studies/study/<int:pk>/test-run": "makes or deletes a test run", "admin/studies/study/<int:pk>/inbox/": "marks a message", "admin/studies/study/<int:pk>/preview/": "shows a page as annotators see it",
     "admin/annotators/recruitment/add/": "makes a link", "admin/annotators/recruitment/<int:pk>/panel/appeal/": "answers an appeal",
     "admin/annotators/recruitment/<int:pk>/panel/assignment/": "decides about work", "admin/annotators/recruitment/<int:pk>/panel/submission/": "decides about work",
     "admin/annotators/recruitment/<int:pk>/panel/publish/": "publishes", "admin/annotators/recruitment/<int:pk>/panel/order/": "takes back an order",
@@ -41,13 +41,13 @@ DO = {
     "admin/password_change/": "Django's own", "admin/studies/section/<int:pk>/practice/": "makes a practice item",
     "admin/studies/section/<int:pk>/test-questions/": "makes test questions",
     "admin/studies/section/<int:pk>/generate-questions/": "generates questions", "admin/studies/section/add/": "makes a section", "admin/studies/study/add/": "makes a study", "admin/studies/study/<int:pk>/launch/": "launches",
-    "admin/studies/study/<int:pk>/attention-checks/": "reads a file", "admin/studies/sizeplan/study/<int:pk>/strategies/": "simulates strategies",
+    "admin/studies/study/<int:pk>/attention-checks/": "reads a file", "admin/studies/study/<int:pk>/plan/strategies/": "simulates strategies",
     "admin/studies/study/<int:pk>/<slug:name>/do/": "an act of a study", "e/<slug:key>/": "a person comes", "p/<str:code>/": "a person answers",
-    "studies/<uuid:code>/analyses/": "starts an analysis (its parameters are tested above)", "studies/<uuid:code>/import/": "reads a file",
-    "studies/bundle/": "reads a bundle", "boards/new/": "makes a board", "boards/<slug:slug>/manage/teams/": "makes a team",
+    "admin/studies/study/<int:pk>/analyses/": "starts an analysis (its parameters are tested above)", "admin/studies/study/<int:pk>/import/": "reads a file",
+    "admin/studies/study/new/bundle/": "reads a bundle", "boards/new/": "makes a board", "boards/<slug:slug>/manage/teams/": "makes a team",
     "boards/<slug:slug>/manage/metrics/compute/": "computes metrics", "boards/<slug:slug>/manage/rounds/": "opens a round", "boards/<slug:slug>/manage/anchors/": "chooses an anchor",
-    "boards/<slug:slug>/team/": "submits", "studies/<uuid:code>/annotators/<slug:annotator>/barring/": "bars, or lifts a barring",
-    "studies/<uuid:code>/judge/": "draws a sample, or compares", "studies/<uuid:code>/metrics/": "stores or computes scores",
+    "boards/<slug:slug>/team/": "submits", "admin/studies/study/<int:pk>/annotators/<slug:annotator>/barring/": "bars, or lifts a barring",
+    "admin/studies/study/<int:pk>/judge/": "draws a sample, or compares", "admin/studies/study/<int:pk>/metrics/": "stores or computes scores",
 }  # fmt: skip
 
 

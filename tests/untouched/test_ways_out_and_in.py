@@ -26,7 +26,7 @@ def test_a_bundle_that_is_exported_and_imported(client, owner, settings, tmp_pat
     assert len(made) > 2
     for study in made:
         before = rows()
-        text = client.get(reverse("bundle", args=[study.code])).content
+        text = client.get(reverse("bundle", args=[study.pk])).content
         assert not differences(before, rows())
         file = SimpleUploadedFile("study.bundle.json", text)
         response = client.post(reverse("bundle_upload"), {"file": file})

@@ -241,9 +241,9 @@ INITIAL = {"sample": "random", "are_people_known": True}
 
 @login_required
 @require_http_methods(["GET", "POST"])
-def calibrated_page(request: HttpRequest, code) -> HttpResponse:
+def calibrated_page(request: HttpRequest, pk) -> HttpResponse:
     """Show the newest result of each question, people first, and the form of the plan. POST starts the job."""
-    study = get_study(request.user, Action.VIEW, code=code)
+    study = get_study(request.user, Action.VIEW, pk=pk)
     form, status = CalibrationForm(study, initial=_initial(study)), 200
     if request.method == "POST":
         check_permission_or_404(request.user, Action.ANALYSE, study)
@@ -255,7 +255,7 @@ def calibrated_page(request: HttpRequest, code) -> HttpResponse:
             except ActionRefused as refused:
                 form.add_error(None, str(refused))
             else:
-                return redirect("study_calibrated", study.code)
+                return redirect("study_calibrated", study.pk)
         status = 400
     is_hidden = are_outcomes_hidden(study, counted_origins(study))
     failed = Job.objects.filter(study=study, kind=KIND).order_by("-pk").first()

@@ -305,9 +305,9 @@ LEFT, WIDTH, ROW = 8, 284, 34
 
 @login_required
 @require_GET
-def judge_page(request: HttpRequest, code: uuid.UUID) -> HttpResponse:
+def judge_page(request: HttpRequest, pk: int) -> HttpResponse:
     """Show the state of the study's check, and the form that draws its sample."""
-    study = get_study(request.user, Action.VIEW, code=code)
+    study = get_study(request.user, Action.VIEW, pk=pk)
     return _render(request, study, DrawForm(study))
 
 
@@ -417,9 +417,9 @@ def _mark(number: int, label: str, estimate: Mapping[str, Any]) -> dict[str, Any
 
 @login_required
 @require_POST
-def draw_sample(request: HttpRequest, code: uuid.UUID) -> HttpResponse:
+def draw_sample(request: HttpRequest, pk: int) -> HttpResponse:
     """Draw the sample of a draft."""
-    study = get_study(request.user, Action.EDIT, code=code)
+    study = get_study(request.user, Action.EDIT, pk=pk)
     form = DrawForm(study, request.POST)
     if form.is_valid():
         try:
@@ -427,20 +427,20 @@ def draw_sample(request: HttpRequest, code: uuid.UUID) -> HttpResponse:
         except ActionRefused as refused:
             form.add_error(None, str(refused))
         else:
-            return redirect("judge_check", code=study.code)
+            return redirect("judge_check", pk=study.pk)
     return _render(request, study, form, status=400)
 
 
 @login_required
 @require_POST
-def compute(request: HttpRequest, code: uuid.UUID) -> HttpResponse:
+def compute(request: HttpRequest, pk: int) -> HttpResponse:
     """Start the job that computes the result. A form that is sent twice starts one job."""
-    study = get_study(request.user, Action.ANALYSE, code=code)
+    study = get_study(request.user, Action.ANALYSE, pk=pk)
     try:
         request_result(study, request.user, token_of_form(study, "judge", request.POST))
     except (ActionRefused, PermissionDenied) as refused:
         messages.error(request, str(refused))
-    return redirect("judge_check", code=study.code)
+    return redirect("judge_check", pk=study.pk)
 
 
 @require_safe

@@ -189,9 +189,9 @@ MEASURES = {
 
 @login_required
 @require_GET
-def metrics_page(request: HttpRequest, code: uuid.UUID) -> HttpResponse:
+def metrics_page(request: HttpRequest, pk: int) -> HttpResponse:
     """Show the metrics and judges of a study, the forms that add some, and how they agree with people."""
-    study = get_study(request.user, Action.VIEW, code=code)
+    study = get_study(request.user, Action.VIEW, pk=pk)
     return _render_page(request, study, ScoresForm(study))
 
 
@@ -299,9 +299,9 @@ def _cell(measure: dict[str, Any]) -> dict[str, Any]:
 
 @login_required
 @require_POST
-def upload_metric_scores(request: HttpRequest, code: uuid.UUID) -> HttpResponse:
+def upload_metric_scores(request: HttpRequest, pk: int) -> HttpResponse:
     """Store a file of scores, or show every problem of the file and of the form."""
-    study = get_study(request.user, Action.ANALYSE, code=code)
+    study = get_study(request.user, Action.ANALYSE, pk=pk)
     form = ScoresForm(study, request.POST, request.FILES)
     if not form.is_valid():
         return _render_page(request, study, form, status=400)
@@ -319,54 +319,54 @@ def upload_metric_scores(request: HttpRequest, code: uuid.UUID) -> HttpResponse:
         return _render_page(request, study, form, status=400)
     except ActionRefused as refused:
         return _render_page(request, study, form, problems=[str(refused)], n_problems=1, status=409)
-    return redirect("study_metrics", code=study.code)
+    return redirect("study_metrics", pk=study.pk)
 
 
 @login_required
 @require_POST
-def start_metrics(request: HttpRequest, code: uuid.UUID) -> HttpResponse:
+def start_metrics(request: HttpRequest, pk: int) -> HttpResponse:
     """Start the job that computes metrics. A form that is sent twice starts one job."""
     names = request.POST.getlist("names")
     return _start(
-        request, code, computed.KIND, lambda study, token: computed.request_metrics(study, request.user, names, token)
+        request, pk, computed.KIND, lambda study, token: computed.request_metrics(study, request.user, names, token)
     )
 
 
 @login_required
 @require_POST
-def start_comparison(request: HttpRequest, code: uuid.UUID) -> HttpResponse:
+def start_comparison(request: HttpRequest, pk: int) -> HttpResponse:
     """Start the job that compares metrics with people. A form that is sent twice starts one job."""
     return _start(
-        request, code, comparison.KIND, lambda study, token: comparison.request_comparison(study, request.user, token)
+        request, pk, comparison.KIND, lambda study, token: comparison.request_comparison(study, request.user, token)
     )
 
 
 def _start(
-    request: HttpRequest, code: uuid.UUID, kind: str, request_job: Callable[[Study, str | None], Job]
+    request: HttpRequest, pk: int, kind: str, request_job: Callable[[Study, str | None], Job]
 ) -> HttpResponse:
     """Request a job of the study, or show why it is refused."""
-    study = get_study(request.user, Action.ANALYSE, code=code)
+    study = get_study(request.user, Action.ANALYSE, pk=pk)
     try:
         request_job(study, token_of_form(study, kind, request.POST))
     except ActionRefused as refused:
         return _render_page(request, study, ScoresForm(study), problems=[str(refused)], n_problems=1, status=409)
-    return redirect("study_metrics", code=study.code)
+    return redirect("study_metrics", pk=study.pk)
 
 
 @login_required
 @require_POST
-def discard_metric(request: HttpRequest, code: uuid.UUID, metric: int) -> HttpResponse:
+def discard_metric(request: HttpRequest, pk: int, metric: int) -> HttpResponse:
     """Leave a metric out of all pages from now on. Its scores are kept."""
-    study = get_study(request.user, Action.ANALYSE, code=code)
+    study = get_study(request.user, Action.ANALYSE, pk=pk)
     discard(get_object_or_404(Metric, study=study, pk=metric), request.user)
-    return redirect("study_metrics", code=study.code)
+    return redirect("study_metrics", pk=study.pk)
 
 
 @login_required
 @require_GET
-def scores_template(request: HttpRequest, code: uuid.UUID) -> HttpResponse:
+def scores_template(request: HttpRequest, pk: int) -> HttpResponse:
     """A CSV file with a row for each output and an empty column for scores."""
-    study = get_study(request.user, Action.VIEW, code=code)
+    study = get_study(request.user, Action.VIEW, pk=pk)
     outputs = Output.objects.filter(system__study=study).order_by("system__name", "prompt__key", "sample")
     rows = outputs.values_list("system__name", "prompt__key", "sample")
     lines = (("system", "prompt", "sample", "my_metric"), *((*row, "") for row in rows.iterator(chunk_size=5000)))

@@ -401,9 +401,9 @@ def get_annotator_or_404(study: Study, pseudonym: str) -> Annotator:
 
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
-def barring_page(request, code, annotator) -> HttpResponse:
+def barring_page(request, pk, annotator) -> HttpResponse:
     """Show an annotator's barrings, and bar them or lift the barring with a reason."""
-    study = get_study(request.user, Action.VIEW, code=code)
+    study = get_study(request.user, Action.VIEW, pk=pk)
     person = get_annotator_or_404(study, annotator)
     barrings = list(
         Barring.objects.filter(study=study, annotator=person)
@@ -422,7 +422,7 @@ def barring_page(request, code, annotator) -> HttpResponse:
             else:
                 lift_barring(active, request.POST.get("reason", ""), request.user)
                 messages.success(request, "Lifted. The annotator can take further batches.")
-            return redirect(reverse("study_annotator_barring", args=[study.code, annotator]))
+            return redirect(reverse("study_annotator_barring", args=[study.pk, annotator]))
         except ActionRefused as refused:
             error = str(refused)
     context = {

@@ -56,9 +56,9 @@ def read_origin(request: HttpRequest, study: Study) -> str:
 
 @login_required
 @require_GET
-def annotators_page(request, code) -> HttpResponse:
+def annotators_page(request, pk) -> HttpResponse:
     """Show one row per annotator, sorted by ``?sort=``, with the model in words and its boundary table."""
-    study = get_study(request.user, Action.VIEW, code=code)
+    study = get_study(request.user, Action.VIEW, pk=pk)
     origin = read_origin(request, study)
     sort = request.GET.get("sort", DEFAULT_SORT)
     if sort.removeprefix("-") not in SORT_KEYS:
@@ -105,7 +105,7 @@ def _row_context(row: AnnotatorRow, cutoff: float | None) -> dict[str, Any]:
         return round(PICTURE_LEFT + PICTURE_WIDTH * value, 1)
 
     named = [
-        {"study": other, "url": reverse("study_annotators", args=[other.code])} for other in row.others[:MAX_OTHERS]
+        {"study": other, "url": reverse("study_annotators", args=[other.pk])} for other in row.others[:MAX_OTHERS]
     ]
     return {
         "row": row,
@@ -120,11 +120,11 @@ def _row_context(row: AnnotatorRow, cutoff: float | None) -> dict[str, Any]:
 
 @login_required
 @require_POST
-def start_screening(request, code) -> HttpResponse:
+def start_screening(request, pk) -> HttpResponse:
     """Start the job. A form that is sent twice starts one job."""
-    study = get_study(request.user, Action.ANALYSE, code=code)
+    study = get_study(request.user, Action.ANALYSE, pk=pk)
     origin = request.POST.get("origin", "")
     if origin not in ORIGINS or not study.launched_at:
         raise Http404("There are no annotators of this origin.")
     request_screening(study, request.user, origin, token_of_form(study, "screen", request.POST))
-    return redirect(f"{reverse('study_annotators', args=[study.code])}?origin={origin}")
+    return redirect(f"{reverse('study_annotators', args=[study.pk])}?origin={origin}")

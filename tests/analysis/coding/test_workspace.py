@@ -139,4 +139,4 @@ def test_a_researcher_draws_a_sample_on_a_page(study, coders):
         refused = client.post(address, data | change)
         assert refused.status_code == 422 and words in refused.content.decode(), words
     assert CodingSample.objects.count() == 1
-    assert "Sample 1" in client.get(f"/studies/{study.code}/analyses/").content.decode()
+    assert "Sample 1" in client.get(f"/admin/studies/study/{study.pk}/analyses/").content.decode()

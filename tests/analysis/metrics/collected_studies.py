@@ -35,4 +35,4 @@ def closed(template=None):
 
 
 def page_of(study, role="viewer"):
-    return client_of(study, role).get(reverse("study_calibrated", args=[study.code])).content.decode()
+    return client_of(study, role).get(reverse("study_calibrated", args=[study.pk])).content.decode()

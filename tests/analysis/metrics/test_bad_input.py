@@ -67,7 +67,7 @@ def test_the_page_and_rest_name_the_row_of_each_fault_and_store_nothing(study):
         spoil(rows)
         file = table(rows)
         shown = client.post(
-            reverse("study_metrics_upload", args=[study.code]), described | {"file": SimpleUploadedFile("s.csv", file)}
+            reverse("study_metrics_upload", args=[study.pk]), described | {"file": SimpleUploadedFile("s.csv", file)}
         )
         text = re.sub(r"\s+", " ", unescape(shown.content.decode()))
         assert shown.status_code == 400 and "Nothing was stored" in text and words in text, name
@@ -84,7 +84,7 @@ def test_the_page_and_rest_name_the_row_of_each_fault_and_store_nothing(study):
 
 def test_two_versions_under_one_name_are_refused_by_the_page_and_by_rest(study):
     client, api = logged_in(study.owner), api_of(study.owner)
-    address, described = reverse("study_metrics_upload", args=[study.code]), {"kind": "judge", "version": "v1"}
+    address, described = reverse("study_metrics_upload", args=[study.pk]), {"kind": "judge", "version": "v1"}
 
     def file(start):
         return SimpleUploadedFile("s.csv", table(rows_of(study, strict=start)))
@@ -112,9 +112,9 @@ def test_the_page_and_rest_name_the_output_on_which_a_metric_fails(study, monkey
     words = "“broken” failed on the output of “good” for “p002”: " + (
         "its score is not a finite number" if score else "ZeroDivisionError"
     )
-    assert client.post(reverse("study_metrics_compute", args=[study.code]), {"names": "broken"}).status_code == 302
+    assert client.post(reverse("study_metrics_compute", args=[study.pk]), {"names": "broken"}).status_code == 302
     jobs.run_waiting_jobs()
-    assert words in client.get(reverse("study_metrics", args=[study.code])).content.decode()
+    assert words in client.get(reverse("study_metrics", args=[study.pk])).content.decode()
     started = api.post(f"studies/{study.code}/metrics/compute/", {"names": ["broken"]})
     jobs.run_waiting_jobs()
     ended = api.get(f"studies/{study.code}/jobs/{started.json()['code']}/").json()

@@ -87,7 +87,7 @@ def test_a_judge_without_a_score_of_an_output_is_left_out_with_the_reason(study)
 @pytest.mark.slow
 def test_the_page_starts_one_job_says_when_it_is_stale_and_refuses_other_values(study):
     store_judge(study)
-    address = reverse("study_calibrated", args=[study.code])
+    address = reverse("study_calibrated", args=[study.pk])
     sent = {"sample": "random", "are_people_known": "on", "widths": "20 10", "token": "abc"}
     assert client_of(study).post(address, sent).status_code == 403
     assert client_of(study, "coder").get(address).status_code == 403

@@ -140,7 +140,7 @@ def test_the_table_of_systems_has_scores_as_they_were_uploaded(study):
     (stored,) = comparison.compare_with_people(study, study.owner, resamples=99)
     for row in stored.result["systems"]:
         assert [one["mean"] for one in row["metrics"]] == pytest.approx([draft_scores[row["system"]]] * 2)
-    shown = logged_in(study.owner).get(reverse("study_metrics", args=[study.code])).content.decode()
+    shown = logged_in(study.owner).get(reverse("study_metrics", args=[study.pk])).content.decode()
     assert "Systems by people and by metrics" in shown and f"<b>{low:.2f}</b>" in shown.replace("−", "-")
 
 

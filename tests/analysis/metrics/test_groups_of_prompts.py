@@ -150,5 +150,5 @@ def test_agreement_of_metrics_draws_groups_again():
     assert groups.keys() == prompts.keys() and len(groups) > 4
     for name in ("segment_tau", "tie_calibrated_accuracy"):
         assert groups["two", name] != prompts["two", name]
-    page = client_of(study, "viewer").get(reverse("study_metrics", args=[study.code])).content.decode()
+    page = client_of(study, "viewer").get(reverse("study_metrics", args=[study.pk])).content.decode()
     assert "The prompts belong to 6 groups, which are drawn again" in page

@@ -357,20 +357,20 @@ def test_hidden_outcomes_stay_hidden(tmp_path, client):
         body = {"table": name, "format": table.formats[0]}
         assert api_of(draft.owner).post(f"studies/{draft.code}/exports/", body).status_code == 403
         sent = {"file": f"{name} {table.formats[0]}"}
-        assert client.post(f"/studies/{draft.code}/share/file/", sent).status_code == 403
+        assert client.post(f"/admin/studies/study/{draft.pk}/share/file/", sent).status_code == 403
     assert (
         "Not available yet: the study is still collecting."
-        in client.get(f"/studies/{draft.code}/share/").content.decode()
+        in client.get(f"/admin/studies/study/{draft.pk}/share/").content.decode()
     )
 
 
 def test_a_file_is_made_by_a_job_from_the_page_and_from_rest(study, client, settings, tmp_path):
     settings.MEDIA_ROOT = tmp_path / "media"
     client.force_login(study.owner)
-    page = client.get(f"/studies/{study.code}/share/").content.decode()
+    page = client.get(f"/admin/studies/study/{study.pk}/share/").content.decode()
     assert 'value="preferences jsonl"' in page and 'value="dataset zip"' in page
     sent = {"file": "preferences jsonl", "token": "a1"}
-    addresses = {client.post(f"/studies/{study.code}/share/file/", sent)["Location"] for _ in range(2)}
+    addresses = {client.post(f"/admin/studies/study/{study.pk}/share/file/", sent)["Location"] for _ in range(2)}
     assert len(addresses) == 1
     api = api_of(study.owner)
     started = api.post(f"studies/{study.code}/exports/", {"table": "preferences", "format": "jsonl"})
@@ -399,8 +399,8 @@ def test_impossible_files_are_refused(study, client):
         answer = api.post(f"studies/{study.code}/exports/", body)
         assert answer.status_code == 400 and words in answer.body.decode()
     client.force_login(study.owner)
-    assert client.post(f"/studies/{study.code}/share/file/", {"file": "nothing csv"}).status_code == 404
-    answer = client.post(f"/studies/{study.code}/share/file/", {"file": "scores tsv"}, follow=True)
+    assert client.post(f"/admin/studies/study/{study.pk}/share/file/", {"file": "nothing csv"}).status_code == 404
+    answer = client.post(f"/admin/studies/study/{study.pk}/share/file/", {"file": "scores tsv"}, follow=True)
     assert "cannot be written as tsv" in answer.content.decode()
 
 

@@ -44,10 +44,10 @@ def test_pages_results_tables_and_figures_of_robots_are_marked(study):
     assert len(named) > 4 and all(one["title"].endswith("(simulated)") for one in named)
     client = client_of(study, "owner")
     for form in ("csv", "tex", "json"):
-        sent = client.get(reverse("analysis_table", args=[study.code, run.number, named[0]["name"], form]))
+        sent = client.get(reverse("analysis_table", args=[study.pk, run.number, named[0]["name"], form]))
         assert 'filename="simulated-analysis-' in sent["Content-Disposition"]
     drawn = client.get(
-        reverse("analysis_figure", args=[study.code, run.number, run.result["figures"][0]["name"], "svg"])
+        reverse("analysis_figure", args=[study.pk, run.number, run.result["figures"][0]["name"], "svg"])
     )
     assert "(simulated)</text>" in drawn.content.decode()
 

@@ -56,9 +56,9 @@ def test_pages_are_accessible_and_fit_a_phone(report, browser, client):
     server, study, run, by = report
     job = jobs.submit("analyse", study=study, by=by)
     pages = {
-        "report": reverse("analysis", args=[study.code, run.number]),
-        "list": reverse("analyses", args=[study.code]),
-        "progress": reverse("analysis_progress", args=[study.code, job.code]) + "?refresh=off",
+        "report": reverse("analysis", args=[study.pk, run.number]),
+        "list": reverse("analyses", args=[study.pk]),
+        "progress": reverse("analysis_progress", args=[study.pk, job.code]) + "?refresh=off",
     }
     for width, scheme in ((1280, "light"), (375, "dark")):
         context = logged_in(browser, client, server, by, viewport={"width": width, "height": 800}, color_scheme=scheme)
@@ -89,7 +89,7 @@ def test_the_first_screen_says_what_was_found(report, browser, client):
     server, study, run, by = report
     context = logged_in(browser, client, server, by, viewport={"width": 1280, "height": 800})
     page = context.new_page()
-    page.goto(server.url + reverse("analysis", args=[study.code, run.number]))
+    page.goto(server.url + reverse("analysis", args=[study.pk, run.number]))
     claim = page.locator(".claim").first
     assert claim.bounding_box()["y"] < 600 and claim.inner_text().startswith("babbage was preferred to ada, for ")
     shot(page, "report-closed-1280")

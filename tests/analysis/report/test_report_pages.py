@@ -44,7 +44,7 @@ def member(study, name, role):
 
 
 def address(name, study, *rest):
-    return reverse(name, args=[study.code, *rest])
+    return reverse(name, args=[study.code if name.startswith("api-") else study.pk, *rest])
 
 
 def test_who_may_look_and_who_may_run(client, study, owner):

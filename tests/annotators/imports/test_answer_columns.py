@@ -195,7 +195,7 @@ def test_doubt_is_a_question(tmp_path, client, settings):
     )
     client.force_login(user())
     file = SimpleUploadedFile("a.csv", text.encode())
-    address = client.post(reverse("import_answers", args=[study.code]), {"file": file}).url
+    address = client.post(reverse("import_answers", args=[study.pk]), {"file": file}).url
     page = client.get(address).content.decode()
     assert "What each column is" in page and "no column annotator" in page and 'value="value" selected' in page
     # Three examples of each column are shown.
@@ -337,7 +337,7 @@ def test_a_thousand_columns_are_read_and_one_more_is_refused(tmp_path, client, s
     ]
     client.force_login(user())
     file = SimpleUploadedFile("a.csv", "\n".join(lines).encode())
-    address = client.post(reverse("import_answers", args=[study.code]), {"file": file}).url
+    address = client.post(reverse("import_answers", args=[study.pk]), {"file": file}).url
     page = client.get(address).content.decode()
     assert "900 more columns keep what heval makes of them" in page and page.count("<select") == 100
     before = client.post(address, {"columns": "1", "role": ["annotator", *[""] * 99]}, follow=True).content.decode()

@@ -259,6 +259,6 @@ def test_a_page_takes_the_file_of_a_tool(tmp_path, client):
     study = draft(tmp_path, "Label Studio")
     client.force_login(user(is_superuser=True))
     name, data = ANSWERS["Label Studio"]
-    page = reverse("import_answers", args=[study.code])
+    page = reverse("import_answers", args=[study.pk])
     response = client.post(page, {"file": SimpleUploadedFile(name, data)}, follow=True)
     assert "tasks of Label Studio" in response.content.decode() and response.status_code == 200

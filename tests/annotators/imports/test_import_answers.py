@@ -139,7 +139,7 @@ def test_imported_answers_are_distinguished(tmp_path, client):
     assert {line.split(",")[table[0].split(",").index("seconds")] for line in table[1:]} == {""}
     client.force_login(user())
     assert "and 2 imported" in client.get(reverse("admin:studies_study_changelist")).content.decode()
-    page = client.get(reverse("analyses", args=[study.code])).content.decode()
+    page = client.get(reverse("analyses", args=[study.pk])).content.decode()
     assert 'value="imported" id="id_origins_2" checked' in page, page
     rest = client.get(f"/api/v1/studies/{study.code}/assignments/")
     assert {row["origin"] for row in rest.json()["results"]} == {"imported"}
@@ -245,7 +245,7 @@ def test_never_beside_answers_that_still_come_in(tmp_path, state, client):
     with pytest.raises(lifecycle.ActionRefused, match="A study that collects answers cannot import others"):
         import_answers_and_close_draft(again(study), written(tmp_path, CHOICES), by=None)
     client.force_login(user())
-    address = reverse("import_answers", args=[study.code])
+    address = reverse("import_answers", args=[study.pk])
     assert "A study that collects answers cannot import others" in client.get(address).content.decode()
     assert client.post(address).status_code == 409
 
@@ -288,7 +288,7 @@ def test_the_pages_look_first_then_write(client, settings, tmp_path):
     settings.MEDIA_ROOT = tmp_path / "media"
     study = choice_draft()
     client.force_login(user())
-    address = reverse("import_answers", args=[study.code])
+    address = reverse("import_answers", args=[study.pk])
     page = client.get(address).content.decode()
     assert "freezes its design and closes it" in page and "Which is the better story?" in page
     assert address in client.get(reverse("admin:studies_study_change", args=[study.pk])).content.decode()

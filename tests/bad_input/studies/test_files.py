@@ -41,7 +41,7 @@ def text_of(response) -> str:
 def test_the_page_names_the_row_of_a_bad_file(editor, shelf, data, name, row, said):
     before = rows_of(shelf)
     sent = {"file": SimpleUploadedFile(name, data or b"")}
-    response = editor.post(reverse("import", args=[shelf.code]), sent, follow=True)
+    response = editor.post(reverse("import", args=[shelf.pk]), sent, follow=True)
     assert response.status_code == (200 if data else 400)
     words = text_of(response)
     assert said in words and "Import into the study" not in words
@@ -110,14 +110,14 @@ def test_an_import_for_which_the_memory_does_not_suffice_is_reported_and_undone(
     monkeypatch.setattr(run, "SMALL_BYTES", 10)
     before = rows_of(shelf)
     sent = {"file": SimpleUploadedFile("t.csv", (HEAD + "new,P,ada,One.\n").encode())}
-    page = editor.post(reverse("import", args=[shelf.code]), sent).url
+    page = editor.post(reverse("import", args=[shelf.pk]), sent).url
     assert jobs.run_waiting_jobs() == 1
     editor.post(page, {"confirm": "1"})
     with monkeypatch.context() as scarce:
         scarce.setattr(writing, "_change_outputs", no_memory)
         assert jobs.run_waiting_jobs() == 1
     assert "MemoryError" in text_of(editor.get(page)) and rows_of(shelf) == before
-    editor.post(reverse("import", args=[shelf.code]), sent | {"file": SimpleUploadedFile("t.csv", b"prompt_key\nx\n")})
+    editor.post(reverse("import", args=[shelf.pk]), sent | {"file": SimpleUploadedFile("t.csv", b"prompt_key\nx\n")})
     assert jobs.run_waiting_jobs() == 1
 
 
@@ -165,7 +165,7 @@ def test_the_page_refuses_what_is_no_bundle_and_makes_no_study(editor, study, da
     ],
 )
 def test_a_preparation_that_cannot_be_is_refused(editor, study, sent, said):
-    address = reverse("import_preparation", args=[study.code])
+    address = reverse("import_preparation", args=[study.pk])
     response = editor.post(address, {"ends": "whole", "act": "look"} | sent)
     assert response.status_code == 400 and said in text_of(response)
     assert not Contrast.objects.filter(study=study, criterion=said).exists()

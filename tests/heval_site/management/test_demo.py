@@ -41,7 +41,7 @@ def test_the_page_of_judges_says_what_the_tutorial_says():
     owner = user(is_superuser=True)
     study = get_or_create_demo_studies(owner).study
     jobs.claim_and_run_job(Job.objects.get(kind="calibrate").pk, "test")
-    page = logged_in(owner).get(reverse("study_calibrated", args=[study.code])).content.decode()
+    page = logged_in(owner).get(reverse("study_calibrated", args=[study.pk])).content.decode()
     tutorial = docs.read_pages()["tutorial/is-my-judge-good-enough"].text
     quoted = [" ".join(words.split()) for words in re.findall(r"(?<!\*)\*([^*]+[.])\*(?!\*)", tutorial)]
     assert len(quoted) == 3 and not [words for words in quoted if words.lower() not in page.lower()]

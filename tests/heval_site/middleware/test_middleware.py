@@ -209,7 +209,7 @@ def kept_files(monkeypatch):
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
-    "address", ["/p/some-code/s1/", "/e/some-key/", "/admin/login/", "/studies/bundle/", "/", "/nowhere/"]
+    "address", ["/p/some-code/s1/", "/e/some-key/", "/admin/login/", "/admin/studies/study/new/bundle/", "/", "/nowhere/"]
 )
 def test_a_stranger_fills_no_disk(settings, kept_files, address):
     settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 3 * 2**20
@@ -224,7 +224,7 @@ def test_a_stranger_fills_no_disk(settings, kept_files, address):
 def test_a_large_file_of_somebody_who_is_logged_in_is_read(client, settings, kept_files, django_user_model):
     settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 3 * 2**20
     client.force_login(django_user_model.objects.create_user("ada", is_staff=True))
-    response = client.post("/studies/bundle/", {"file": SimpleUploadedFile("a.json", b"0" * 4 * 2**20)})
+    response = client.post("/admin/studies/study/new/bundle/", {"file": SimpleUploadedFile("a.json", b"0" * 4 * 2**20)})
     assert kept_files == ["a.json"] and "More than 3 MB" not in response.content.decode()
 
 

@@ -30,7 +30,7 @@ def on_barring_page(before=None, **data):
             before(submission)
         study = submission.assignment.study
         name = annotator_pseudonym(study, submission.assignment.annotator.code)
-        url = reverse("study_annotator_barring", args=[study.code, name])
+        url = reverse("study_annotator_barring", args=[study.pk, name])
         return said(logged_in(me()).post(url, {"reason": "Copies."} | data, follow=True))
 
     return with_work(act)

@@ -124,6 +124,6 @@ FORMS = {
     "Choose at least one label": coded(seen="0"),
     "You coded this item": coded(label="grammar", seen="7"),
     "No origin is chosen": posted(
-        explained, lambda study: f"/studies/{study.code}/analyses/run/", level="0.95", resamples="99"
+        explained, lambda study: f"/admin/studies/study/{study.pk}/analyses/run/", level="0.95", resamples="99"
     ),
 }

@@ -143,12 +143,12 @@ def unchanged_amendment():
 
 
 def imports(**data):
-    return posted(draft, lambda study: reverse("import", args=[study.code]), file=upload("x"), **data)
+    return posted(draft, lambda study: reverse("import", args=[study.pk]), file=upload("x"), **data)
 
 
 def prepares(**data):
     whole = {"manner": "none", "ends": "whole", "act": "preview"} | data
-    return posted(draft, lambda study: reverse("import_preparation", args=[study.code]), **whole)
+    return posted(draft, lambda study: reverse("import_preparation", args=[study.pk]), **whole)
 
 
 def large_bundle():
@@ -163,7 +163,7 @@ def cancelled_import():
     """A job reads the file, and is cancelled."""
     study, client = draft(), logged_in(me())
     page = client.post(
-        reverse("import", args=[study.code]), {"file": upload("prompt_key,system,text\np1,alpha,One.\n")}
+        reverse("import", args=[study.pk]), {"file": upload("prompt_key,system,text\np1,alpha,One.\n")}
     )
     stored = run.get_upload(page["Location"].rstrip("/").rpartition("/")[2], study.pk)
     job = Job.objects.create(kind="import", study=study, by=me(), state="cancelled", ended_at=timezone.now())

@@ -18,7 +18,7 @@ def text(value, **rules):
 def bundle_for_viewer():
     study, viewer = draft(), builders.user("vera")
     StudyMember.objects.create(study=study, user=viewer, role="viewer")
-    return said(logged_in(viewer).get(reverse("bundle", args=[study.code])))
+    return said(logged_in(viewer).get(reverse("bundle", args=[study.pk])))
 
 
 FORMS = {

@@ -260,8 +260,8 @@ def test_pages_of_templates_and_of_imported_answers_have_no_fault(page, live_ser
             ("bad", "w1,p009,alpha,beta,beta\nw2,p000,alpha,zoe,beta\n"),
         )
     }
-    base = f"{live_server.url}/studies/{study.code}/import"
-    found = look(page, f"{live_server.url}/studies/templates/", "templates", dark=True)
+    base = f"{live_server.url}/admin/studies/study/{study.pk}/import"
+    found = look(page, f"{live_server.url}/admin/studies/study/new/templates/", "templates", dark=True)
     found += look(page, f"{base}/answers/", "import-answers", dark=True)
     found += refused(page, "Check the file")
     for name, upload in kept.items():
@@ -269,7 +269,7 @@ def test_pages_of_templates_and_of_imported_answers_have_no_fault(page, live_ser
         found += look(page, f"{base}/{upload.token}/", f"import-answers-{name}")
     run.process_or_queue_upload(study, kept["good"], owner, is_confirmed=True)
     report = run_analysis(lifecycle.Study.objects.get(pk=study.pk), {"resamples": 99}, by=owner)
-    found += look(page, f"{live_server.url}/studies/{study.code}/analyses/{report.number}/", "import-answers-report")
+    found += look(page, f"{live_server.url}/admin/studies/study/{study.pk}/analyses/{report.number}/", "import-answers-report")
     found += look(page, f"{live_server.url}/admin/studies/study/{study.pk}/change/", "import-answers-study")
     found += page.complaints
     assert not found, "\n".join(found)

@@ -115,7 +115,7 @@ def test_a_look_at_a_stopping_rule_tells_nothing_of_what_it_found(client, study)
 def test_the_page_of_an_analysis_leads_to_its_report(client, study):
     job = Job.objects.create(kind="analyse", study=study, state="done", ended_at=timezone.now(), result={"number": 3})
     html = client.get(f"/admin/studies/job/{job.code}/").content.decode()
-    assert "Done: analysis 3, at 20" in html and f'href="/studies/{study.code}/analyses/3/"' in html
+    assert "Done: analysis 3, at 20" in html and f'href="/admin/studies/study/{study.pk}/analyses/3/"' in html
 
 
 def test_the_trail_of_a_history_names_each_place_once(client, study):

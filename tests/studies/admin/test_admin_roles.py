@@ -270,7 +270,7 @@ def test_whose_staff_status_was_taken_has_no_study_any_more():
     owner = builders.user("owner")
     study = builders.spa_draft(owner=owner)
     client, token = logged_in(owner), api_of(owner)
-    pages = [f"/studies/{study.code}/{page}/" for page in ("analyses", "share", "import", "bundle")]
+    pages = [f"/admin/studies/study/{study.pk}/{page}/" for page in ("analyses", "share", "import", "bundle")]
     for taken in (False, True):
         if taken:
             get_user_model().objects.filter(pk=owner.pk).update(is_staff=False)

@@ -184,7 +184,7 @@ def test_a_template_that_is_none_makes_nothing(client, name):
     answer = client.post(reverse("study_templates"), {"template": name})
     assert answer.status_code == 400 and "This template does not exist" in answer.content.decode()
     assert client.post(reverse("study_templates")).status_code == 400 and not Study.objects.exists()
-    assert client.get("/studies/templates/nobody.json").status_code == 404
+    assert client.get("/admin/studies/study/new/templates/nobody.json").status_code == 404
 
 
 def test_who_may_make_no_study_sees_no_templates(client, django_user_model):

@@ -54,7 +54,7 @@ def test_a_file_of_runs_and_pairs_in_both_orders_is_probed_on_the_page():
         "question": "verdict",
     }
     assert (
-        client.post(reverse("study_metrics_upload", args=[study.code]), described | {"file": file}).status_code == 302
+        client.post(reverse("study_metrics_upload", args=[study.pk]), described | {"file": file}).status_code == 302
     )
     judge = Metric.objects.get()
     assert (MetricScore.objects.count(), PairScore.objects.count()) == (4 * N_PROMPTS, 2 * N_PROMPTS)
@@ -66,8 +66,8 @@ def test_a_file_of_runs_and_pairs_in_both_orders_is_probed_on_the_page():
     answer_verdicts(study, check, lambda output, person, is_yes: (scores[output] == 5) != (output % 7 == person), 3)
     lifecycle.unblind(study, study.owner, "The judge is checked.")
     study = Study.objects.get(pk=study.pk)
-    get = partial(client.get, reverse("judge_check", args=[study.code]))
-    assert client.post(reverse("judge_check_compute", args=[study.code])).status_code == 302
+    get = partial(client.get, reverse("judge_check", args=[study.pk]))
+    assert client.post(reverse("judge_check_compute", args=[study.pk])).status_code == 302
     jobs.run_waiting_jobs()
     page = get().content.decode()
     assert "Repeated runs give the same verdict in 75.0 % (" in page

@@ -39,7 +39,7 @@ def logged_in(study):
 
 
 def page_of(client, study, status=200):
-    response = client.get(reverse("judge_check", args=[study.code]))
+    response = client.get(reverse("judge_check", args=[study.pk]))
     assert response.status_code == status
     return response.content.decode()
 
@@ -51,7 +51,7 @@ def test_a_draft_is_drawn_by_the_form_or_by_rest():
     page = page_of(client, study)
     assert "Draw the sample" in page and "-----" not in page, "one judge and one question are chosen"
     assert "Upload its scores first" in page_of(logged_in(bare := judged_draft(study.owner)), bare)
-    draw = reverse("judge_check_draw", args=[study.code])
+    draw = reverse("judge_check_draw", args=[study.pk])
     refused = client.post(draw, FORM | {"judge": judge.pk, "min_agreement": ""})
     assert refused.status_code == 400 and "Nothing says what is good enough" in refused.content.decode()
     assert "but the judge scored 40" in client.post(draw, FORM | {"judge": judge.pk, "n_test": 99}).content.decode()
@@ -91,7 +91,7 @@ def run_command(study, api) -> int:
 def test_the_result_is_shown_in_sentences_by_exit_code_and_by_a_badge_that_reveals_nothing_else(capsys):
     study, check = checked_study(min_agreement=0.4, n_test=30, n_development=10)
     client, api = logged_in(study), api_of(study.owner)
-    assert client.post(reverse("judge_check_compute", args=[study.code]), follow=True).status_code == 200
+    assert client.post(reverse("judge_check_compute", args=[study.pk]), follow=True).status_code == 200
     assert not JudgeCheckResult.objects.exists(), "outcomes are hidden"
     assert run_command(study, api) == 2
     lifecycle.unblind(study, study.owner, "The judge is checked.")

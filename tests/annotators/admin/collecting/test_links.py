@@ -17,7 +17,7 @@ def test_a_link_can_be_made_before_the_launch(client, owner):
     draft = builders.spa_draft(owner=owner)
     collects = f"/admin/annotators/inquiry/study/{draft.pk}/collecting/"
     html = client.get(f"/admin/studies/study/{draft.pk}/change/").content.decode()
-    assert f'href="{collects}"' in html and f"/studies/{draft.code}/analyses/" not in html
+    assert f'href="{collects}"' in html and f"/admin/studies/study/{draft.pk}/analyses/" not in html
     assert f'href="/admin/annotators/recruitment/add/?study={draft.pk}"' in client.get(collects).content.decode()
 
 

@@ -125,7 +125,7 @@ def test_what_a_panel_shows_is_stored_as_its_table_says(world):
 
 def test_the_form_of_a_report_counts_whom_a_report_counts(world):
     study, client = world[0], logged_in(user("owner"))
-    page = client.get(reverse("analyses", args=[study.code]))
+    page = client.get(reverse("analyses", args=[study.pk]))
     stayed = Counter(one.origin for one in Assignment.objects.all() if one.submitted_at and not one.withdrawn_at)
     assert {box.data["value"]: n for box, n in page.context["origins"]} == stayed
     assert f"{stayed['live']} submitted, without withdrawals" in page.content.decode()

@@ -30,7 +30,7 @@ def test_the_pages_can_be_used_by_everybody(live_server, browser, settings, tmp_
         assert not found, f"{name}: {found}"
         assert page.evaluate("document.documentElement.scrollWidth") <= width, f"{name} is wider than the screen"
 
-    page.goto(f"{live_server.url}{reverse('import', args=[study.code])}")
+    page.goto(f"{live_server.url}{reverse('import', args=[study.pk])}")
     look_at("import")
     rows = [
         f"p{n},Prompt {n},{system},{'``so``' if system == 'beta' else 'So'} it went {n}.\n"
@@ -46,7 +46,7 @@ def test_the_pages_can_be_used_by_everybody(live_server, browser, settings, tmp_
         ),
         ("problems", BAD.decode() + "p9\n,,,\n"),
     ):
-        page.goto(f"{live_server.url}{reverse('import', args=[study.code])}")
+        page.goto(f"{live_server.url}{reverse('import', args=[study.pk])}")
         page.set_input_files(
             "input[type=file]", {"name": "stories.csv", "mimeType": "text/csv", "buffer": data.encode()}
         )
@@ -60,7 +60,7 @@ def test_the_pages_can_be_used_by_everybody(live_server, browser, settings, tmp_
             page.get_by_role("button", name="Import into the study").click()
             page.get_by_text("The whole file was imported").wait_for()
             look_at("written")
-    page.goto(f"{live_server.url}{reverse('import_preparation', args=[study.code])}")
+    page.goto(f"{live_server.url}{reverse('import_preparation', args=[study.pk])}")
     page.get_by_label("Replace a tokeniser's quotes by quotation marks").check()
     page.get_by_role("button", name="Preview the changes").click()
     page.get_by_text("This would change").wait_for()

@@ -10,7 +10,7 @@ BAD = GOOD + b"p901,Go.,zoe,x\n"
 
 
 def upload(client, study, data=GOOD, name="table.csv", **options):
-    return client.post(reverse("import", args=[study.code]), {"file": SimpleUploadedFile(name, data), **options})
+    return client.post(reverse("import", args=[study.pk]), {"file": SimpleUploadedFile(name, data), **options})
 
 
 def outputs(study) -> int:

@@ -160,7 +160,7 @@ def test_queries_of_the_page_do_not_grow_with_its_rows(client, study):
 
 def test_every_page_leads_to_pages_that_are_there(client, study):
     html = client.get("/admin/studies/study/").content.decode()
-    for address in ("/docs/", "/studies/bundle/", "/admin/"):
+    for address in ("/docs/", "/admin/studies/study/new/bundle/", "/admin/"):
         assert f'href="{address}"' in html and client.get(address).status_code == 200
     assert 'href="/"' not in html
 

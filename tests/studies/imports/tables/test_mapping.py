@@ -179,7 +179,7 @@ def test_a_wrong_mapping_is_refused(columns, message):
 
 def upload(client, study, name, data):
     return client.post(
-        reverse("import", args=[study.code]),
+        reverse("import", args=[study.pk]),
         {"file": SimpleUploadedFile(name, data), "creates_systems": "on", "max_length_difference": "1"},
         follow=True,
     )
@@ -260,11 +260,11 @@ def test_rows_are_pasted_from_a_spreadsheet(mark):
     client = logged_in(owner)
     study = drafts.create_draft_with_default_arm(Study(title="own"), owner)
     sent = {"pasted": csv_of(wide(), mark).decode(), "creates_systems": "on", "max_length_difference": "1"}
-    address = client.post(reverse("import", args=[study.code]), sent, follow=True).redirect_chain[-1][0]
+    address = client.post(reverse("import", args=[study.pk]), sent, follow=True).redirect_chain[-1][0]
     client.post(address, {"confirm": "1"})
     assert outputs(study) == EXPECTED
     for both in ({}, {"pasted": " \n"}, sent | {"file": SimpleUploadedFile("own.csv", csv_of(wide()))}):
-        refused = client.post(reverse("import", args=[study.code]), both)
+        refused = client.post(reverse("import", args=[study.pk]), both)
         assert refused.status_code == 400 and "Use one of the two." in refused.content.decode()
 
 

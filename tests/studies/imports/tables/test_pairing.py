@@ -176,7 +176,7 @@ def test_the_page_asks_for_it_and_refuses_half_of_it(client):
     study = Study.objects.create(title="A draft", seed=5)
     Arm.objects.create(study=study, name="all")
     client.force_login(user("root", is_superuser=True))
-    address = reverse("import", args=[study.code])
+    address = reverse("import", args=[study.pk])
 
     def send(**fields):
         return client.post(

@@ -98,7 +98,7 @@ def test_the_page_offers_a_proposal_and_reads_the_file_again(study):
     client = logged_in(owner)
     upload = run.store_upload([lines(rows("dialogue"))], "a.jsonl", study_id=study.pk, user_id=owner.pk, options={})
     run.dry_run_upload(study, upload, owner)
-    address = reverse("import_confirm", args=[study.code, upload.token])
+    address = reverse("import_confirm", args=[study.pk, upload.token])
     page = client.get(address).content.decode()
     assert "Use the column “dialogue” as groups" in page
     client.post(address, {"groups_by": "nonsense"})
