@@ -23,6 +23,15 @@ def run_rehearsal_job(job, progress) -> dict:
     return run_rehearsal(recruitment, job.arguments["people"], job.arguments.get("seed", 0), progress)
 
 
+@jobs.register("example_study")
+def make_example_study_job(job, progress) -> dict:
+    """Make the demo's finished study for a researcher who wants to look at one. Its report is a job of its own."""
+    from .management.demo import get_or_create_example_study
+
+    study, report = get_or_create_example_study(job.by)
+    return {"url": report, "study": study.pk}
+
+
 @jobs.register("demo_board", is_batch=True, keeps_steps=True)
 def play_demo_board_job(job, progress) -> dict:
     """Play the rounds of the demo board with robots."""

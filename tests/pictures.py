@@ -105,7 +105,7 @@ def look(browser, said: str, draft: int, collecting: int) -> None:
     press(page, page.locator("[type=submit]").first)
     for name, path in (
         ("study", f"studies/study/{draft}/change"),
-        ("collecting", f"annotators/inquiry/study/{collecting}/collecting"),
+        ("collecting", f"studies/study/{collecting}/collecting"),
     ):
         page.goto(f"{base}/admin/{path}/")
         take(page, name)

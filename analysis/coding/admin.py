@@ -192,9 +192,7 @@ class CodingSampleAdmin(RestrictedLookupAdmin):
                 return HttpResponseRedirect(reverse("admin:analysis_codingsample_change", args=[sample.pk]))
         context = {"title": "Draw a coding sample", "form": form, "kind": kind, "kinds": CodingSample.Kind.choices}
         status = 422 if form.is_bound else 200
-        return study_page.render_study_page(
-            request, self.admin_site, "admin/analysis/coding_draw.html", study, context, status
-        )
+        return study_page.render_study_page(request, "admin/analysis/coding_draw.html", study, context, status)
 
     def change_view(self, request, object_id, form_url="", extra_context=None):
         sample = self._get_sample(request, parse_row_id(object_id))

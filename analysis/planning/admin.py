@@ -153,9 +153,7 @@ class SizePlanAdmin(ReadOnlyAdmin):
             "found": found,
             "may_plan": may_plan,
         }
-        return study_page.render_study_page(
-            request, self.admin_site, "admin/analysis/plan/strategies.html", study, context, status
-        )
+        return study_page.render_study_page(request, "admin/analysis/plan/strategies.html", study, context, status)
 
     def _live(self, request: HttpRequest, study: Study, form: PlanForm) -> dict[str, Any]:
         """Return the numbers of valid inputs, with the stored plan of the same inputs if there is one."""
@@ -209,9 +207,7 @@ class SizePlanAdmin(ReadOnlyAdmin):
             }
         elif shown is not None:
             context["stored"] = stored_context(shown, study.currency)
-        return study_page.render_study_page(
-            request, self.admin_site, "admin/analysis/plan/plan.html", study, context, status
-        )
+        return study_page.render_study_page(request, "admin/analysis/plan/plan.html", study, context, status)
 
 
 def _asked_plan(request: HttpRequest, study: Study) -> SizePlan | None:

@@ -11,7 +11,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
@@ -23,7 +23,9 @@ from analysis.protocols.blocks.warning_sentences import SEVERITY_LABELS
 from analysis.report.page_jobs import token_of_form
 from annotators.counting import Use, select, simulated_words
 from annotators.models import Assignment
-from studies.access import Action, get_study, is_allowed, may_read_draw
+from studies.access import Action, get_study, may_read_draw
+from studies.admin.permissions import is_request_allowed
+from studies.admin.study_page import render_study_page
 from studies.models import Job, Study
 from studies.services import jobs
 from studies.services.lifecycle import ActionRefused, FieldsRefused
@@ -85,7 +87,7 @@ def analysis_list_page(request, pk) -> HttpResponse:
 
 
 def _render_list(request, study: Study, form: ReportForm, status: int = 200):
-    may_run = is_allowed(request.user, Action.ANALYSE, study)
+    may_run = is_request_allowed(request, Action.ANALYSE, study.pk)
     running = Job.objects.filter(study=study, kind="analyse", state__in=["waiting", "running"]).order_by("pk")
     runs = study.analyses.defer("result").select_related("by")
     submitted = select(Use.RESULTS, Assignment.objects.filter(study=study))
@@ -100,7 +102,7 @@ def _render_list(request, study: Study, form: ReportForm, status: int = 200):
         "may_run": may_run,
         "token": uuid.uuid4().hex,
     }
-    return render(request, "report/list.html", context, status=status)
+    return render_study_page(request, "report/list.html", study, context, status)
 
 
 @login_required
@@ -126,9 +128,9 @@ def share_page(request, pk) -> HttpResponse:
         and not table.find_problem(study)
         and (context["may_read_draw"] or not table.shows_draw)
     ]
-    context["may_make_files"] = is_allowed(request.user, Action.ANALYSE, study)
+    context["may_make_files"] = is_request_allowed(request, Action.ANALYSE, study.pk)
     context["token"] = uuid.uuid4().hex
-    return render(request, "report/share.html", context)
+    return render_study_page(request, "report/share.html", study, context)
 
 
 @login_required
@@ -174,17 +176,13 @@ def analysis_progress_and_cancel_page(request, pk, job) -> HttpResponse:
         return redirect("analysis", pk=study.pk, number=(analysis_job.result or {})["number"])
     is_going = analysis_job.state in (Job.State.WAITING, Job.State.RUNNING)
     is_refresh_off = request.GET.get("refresh") == "off"
-    response = render(
-        request,
-        "report/progress.html",
-        {
-            "study": study,
-            "job": analysis_job,
-            "is_going": is_going,
-            "is_refresh_off": is_refresh_off,
-            "is_runner_missing": is_going and not jobs.is_runner_alive(),
-        },
-    )
+    context = {
+        "job": analysis_job,
+        "is_going": is_going,
+        "is_refresh_off": is_refresh_off,
+        "is_runner_missing": is_going and not jobs.is_runner_alive(),
+    }
+    response = render_study_page(request, "report/progress.html", study, context)
     if is_going and not is_refresh_off:
         # Reload by a header: ``?refresh=off`` turns it off.
         response["Refresh"] = str(REFRESH_SECONDS)
@@ -256,10 +254,10 @@ def report_page(request, pk, number) -> HttpResponse:
         ],
         "primary": [_conclusion_context(c) for c in stored["conclusions"] if c["role"] == "primary"],
         "secondary": [_conclusion_context(c) for c in stored["conclusions"] if c["role"] != "primary"],
-        "may_run": is_allowed(request.user, Action.ANALYSE, study),
+        "may_run": is_request_allowed(request, Action.ANALYSE, study.pk),
         "token": uuid.uuid4().hex,
     }
-    return render(request, "report/report.html", context)
+    return render_study_page(request, "report/report.html", study, context)
 
 
 def truncated_table_context(stored_table: layouts.Table) -> dict[str, Any]:

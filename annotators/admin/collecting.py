@@ -52,9 +52,7 @@ class InquiryAdmin(ReadOnlyAdmin):
             path("<int:pk>/preview/", wrap(self.preview_view), name="annotators_preview"),
             path("<int:pk>/preview/<str:key>/", wrap(self.preview_view), name="annotators_preview_page"),
             path("<int:pk>/test-run/", wrap(self.start_test_run_view), name="annotators_test_run"),
-            path(
-                "<int:pk>/test-runs/clear/", wrap(self.delete_test_runs_view), name="annotators_clear_test_runs"
-            ),
+            path("<int:pk>/test-runs/clear/", wrap(self.delete_test_runs_view), name="annotators_clear_test_runs"),
         ]
 
     # Collecting
@@ -102,9 +100,7 @@ class InquiryAdmin(ReadOnlyAdmin):
             "pay_warning": statement.low_wage_warning(study, by_arm),
             "is_capped": study.cap is not None and lifecycle.count_opened_places_towards_cap(study) >= study.cap,
         }
-        return study_page.render_study_page(
-            request, self.admin_site, "admin/annotators/collecting.html", study, context
-        )
+        return study_page.render_study_page(request, "admin/annotators/collecting.html", study, context)
 
     def mark_inquiry_handled_view(self, request, pk, inquiry):
         """Mark an inquiry as handled or not handled."""
@@ -186,7 +182,7 @@ class InquiryAdmin(ReadOnlyAdmin):
             "clear_url": reverse("admin:annotators_clear_test_runs", args=[study.pk]),
             "home": reverse("admin:studies_study_change", args=[study.pk]),
         }
-        return study_page.render_study_page(request, self.admin_site, "admin/annotators/test_run.html", study, context)
+        return study_page.render_study_page(request, "admin/annotators/test_run.html", study, context)
 
     def delete_test_runs_view(self, request, pk):
         study = get_study(request.user, Action.EDIT, pk=pk)

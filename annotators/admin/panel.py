@@ -255,7 +255,6 @@ class PanelAdmin(StudyScopedAdmin):
         status = 400 if secrets.errors or export.errors else 200
         return study_page.render_study_page(
             request,
-            self.admin_site,
             "admin/annotators/panel.html",
             recruitment.study,
             self._context(recruitment, channel, secrets, export, dry_run),
@@ -387,7 +386,6 @@ class PanelAdmin(StudyScopedAdmin):
         }
         return study_page.render_study_page(
             request,
-            self.admin_site,
             "admin/annotators/publish.html",
             recruitment.study,
             context,
@@ -441,7 +439,7 @@ class PanelAdmin(StudyScopedAdmin):
         }
         template = "admin/annotators/rounds.html"
         return study_page.render_study_page(
-            request, self.admin_site, template, recruitment.study, context, status=400 if form.errors else 200
+            request, template, recruitment.study, context, status=400 if form.errors else 200
         )
 
     def stop_panel_task_view(self, request, pk, task):

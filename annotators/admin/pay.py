@@ -160,7 +160,7 @@ class PayAdmin(PanelAdmin):
             "links": sums,
             "unwritten": any(link_cost.unsettled for _, link_cost in sums),
         }
-        return study_page.render_study_page(request, self.admin_site, "admin/annotators/study_pay.html", study, context)
+        return study_page.render_study_page(request, "admin/annotators/study_pay.html", study, context)
 
     def payment_file_view(self, request, pk):
         """Export payments that are due and not paid by approval, as a CSV file.
@@ -195,7 +195,6 @@ class PayAdmin(PanelAdmin):
                 return self._redirect_to_due(pk)
         return study_page.render_study_page(
             request,
-            self.admin_site,
             "admin/annotators/pay.html",
             recruitment.study,
             self._pay_context(request, recruitment, bonus, bonus_preview),

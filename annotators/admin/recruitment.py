@@ -229,7 +229,6 @@ class RecruitmentAdmin(VerdictAdmin, pay.PayAdmin):
         }
         return study_page.render_study_page(
             request,
-            self.admin_site,
             "admin/annotators/rehearsal.html",
             recruitment.study,
             context,
@@ -267,9 +266,7 @@ class RecruitmentAdmin(VerdictAdmin, pay.PayAdmin):
         }
         status = 400 if columns.errors or file.errors else 200
         template = "admin/annotators/demographics.html"
-        return study_page.render_study_page(
-            request, self.admin_site, template, recruitment.study, context, status=status
-        )
+        return study_page.render_study_page(request, template, recruitment.study, context, status=status)
 
     def _read_sample_file(self, request, recruitment, form):
         values = form.cleaned_data
@@ -385,7 +382,7 @@ class RecruitmentAdmin(VerdictAdmin, pay.PayAdmin):
             links = labelled_link_urls(obj) if may_edit else []
             context |= {
                 "study": obj.study,
-                "steps": workflow.workflow_steps(obj.study),
+                "tabs": workflow.study_tabs(request, obj.study, "Collect"),
                 "channel": channel,
                 "links": links[:LINKS_SHOWN],
                 "hidden_links": links[LINKS_SHOWN:],

@@ -233,7 +233,7 @@ class VerdictAdmin(PanelAdmin):
             "is_settled": is_appeal_settled(row),
         }
         return study_page.render_study_page(
-            request, self.admin_site, "admin/annotators/appeal.html", recruitment.study, context, status=status
+            request, "admin/annotators/appeal.html", recruitment.study, context, status=status
         )
 
 
@@ -371,7 +371,6 @@ class _VerdictPage:
         }
         return study_page.render_study_page(
             request,
-            self.pages.admin_site,
             "admin/annotators/verdict.html",
             self.recruitment.study,
             context,

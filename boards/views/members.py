@@ -5,13 +5,14 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
-from django.contrib import messages
+from django.contrib import admin, messages
 from django.contrib.auth import get_user_model
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import ValidationError
 from django.db.models import Count
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import get_object_or_404, redirect
+from django.template.response import TemplateResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
@@ -170,7 +171,13 @@ def new_board_page(request: HttpRequest) -> HttpResponse:
             return redirect("board_manage", board.slug)
     is_wrong = bool(problems or form.errors or bundle_form.errors)
     context = {"form": form, "bundle_form": bundle_form, "problems": problems}
-    return render(request, "boards/new.html", context, status=400 if is_wrong else 200)
+    return _render_page(request, "new", context, 400 if is_wrong else 200)
+
+
+def _render_page(request: HttpRequest, name: str, context: dict[str, Any], status: int = 200) -> HttpResponse:
+    """Return a page for members of a board, in the frame of the researchers' pages."""
+    context = admin.site.each_context(request) | context
+    return TemplateResponse(request, f"boards/{name}.html", context, status=status)
 
 
 def _samples_with_new_prompts(board: Board) -> list[tuple[BoardSample, int]]:
@@ -239,7 +246,7 @@ def manage_page(request: HttpRequest, slug: str) -> HttpResponse:
         "n_unused": len(rounds.unused_keys(board)) if is_open else 0,
         "renewal_problem": rounds.find_renewal_problem(board) if is_open else "",
     }
-    return render(request, "boards/manage.html", context)
+    return _render_page(request, "manage", context)
 
 
 @login_required
@@ -259,7 +266,7 @@ def board_settings_page(request: HttpRequest, slug: str) -> HttpResponse:
             messages.success(request, "The settings are saved.")
             return redirect("board_manage", board.slug)
     context = {"board": Board.objects.get(pk=board.pk), "form": form}
-    return render(request, "boards/settings.html", context, status=400 if form.errors else 200)
+    return _render_page(request, "settings", context, 400 if form.errors else 200)
 
 
 def _act(request: HttpRequest, slug: str, act: Any, done: str) -> HttpResponse:
@@ -356,7 +363,7 @@ def choose_anchor(request, slug, number) -> HttpResponse:
 def _key_page(request, board: Board, team: Team, key: str) -> HttpResponse:
     """Show the key of a team, which is not stored and can be shown only now."""
     link = f"{settings.SITE_URL}/boards/{board.slug}/team/{key}/"
-    return render(request, "boards/team_key.html", {"board": board, "team": team, "key": key, "link": link})
+    return _render_page(request, "team_key", {"board": board, "team": team, "key": key, "link": link})
 
 
 @login_required
@@ -414,12 +421,8 @@ def members_page(request: HttpRequest, slug: str) -> HttpResponse:
             messages.success(request, "The members are saved. Rounds that exist keep the members they have.")
             return redirect("board_manage", slug)
     is_wrong = bool(fault or (forms.is_bound and not forms.is_valid()))
-    return render(
-        request,
-        "boards/members.html",
-        {"board": board, "forms": forms, "fault": fault},
-        status=400 if is_wrong else 200,
-    )
+    context = {"board": board, "forms": forms, "fault": fault}
+    return _render_page(request, "members", context, 400 if is_wrong else 200)
 
 
 @login_required

@@ -31,10 +31,16 @@ class Demo:
 
 def get_or_create_demo_studies(user) -> Demo:
     """Create the demo's studies if they do not exist, and return them."""
-    finished = Study.objects.filter(title=FINISHED_TITLE, owner=user).first() or _create_finished_study(user)
+    finished, report = get_or_create_example_study(user)
     waiting = Study.objects.filter(title=OPEN_TITLE, owner=user).first() or _create_open_study(user)
     door = waiting.recruitments.earliest("pk")
-    return Demo(finished, f"/e/{door.key}/", _report_path(finished))
+    return Demo(finished, f"/e/{door.key}/", report)
+
+
+def get_or_create_example_study(user) -> tuple[Study, str]:
+    """Create the finished study if it does not exist. Return it and the URL of its report."""
+    study = Study.objects.filter(title=FINISHED_TITLE, owner=user).first() or _create_finished_study(user)
+    return study, _report_path(study)
 
 
 def _report_path(study: Study) -> str:

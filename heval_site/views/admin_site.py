@@ -1,9 +1,11 @@
 from threading import BoundedSemaphore, Lock
+from typing import Any
 from uuid import UUID
 
 from django.contrib import admin
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpResponse, HttpResponseRedirect
+from django.urls import path
 from django.views.decorators.http import require_safe
 
 from studies.access import Action, get_study
@@ -53,6 +55,36 @@ class HevalAdminSite(admin.AdminSite):
                 return super().login(request, extra_context)
         finally:
             _login_places.release()
+
+    def each_context(self, request) -> dict[str, Any]:
+        """Return what every page of the admin needs. No page has Django's list of models at its side, so it is not read."""
+        return {
+            "site_title": self.site_title,
+            "site_header": self.site_header,
+            "has_permission": self.has_permission(request),
+            "is_popup": False,
+            "is_nav_sidebar_enabled": False,
+        }
+
+    def get_urls(self):
+        from .home import load_example_page
+
+        return [
+            path("all/", self.admin_view(self.all_records_page), name="all_records"),
+            path("example/", self.admin_view(load_example_page), name="load_example"),
+            *super().get_urls(),
+        ]
+
+    def index(self, request, extra_context=None) -> HttpResponse:
+        """Show the researcher's own studies first. Django's index of models is one of the account menu's pages."""
+        from .home import home_page
+
+        return home_page(request)
+
+    def all_records_page(self, request) -> HttpResponse:
+        """Show all lists that the user may see, as Django's index does."""
+        entries = {"log_entries": self.get_log_entries(request)}
+        return super().index(request, {"title": "All records", "subtitle": None} | entries)
 
     def get_app_list(self, request, app_label=None):
         """Return the researchers' most important pages, with descriptive names."""

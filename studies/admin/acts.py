@@ -228,14 +228,7 @@ def available_act_links(request, study: Study) -> list[ActLink]:
 
 
 def act_url_patterns(model_admin) -> list:
-    site = model_admin.admin_site
-
-    def page(view):
-        def wrapped(request, *args, **kwargs):
-            return view(request, site, *args, **kwargs)
-
-        return site.admin_view(wrapped)
-
+    page = model_admin.admin_site.admin_view
     return [
         path("<int:pk>/launch/", page(launch_page), name="studies_launch"),
         path("<int:pk>/amend/", page(amend_page), name="studies_amend"),
@@ -243,7 +236,7 @@ def act_url_patterns(model_admin) -> list:
     ]
 
 
-def act_page(request, site, pk, name) -> HttpResponse:
+def act_page(request, pk, name) -> HttpResponse:
     """Show the page of one act. POST performs the act."""
     act = ACTS.get(name)
     study = get_study(request.user, act.action if act else Action.VIEW, pk=pk)
@@ -266,7 +259,7 @@ def act_page(request, site, pk, name) -> HttpResponse:
         messages.success(request, message)
         return HttpResponseRedirect(following or home)
     context = {"title": act.label, "act": act, "form": form, "home": home}
-    return render_study_page(request, site, "admin/studies/act.html", study, context, 422 if form.errors else 200)
+    return render_study_page(request, "admin/studies/act.html", study, context, 422 if form.errors else 200)
 
 
 def _state_text(study: Study) -> str:

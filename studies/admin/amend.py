@@ -114,7 +114,7 @@ def _column_order(row):
     return names.index
 
 
-def amend_page(request, site, pk) -> HttpResponse:
+def amend_page(request, pk) -> HttpResponse:
     """Show the form, then the differences. A confirmed POST stores a new version of the design."""
     study = get_study(request.user, Action.RUN, pk=pk)
     home = reverse("admin:studies_study_change", args=[study.pk])
@@ -147,4 +147,4 @@ def amend_page(request, site, pk) -> HttpResponse:
         "home": home,
         "versions": study.designs.select_related("by").order_by("-version"),
     }
-    return render_study_page(request, site, "admin/studies/amend.html", study, context, 422 if form.errors else 200)
+    return render_study_page(request, "admin/studies/amend.html", study, context, 422 if form.errors else 200)

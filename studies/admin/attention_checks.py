@@ -3,7 +3,7 @@
 from typing import Any
 
 from django import forms
-from django.contrib import admin, messages
+from django.contrib import messages
 from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
@@ -79,7 +79,6 @@ def attention_checks_page(request, pk) -> HttpResponse:
     }
     return study_page.render_study_page(
         request,
-        admin.site,
         "admin/studies/attention_checks.html",
         study,
         context,

@@ -20,7 +20,7 @@ def latest_launch_job(study: Study) -> Job | None:
     return study.jobs.filter(kind="launch").order_by("-pk").first()
 
 
-def launch_page(request, site, pk) -> HttpResponse:
+def launch_page(request, pk) -> HttpResponse:
     """Show the launch page. POST requests the launch."""
     study = get_study(request.user, Action.LAUNCH, pk=pk)
     job = latest_launch_job(study)
@@ -61,7 +61,7 @@ def launch_page(request, site, pk) -> HttpResponse:
         "failed": job if job is not None and job.state == Job.State.FAILED else None,
         "home": reverse("admin:studies_study_change", args=[study.pk]),
     }
-    return render_study_page(request, site, "admin/studies/launch.html", study, context, 422 if launch_errors else 200)
+    return render_study_page(request, "admin/studies/launch.html", study, context, 422 if launch_errors else 200)
 
 
 @dataclass(frozen=True, slots=True)

@@ -337,7 +337,7 @@ class SectionAdmin(StudyScopedAdmin):
             may_change = self.has_change_permission(request, obj)
             context |= {
                 "study": obj.study,
-                "steps": workflow.workflow_steps(obj.study),
+                "tabs": workflow.study_tabs(request, obj.study, "Design"),
                 "protocol": protocol,
                 "fingerprint_field": study.FINGERPRINT_FIELD,
                 "fingerprint": request.POST.get(study.FINGERPRINT_FIELD, "") or self._fingerprint(obj),

@@ -351,7 +351,8 @@ class StudyAdmin(StudyScopedAdmin):
         return {
             "fingerprint": self._fingerprint(study),
             "fingerprint_field": FINGERPRINT_FIELD,
-            "steps": workflow.workflow_steps(study, is_ready),
+            "study": study,
+            "tabs": workflow.study_tabs(request, study, "Design"),
             "next_step": workflow.next_step(study, problems, may_edit),
             "checklist": problems,
             "populations": populations,
@@ -384,7 +385,7 @@ class StudyAdmin(StudyScopedAdmin):
         }
 
     def render_change_form(self, request, context, add=False, change=False, form_url="", obj=None):
-        if change and obj is not None and "steps" not in context:  # the form was refused: show it in the same page
+        if change and obj is not None and "tabs" not in context:  # the form was refused: show it in the same page
             # The page around the form shows the stored study: the form's own instance holds the refused values.
             stored = Study.objects.get(pk=obj.pk)
             own = self._context(request, stored)
@@ -434,7 +435,8 @@ class StudyAdmin(StudyScopedAdmin):
     def history_view(self, request, object_id, extra_context=None):
         study = self.get_object(request, object_id)
         events = audit.events_of(study).select_related("by").order_by("-pk")[:200] if study else ()
-        return super().history_view(request, object_id, {"events": events, **(extra_context or {})})
+        frame = {"study": study, "tabs": workflow.study_tabs(request, study, "Design")} if study else {}
+        return super().history_view(request, object_id, {"events": events, **frame, **(extra_context or {})})
 
     def get_search_results(self, request, queryset, search_term):
         # A code must match exactly: a partial search of a uuid column differs between databases.

@@ -1,4 +1,4 @@
-"""The common frame of a study's pages, with the study's steps on top, and the preview of Markdown fields."""
+"""The common frame of a study's pages, with the study's tabs on top, and the preview of Markdown fields."""
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
@@ -12,15 +12,14 @@ from ..models import Study
 from . import workflow
 
 
-def render_study_page(request, site, template: str, study: Study, context: dict, status: int = 200) -> TemplateResponse:
-    """Return a page of one study, with the study's steps on top."""
+def render_study_page(request, template: str, study: Study, context: dict, status: int = 200) -> TemplateResponse:
+    """Return a page of one study in the frame of the study. ``here`` in the context is the tab of a page that no tab has."""
     base = {
-        **site.each_context(request),
+        **admin.site.each_context(request),
         "study": study,
         "original": study,
         "opts": Study._meta,
-        "subtitle": study.title,
-        "steps": workflow.workflow_steps(study, current=context.get("here", "")),
+        "tabs": workflow.study_tabs(request, study, context.get("here", "")),
     }
     return TemplateResponse(request, template, base | context, status=status)
 

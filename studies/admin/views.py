@@ -6,11 +6,12 @@ from contextlib import suppress
 from typing import Any
 
 from django import forms
+from django.contrib import admin
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
 from django.core.files.base import ContentFile
 from django.http import Http404, HttpResponse, HttpResponseRedirect, QueryDict
-from django.shortcuts import render
+from django.template.response import TemplateResponse
 from django.urls import NoReverseMatch, reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
@@ -31,6 +32,7 @@ from studies.services import jobs, lifecycle
 from studies.stimuli.rows import ACCEPTED
 from studies.stimuli.texts import SettingsRefused
 
+from . import study_page
 from .preparation_form import PreparationForm
 
 SHOWN_MISSING = 500
@@ -139,8 +141,11 @@ class ImportForm(forms.Form):
 
 
 def render_page(request, template_name: str, study: Study | None, status: int = 200, **context: Any) -> HttpResponse:
-    context |= {"study": study, "home_url": study_page_url(study) if study else reverse("admin:index")}
-    return render(request, f"studies/{template_name}.html", context, status=status)
+    template = f"studies/{template_name}.html"
+    context |= {"home_url": study_page_url(study) if study else reverse("admin:index")}
+    if study is None:
+        return TemplateResponse(request, template, admin.site.each_context(request) | context, status=status)
+    return study_page.render_study_page(request, template, study, {"here": "Design"} | context, status)
 
 
 @login_required

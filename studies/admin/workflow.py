@@ -1,4 +1,4 @@
-"""The steps of a study's life as a line, and its checklist with links to the fields to correct."""
+"""The tabs of a study, its next step, and its checklist with links to the fields to correct."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -8,29 +8,72 @@ from typing import Any
 from django.urls import NoReverseMatch, reverse
 
 from studies import signals
+from studies.access import Action
 from studies.design.checklist import check_design
 from studies.design.workload import BatchWorkload, estimate_stored_or_trial_batch_workloads, median_workload
 from studies.models import Study
 from studies.protocols import REGISTRY, Problem
 from studies.services import lifecycle
 
-# (step, its page). This module knows pages of other apps only by the names of their URLs.
-STEPS = (
-    ("Design", "admin:studies_study_change"),
-    ("Preview", "admin:annotators_preview"),
-    ("Plan", "admin:studies_plan"),
-    ("Launch", "admin:studies_launch"),
-    ("Collect", "admin:annotators_collecting"),
-    ("Analyse", "analyses"),
-    ("Share", "share"),
+from .permissions import is_request_allowed
+
+# The tabs of a study: (name, its pages). The first page is that of the tab; a page is its name and the name of its URL.
+# This module knows pages of other apps only by the names of their URLs.
+TABS = (
+    (
+        "Design",
+        (
+            ("Settings", "admin:studies_study_change"),
+            ("Import", "import"),
+            ("Preparation", "import_preparation"),
+            ("Answers from elsewhere", "import_answers"),
+        ),
+    ),
+    ("Preview", (("Preview", "admin:annotators_preview"),)),
+    ("Plan", (("Size", "admin:studies_plan"), ("Strategies", "admin:studies_plan_strategies"))),
+    ("Launch", (("Launch", "admin:studies_launch"),)),
+    (
+        "Collect",
+        (
+            ("Progress", "admin:annotators_collecting"),
+            ("Annotators", "study_annotators"),
+            ("Pay", "admin:annotators_study_pay"),
+        ),
+    ),
+    (
+        "Analyse",
+        (
+            ("Reports", "analyses"),
+            ("Metrics", "study_metrics"),
+            ("Judges", "study_calibrated"),
+            ("Check of a judge", "judge_check"),
+        ),
+    ),
+    ("Share", (("Share", "share"),)),
 )
+ONLY_FOR_EDITORS = {"admin:studies_launch", "import", "import_preparation", "import_answers"}
+ONLY_OF_DRAFTS = {"admin:studies_launch", "import", "import_preparation"}
+ONLY_AFTER_LAUNCH = {"analyses", "share", "study_calibrated", "study_annotators"}
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TabPage:
+    """A page below a tab. ``url`` is empty if the study does not have it now."""
+
     name: str
     url: str
-    standing: str  # done | here | ahead
+    is_current: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    """A tab of a study. ``is_current``: it has the page that is shown. ``is_stage``: the study is there."""
+
+    name: str
+    url: str
+    is_current: bool
+    is_stage: bool
+    pages: tuple[TabPage, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,27 +93,44 @@ def reverse_or_empty(name: str, *args) -> str:
         return ""
 
 
-def current_step_name(study: Study, is_ready: bool = False) -> str:
-    """Return the name of the study's current step."""
-    if study.state == Study.State.DRAFT:
-        return "Launch" if is_ready else "Design"
+def stage_of(study: Study) -> str:
+    """Return the name of the tab where the study is."""
+    if study.is_draft:
+        return "Design"
     if study.state == Study.State.LAUNCHING:
         return "Launch"
     return "Analyse" if study.state == Study.State.CLOSED else "Collect"
 
 
-def workflow_steps(study: Study, is_ready: bool = False, current: str = "") -> list[Step]:
-    """Return the steps with their links. The current step has the status ``here``."""
-    current = current or current_step_name(study, is_ready)
-    names = [name for name, _ in STEPS]
-    current_number = names.index(current)
-    steps = []
-    for number, (name, url) in enumerate(STEPS):
-        status = "here" if number == current_number else "done" if number < current_number else "ahead"
-        is_offered = not (name == "Launch" and study.state != Study.State.DRAFT)
-        is_offered = is_offered and not (name in ("Analyse", "Share") and study.launched_at is None)
-        steps.append(Step(name, reverse_or_empty(url, study.pk) if is_offered else "", status))
-    return steps
+def study_tabs(request, study: Study, here: str = "") -> list[Tab]:
+    """Return the tabs of a study. The page whose URL is the longest beginning of the request's is current, or else the tab ``here``."""
+    path, may_edit = request.path, is_request_allowed(request, Action.EDIT, study.pk)
+    offered = {
+        url: _offered_url(study, url) if may_edit or url not in ONLY_FOR_EDITORS else ""
+        for _, pages in TABS
+        for _, url in pages
+    }
+    beginnings = {url: address.removesuffix("change/") for url, address in offered.items() if address}
+    fitting = [url for url, address in beginnings.items() if path.startswith(address)]
+    home = TABS[0][1][0][1]
+    current = max(fitting, key=lambda url: len(beginnings[url])) if fitting else ""
+    if current == home and path != offered[home]:  # an address below the study that no tab has
+        current = ""
+    stage = stage_of(study)
+    tabs = []
+    for name, pages in TABS:
+        below = tuple(TabPage(label, offered[url], url == current) for label, url in pages if offered[url])
+        is_current = any(page.is_current for page in below) or (not current and name == here)
+        tabs.append(Tab(name, below[0].url if below else "", is_current, name == stage, below))
+    return tabs
+
+
+def _offered_url(study: Study, url: str) -> str:
+    if url in ONLY_OF_DRAFTS and not study.is_draft or url in ONLY_AFTER_LAUNCH and study.launched_at is None:
+        return ""
+    if url == "import_answers" and not (study.is_draft or (study.state == Study.State.CLOSED and not study.open_to)):
+        return ""
+    return reverse_or_empty(url, study.pk)
 
 
 def closing_status_text(study: Study) -> str:

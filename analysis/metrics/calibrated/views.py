@@ -5,7 +5,7 @@ from typing import Any
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods
 
 from analysis.data.blinding import are_outcomes_hidden
@@ -16,6 +16,7 @@ from analysis.protocols.blocks.populations import groups_sentence
 from analysis.report.page_jobs import job_context, token_of_form
 from annotators.counting import SIMULATED, counted_origins, is_simulated
 from studies.access import Action, check_permission_or_404, get_study, is_allowed
+from studies.admin.study_page import render_study_page
 from studies.figures import Axis, CountsAxis, Frame, at, path_of
 from studies.models import Job, Study
 from studies.services.lifecycle import ActionRefused
@@ -270,7 +271,7 @@ def calibrated_page(request: HttpRequest, pk) -> HttpResponse:
         "error": failed.error if failed and failed.state == Job.State.FAILED else "",
         **job_context(study, KIND),
     }
-    return render(request, "report/calibrated.html", context, status=status)
+    return render_study_page(request, "report/calibrated.html", study, context, status)
 
 
 def _initial(study: Study) -> dict[str, Any]:

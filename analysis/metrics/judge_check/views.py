@@ -1,7 +1,6 @@
 """The page and the badge of a check. They show what is stored and compute nothing."""
 
 import math
-import uuid
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,6 +20,7 @@ from analysis.protocols.blocks.populations import groups_sentence, heading_words
 from analysis.report.page_jobs import job_context, token_of_form
 from annotators.counting import SIMULATED, Use, is_simulated, select
 from studies.access import Action, get_study, is_allowed, may_read_draw
+from studies.admin.study_page import render_study_page
 from studies.models import Question, Study
 from studies.services.lifecycle import ActionRefused
 
@@ -337,7 +337,7 @@ def _render(request: HttpRequest, study: Study, form: DrawForm, status: int = 20
         context["badge"] = settings.SITE_URL + reverse("judge_badge", args=[check.badge_key])
     if found.result:
         context |= _result_context(found, found.result.result)
-    return render(request, "judge/check.html", context, status=status)
+    return render_study_page(request, "judge/check.html", study, context, status)
 
 
 def _result_context(found: CheckState, result: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from django import forms
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_GET, require_POST
 
 from analysis.data.blinding import are_outcomes_hidden
@@ -21,6 +21,7 @@ from analysis.report.page_jobs import token_of_form
 from annotators.counting import SIMULATED, counted_origins, is_simulated
 from studies.access import Action, get_study, is_allowed
 from studies.admin.forms import CleanTextMixin
+from studies.admin.study_page import render_study_page
 from studies.figures import Axis, Frame, at, shortened
 from studies.models import Job, Output, Study
 from studies.services import jobs
@@ -232,7 +233,7 @@ def _render_page(
         "is_runner_missing": bool(running) and not jobs.is_runner_alive(),
         "token": uuid.uuid4().hex,
     }
-    return render(request, "report/metrics.html", context, status=status)
+    return render_study_page(request, "report/metrics.html", study, context, status)
 
 
 def _comparison_context(one: MetricsComparison, chosen: int | None) -> dict[str, Any]:
@@ -341,9 +342,7 @@ def start_comparison(request: HttpRequest, pk: int) -> HttpResponse:
     )
 
 
-def _start(
-    request: HttpRequest, pk: int, kind: str, request_job: Callable[[Study, str | None], Job]
-) -> HttpResponse:
+def _start(request: HttpRequest, pk: int, kind: str, request_job: Callable[[Study, str | None], Job]) -> HttpResponse:
     """Request a job of the study, or show why it is refused."""
     study = get_study(request.user, Action.ANALYSE, pk=pk)
     try:

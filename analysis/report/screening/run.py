@@ -11,7 +11,7 @@ from django.contrib.auth.decorators import login_required
 from django.db.models import Count, Exists, IntegerField, Max, OuterRef, Subquery
 from django.db.models.functions import Coalesce
 from django.http import Http404, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
@@ -41,6 +41,7 @@ from annotators.places.barrings import (
     lift_barring,
 )
 from studies.access import Action, check_permission_or_404, filter_allowed, get_study, is_allowed
+from studies.admin.study_page import render_study_page
 from studies.design.subjects import join_words, question_labels, read_words_of_sections, words_of_section
 from studies.models import Item, Job, Study
 from studies.models.design import REGISTRY as RULES
@@ -435,7 +436,7 @@ def barring_page(request, pk, annotator) -> HttpResponse:
         "max_length": MAX_REASON_LENGTH,
         "may_decide": is_allowed(request.user, Action.MANAGE_ASSIGNMENTS, study),
     }
-    return render(request, "report/barring.html", context, status=422 if error else 200)
+    return render_study_page(request, "report/barring.html", study, context, 422 if error else 200)
 
 
 # Screen the annotators of a study: fit the model to the answers stored now, and store the result.

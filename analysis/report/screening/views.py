@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
@@ -14,6 +14,7 @@ from analysis.report.build import default_origins
 from analysis.report.page_jobs import job_context, token_of_form
 from annotators.counting import Use, select
 from studies.access import Action, get_study, is_allowed
+from studies.admin.study_page import render_study_page
 from studies.models import Item, Study
 
 from .run import KIND, SORT_KEYS, AnnotatorRow, add_other_studies, read_screened_study, request_screening, sort_rows
@@ -88,7 +89,7 @@ def annotators_page(request, pk) -> HttpResponse:
         "may_run": is_allowed(request.user, Action.ANALYSE, study) and bool(study.launched_at),
         **job_context(study, KIND),
     }
-    return render(request, "report/annotators.html", context)
+    return render_study_page(request, "report/annotators.html", study, context)
 
 
 def _column_context(name: str, sort: str) -> dict[str, Any]:
@@ -104,9 +105,7 @@ def _row_context(row: AnnotatorRow, cutoff: float | None) -> dict[str, Any]:
     def across(value: float) -> float:
         return round(PICTURE_LEFT + PICTURE_WIDTH * value, 1)
 
-    named = [
-        {"study": other, "url": reverse("study_annotators", args=[other.pk])} for other in row.others[:MAX_OTHERS]
-    ]
+    named = [{"study": other, "url": reverse("study_annotators", args=[other.pk])} for other in row.others[:MAX_OTHERS]]
     return {
         "row": row,
         "probability": None if row.probability is None else probability_in_words(row.probability),

@@ -185,6 +185,21 @@ def _cost_key(link: int) -> str:
     return f"heval:panel:cost:{link}"
 
 
+def cache_alert_count(recruitment: Recruitment) -> None:
+    """Keep the number of this link's alerts for lists of many links."""
+    cache.set(_alerts_key(recruitment.pk), len(find_panel_alerts(recruitment)), FUNDS_CACHE_SECONDS)
+
+
+def cached_alert_counts(links: Iterable[int]) -> dict[int, int]:
+    """Return the number of alerts of each of these links that had one when its panel was last asked."""
+    links_by_key = {_alerts_key(link): link for link in links}
+    return {links_by_key[key]: n for key, n in cache.get_many(links_by_key).items() if n}
+
+
+def _alerts_key(link: int) -> str:
+    return f"heval:panel:alerts:{link}"
+
+
 def cached_fees(recruitment: Recruitment) -> tuple[ChargedFees, datetime] | None:
     """Return the panel's last figure and its time; None if it gave no figure."""
     return cached_fees_by_link([recruitment.pk]).get(recruitment.pk)

@@ -74,6 +74,7 @@ def send_orders_and_sync_panel(recruitment: Recruitment, progress, dry_run: bool
             send_due_orders(recruitment, service, progress)
         alerts.refresh_cached_funds(recruitment, service)
         alerts.refresh_cached_fees(recruitment, service, tasks)
+        alerts.cache_alert_count(recruitment)
     return summary
 
 

@@ -119,7 +119,7 @@ def test_what_no_page_sends_is_refused_with_words(study, coders, seen):
 
 def test_a_researcher_draws_a_sample_on_a_page(study, coders):
     client = logged_in(user("olga"))
-    address = f"/admin/analysis/codingsample/study/{study.pk}/draw/"
+    address = f"/admin/studies/study/{study.pk}/coding/draw/"
     assert "grammar | Grammar" in client.get(address).content.decode()
     assert "mismatch | Mismatch" in client.get(f"{address}?kind=rejections").content.decode()
     data = {

@@ -102,6 +102,6 @@ def test_the_collecting_page_says_who_counts(client):
     answer(study, 2, seconds=1)
     tasks.open_places_replacing_excluded_annotators()
     client.force_login(study.owner)
-    page = client.get(f"/admin/annotators/inquiry/study/{study.pk}/collecting/").content.decode()
+    page = client.get(f"/admin/studies/study/{study.pk}/collecting/").content.decode()
     assert "<b>3</b> of 4 submitted and not replaced" in page
     assert "The cap of 5 places is reached" in page

@@ -261,9 +261,9 @@ def test_pay_an_hour_by_arm_with_its_warning(study, client):
     )
     chart = build_hourly_pay_chart([arm], study.wage_per_hour)
     assert chart.bars[0].low < chart.bars[0].median < chart.bars[0].high == chart.wage
-    seen = client.get(f"/admin/annotators/recruitment/study/{study.pk}/pay/").content.decode()
+    seen = client.get(f"/admin/studies/study/{study.pk}/pay/").content.decode()
     assert "<b>10.00</b>" in seen and "3 of 5" in seen and "<circle" in seen and "Half of the people" in seen
-    collecting = client.get(f"/admin/annotators/inquiry/study/{study.pk}/collecting/").content.decode()
+    collecting = client.get(f"/admin/studies/study/{study.pk}/collecting/").content.decode()
     assert "Half of the people earn less per hour" in collecting
     # A bonus is pay too; where no second was counted, the time from start to end replaces it.
     extras = [ledger.ExtraPayment(done, Decimal("2.50"), "thanks") for done in Assignment.objects.filter(study=study)]

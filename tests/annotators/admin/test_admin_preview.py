@@ -33,7 +33,7 @@ def study(owner):
 
 
 def url(study, key=""):
-    return f"/admin/annotators/inquiry/study/{study.pk}/preview/{key + '/' if key else ''}"
+    return f"/admin/studies/study/{study.pk}/preview/{key + '/' if key else ''}"
 
 
 def rows():
@@ -131,7 +131,7 @@ def test_what_researchers_write_in_markdown_is_markdown_on_every_page(client, st
 
 def test_a_try_is_answered_on_the_real_pages_and_goes_at_the_launch(client, study, owner):
     before = rows()
-    response = client.post(f"/admin/annotators/inquiry/study/{study.pk}/test-run/")
+    response = client.post(f"/admin/studies/study/{study.pk}/test-run/")
     assignment = Assignment.objects.get()
     assert response.url == f"/p/{assignment.code}/"
     assert (assignment.origin, assignment.design, assignment.batch.origin) == ("test", None, "test")
@@ -173,7 +173,7 @@ def test_a_launched_study_is_not_tried_out(client, study, owner):
     builders.launched(study)
     with pytest.raises(ActionRefused):
         start_test_run(study, owner)
-    response = client.post(f"/admin/annotators/inquiry/study/{study.pk}/test-run/", follow=True)
+    response = client.post(f"/admin/studies/study/{study.pk}/test-run/", follow=True)
     assert "A test run is not possible" in errors_of(response) and not Assignment.objects.exists()
 
 

@@ -197,7 +197,7 @@ def test_an_item_page_is_light_without_its_stimuli(client):
             if tag == "script" or attrs.get("rel") == "stylesheet"
         ]
         asks = ["/static/answers.js"] if key != "s2.read" else []
-        assert own == ["/static/heval.css", "/static/annotate.js", *asks]
+        assert own == ["/static/tokens.css", "/static/heval.css", "/static/annotate.js", *asks]
         # Without an icon of its own a browser asks for /favicon.ico, which is not there.
         assert [attrs["href"] for attrs in page.of("link") if attrs["rel"] == "icon"] == ["/static/icon.svg"]
         answers = {attrs["name"]: "50" for attrs in page.of("input") if "data-has-range" in attrs}

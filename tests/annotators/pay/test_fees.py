@@ -96,7 +96,7 @@ def test_what_the_panel_itself_says_is_stored_with_its_source_and_moment(at_prol
     assert f'<dt>Fee: on rewards</dt><dd>1.50 GBP <span class="quiet">(Prolific, on {today}' in page
     # What it will take of who is still to come is not among it.
     assert "<b>at least" in page
-    everything = client.get(f"/admin/annotators/recruitment/study/{at_prolific.study_id}/pay/").content.decode()
+    everything = client.get(f"/admin/studies/study/{at_prolific.study_id}/pay/").content.decode()
     assert f">at least {found.total:.2f} " in everything
 
 

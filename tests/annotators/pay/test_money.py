@@ -55,7 +55,7 @@ def test_what_is_owed_and_not_written_down_is_in_the_sum_and_said():
         '<dt>Not recorded yet</dt><dd>5.00 USD <span class="quiet">(due since the last check: press “Record what is due now” below)</span>'
         in page
     )
-    everything = text(client.get(f"/admin/annotators/recruitment/study/{study.pk}/pay/"))
+    everything = text(client.get(f"/admin/studies/study/{study.pk}/pay/"))
     assert "Not recorded yet" in everything and "10.00 USD</td>" in everything
     out = StringIO()
     call_command("update_ledger", link.key, "--dry-run", stdout=out)
@@ -64,7 +64,7 @@ def test_what_is_owed_and_not_written_down_is_in_the_sum_and_said():
     client.post(address, {"settle": "1"})
     found = compute_link_cost(again(link))
     assert (found.due, found.unsettled, found.total) == (Decimal("5.00"), 0, Decimal("10.00"))
-    for page in (client.get(address), client.get(f"/admin/annotators/recruitment/study/{study.pk}/pay/")):
+    for page in (client.get(address), client.get(f"/admin/studies/study/{study.pk}/pay/")):
         assert "Not recorded yet" not in text(page)
     # A raise is owed to who is done, before anybody has looked.
     Recruitment.objects.filter(pk=link.pk).update(reward=Decimal("3.00"))
@@ -182,14 +182,14 @@ def test_pay_in_another_currency_is_no_part_of_pay_an_hour():
     # One person is no reason to be alarmed.
     assert low_wage_warning(study, [arm]) == ""
     client = logged_in(user("owner"))
-    page = text(client.get(f"/admin/annotators/recruitment/study/{study.pk}/pay/"))
+    page = text(client.get(f"/admin/studies/study/{study.pk}/pay/"))
     assert "1 of 1" in page and "5 in all are paid in another currency" in page
-    collecting = text(client.get(f"/admin/annotators/inquiry/study/{study.pk}/collecting/"))
+    collecting = text(client.get(f"/admin/studies/study/{study.pk}/collecting/"))
     assert (
         "10.00 USD (target: 12.00), by working time, including bonuses, 1 person; 5 in another currency" in collecting
     )
     Assignment.objects.filter(recruitment=here).update(recruitment=elsewhere)
-    page = text(client.get(f"/admin/annotators/recruitment/study/{study.pk}/pay/"))
+    page = text(client.get(f"/admin/studies/study/{study.pk}/pay/"))
     assert page.count('<td class="number">–</td>') == 2 and "6 in all are paid" in page
     assert build_pay_report_by_arm_and_link(study)["arms"][0] | {"minutes": None} == {
         "arm": "all",

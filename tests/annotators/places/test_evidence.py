@@ -23,7 +23,7 @@ def looked_at(study):
 def page_of(study):
     client = Client()
     client.force_login(user("owner", is_superuser=True))
-    response = client.get(f"/admin/annotators/inquiry/study/{study.pk}/collecting/")
+    response = client.get(f"/admin/studies/study/{study.pk}/collecting/")
     assert response.status_code == 200
     return response.content.decode()
 

@@ -50,7 +50,7 @@ DECLARED_PAGES = {
     "admin/annotators/recruitment/<int:pk>/panel/submission/<int:submission>/": "the name of a submission that is called like its person",
     "admin/annotators/recruitment/<path:object_id>/change/": "the links to send: those of invitations are made anew for the page, and are stored nowhere",
     "admin/annotators/recruitment/<int:pk>/panel/assignment/<int:assignment>/": "the same, found by the work",
-    "admin/annotators/inquiry/study/<int:pk>/collecting/": "the links to send, as above",
+    "admin/studies/study/<int:pk>/collecting/": "the links to send, as above",
     "p/<str:code>/done/": "the person's own way back to the panel",
 }
 # Of the database nothing is declared: ``PanelIdentity.ciphertext`` holds the id, and only who has the key can find it there.

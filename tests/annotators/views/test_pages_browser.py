@@ -161,7 +161,7 @@ def test_an_item_page_needs_two_further_requests_at_most(visit):
     # The icon is that of the pages before; where none is named, a browser asks for one that is not there. The page is ready before
     # annotate.js imports place.js, of this visit or still of the one before.
     needed = [url for url in person.requests if not url.endswith((".read/", "icon.svg", "/place.js"))]
-    assert sorted(url.rpartition("/")[2] for url in needed) == ["annotate.js", "heval.css"]
+    assert sorted(url.rpartition("/")[2] for url in needed) == ["annotate.js", "heval.css", "tokens.css"]
 
 
 def test_a_whole_run_works_without_script(visit):

@@ -125,8 +125,8 @@ def test_pages_of_a_draft_have_no_fault(page, live_server, owner):
     found += look(page, f"{base}/studies/section/add/?study={study.pk}", "section-add")
     found += look(page, f"{base}/studies/study/{study.pk}/launch/", "launch")
     found += look(page, f"{base}/studies/output/?study={study.pk}", "outputs")
-    found += look(page, f"{base}/annotators/inquiry/study/{study.pk}/preview/s2.read/", "preview")
-    found += look(page, f"{base}/annotators/inquiry/study/{study.pk}/test-run/", "test run")
+    found += look(page, f"{base}/studies/study/{study.pk}/preview/s2.read/", "preview")
+    found += look(page, f"{base}/studies/study/{study.pk}/test-run/", "test run")
     found += page.complaints
     assert not found, "\n".join(found)
 
@@ -174,7 +174,7 @@ def test_pages_of_a_launched_study_have_no_fault(page, live_server, owner, monke
     job = Job.objects.create(kind="launch", study=study, by=owner, doing="Drawing batches", done=3, total=10)
     base = f"{live_server.url}/admin"
     found = look(page, f"{base}/studies/study/{study.pk}/change/", "study-launched")
-    found += look(page, f"{base}/annotators/inquiry/study/{study.pk}/collecting/", "collecting", dark=True)
+    found += look(page, f"{base}/studies/study/{study.pk}/collecting/", "collecting", dark=True)
     found += look(page, f"{base}/annotators/assignment/?study={study.pk}", "assignments")
     found += look(page, f"{base}/annotators/assignment/{done.pk}/change/", "assignment")
     found += look(page, f"{base}/annotators/assignment/exclude/?code={done.code}", "exclude")
@@ -200,7 +200,7 @@ def test_pages_of_a_launched_study_have_no_fault(page, live_server, owner, monke
         recruitment, list(Payment.objects.filter(kind="base").values_list("pk", flat=True)), owner
     )
     found += look(page, f"{base}/annotators/recruitment/{recruitment.pk}/pay/", "pay", dark=True)
-    found += look(page, f"{base}/annotators/recruitment/study/{study.pk}/pay/", "study-pay", dark=True)
+    found += look(page, f"{base}/studies/study/{study.pk}/pay/", "study-pay", dark=True)
     found += look(page, f"{base}/studies/study/{study.pk}/amend/", "amend")
     found += decided(page, live_server, recruitment, monkeypatch)
     found += look(page, f"{base}/studies/study/{study.pk}/close/do/", "close")

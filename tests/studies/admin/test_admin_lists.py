@@ -133,11 +133,11 @@ def test_the_list_of_assignments_tells_where_each_comes_from(client, study, owne
 
 
 def test_pay_of_an_arm_to_which_nobody_came_is_a_dash_and_not_a_blank(client, study):
-    html = client.get(f"/admin/annotators/recruitment/study/{study.pk}/pay/").content.decode()
+    html = client.get(f"/admin/studies/study/{study.pk}/pay/").content.decode()
     row = re.search(r'<tr><th scope="row">all</th>(.*?)</tr>', html, re.S)[1]
     assert re.findall(r"<td[^>]*>(.*?)</td>", row) == ["0", "–", "–", "–"]
     players.submitted(study, "1")
-    html = client.get(f"/admin/annotators/recruitment/study/{study.pk}/pay/").content.decode()
+    html = client.get(f"/admin/studies/study/{study.pk}/pay/").content.decode()
     assert (
         re.findall(r"<td[^>]*>(.*?)</td>", re.search(r'<tr><th scope="row">all</th>(.*?)</tr>', html, re.S)[1])[-1]
         == "–"

@@ -33,7 +33,7 @@ def people(study) -> dict[str, Client]:
 def pages_of(study) -> dict[str, tuple[str, ...]]:
     """Address > the roles that may open it."""
     section, output = study.sections.first(), study.systems.first().outputs.first()
-    base = f"/admin/annotators/inquiry/study/{study.pk}"
+    base = f"/admin/studies/study/{study.pk}"
     job = Job.objects.create(kind="launch", study=study)
     return {
         study_url(study): LOOKERS, study_url(study, "history/"): LOOKERS, study_url(study, "clone/do/"): LOOKERS,
@@ -52,7 +52,7 @@ def test_a_draft_is_opened_by_its_people_alone():
     pages = pages_of(study) | {
         study_url(study, "delete/do/"): ("owner", "admin"),
         study_url(study, "archive/do/"): ("owner", "admin"),
-        f"/admin/annotators/inquiry/study/{study.pk}/test-run/": EDITORS,
+        f"/admin/studies/study/{study.pk}/test-run/": EDITORS,
         f"/admin/studies/section/{section.pk}/delete/": EDITORS,
     }
     Job.objects.all().delete()
@@ -138,7 +138,7 @@ def test_posts_of_people_without_the_role_change_nothing():
         client.post(f"/admin/studies/section/{section.pk}/delete/", {"post": "yes"})
         client.post(study_url(study, "launch/"), {"acknowledge": builders.warnings_of(study)})
         client.post(study_url(study, "delete/do/"))
-        client.post(f"/admin/annotators/inquiry/study/{study.pk}/test-run/")
+        client.post(f"/admin/studies/study/{study.pk}/test-run/")
         client.post(
             f"/admin/studies/section/add/?study={study.pk}",
             {"study": study.pk, "protocol": "survey", "purpose": "live"},
@@ -173,7 +173,7 @@ def test_decisions_about_assignments_need_the_role():
         client = clients[name]
         client.post("/admin/annotators/assignment/exclude/", {"code": done.code, "reason": "too_fast"})
         client.post(f"/admin/annotators/assignment/{live.pk}/release/")
-        client.post(f"/admin/annotators/inquiry/study/{study.pk}/inbox/{inquiry.pk}/")
+        client.post(f"/admin/studies/study/{study.pk}/inbox/{inquiry.pk}/")
         live.refresh_from_db()
         inquiry.refresh_from_db()
         assert not done.exclusions.exists() and live.released_at is None and inquiry.handled_at is None, name
@@ -202,7 +202,7 @@ def test_every_post_needs_its_token():
         study_url(study, "launch/"),
         study_url(study, "delete/do/"),
         "/admin/studies/study/preview-text/",
-        f"/admin/annotators/inquiry/study/{study.pk}/test-run/",
+        f"/admin/studies/study/{study.pk}/test-run/",
         "/admin/annotators/assignment/exclude/",
         "/admin/analysis/apitoken/add/",
     ):
@@ -258,7 +258,7 @@ def test_who_may_only_look_is_given_nobodys_link():
     study = builders.spa_study(by=builders.user("owner"))
     doors = [builders.recruitment(study, "invitation", settings={"people": 30}), builders.panel(study)]
     clients = people(study)
-    pages = [f"/admin/annotators/inquiry/study/{study.pk}/collecting/"]
+    pages = [f"/admin/studies/study/{study.pk}/collecting/"]
     pages += [f"/admin/annotators/recruitment/{door.pk}/change/" for door in doors]
     for name, sees in (("editor", True), ("viewer", False)):
         for url in pages:

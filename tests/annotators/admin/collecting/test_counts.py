@@ -130,7 +130,7 @@ def test_queries_do_not_grow_with_people(client, study, owner):
         return len(context)
 
     urls = [
-        f"/admin/annotators/inquiry/study/{study.pk}/collecting/",
+        f"/admin/studies/study/{study.pk}/collecting/",
         f"/admin/annotators/assignment/?study={study.pk}",
         "/admin/annotators/recruitment/",
     ]
@@ -153,7 +153,7 @@ def test_an_inquiry_is_handled_and_not_handled_after_all(client, study):
     done = players.submitted(study, "1")
     inquiry = Inquiry.objects.create(assignment=done, kind="report", text="It stops in the middle.", label="B")
     assert "Inbox (1 waiting)" in collecting(client, study).content.decode()
-    url = f"/admin/annotators/inquiry/study/{study.pk}/inbox/{inquiry.pk}/"
+    url = f"/admin/studies/study/{study.pk}/inbox/{inquiry.pk}/"
     client.post(url)
     assert "waiting)" not in collecting(client, study).content.decode()
     client.post(url, {"again": "1"})

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 def test_a_link_can_be_made_before_the_launch(client, owner):
     """Panels get the address, and a rehearsal is played, while the study is still a draft."""
     draft = builders.spa_draft(owner=owner)
-    collects = f"/admin/annotators/inquiry/study/{draft.pk}/collecting/"
+    collects = f"/admin/studies/study/{draft.pk}/collecting/"
     html = client.get(f"/admin/studies/study/{draft.pk}/change/").content.decode()
     assert f'href="{collects}"' in html and f"/admin/studies/study/{draft.pk}/analyses/" not in html
     assert f'href="/admin/annotators/recruitment/add/?study={draft.pk}"' in client.get(collects).content.decode()

@@ -2,7 +2,7 @@
 
 
 def collecting(client, study):
-    return client.get(f"/admin/annotators/inquiry/study/{study.pk}/collecting/")
+    return client.get(f"/admin/studies/study/{study.pk}/collecting/")
 
 
 def detail(assignment):

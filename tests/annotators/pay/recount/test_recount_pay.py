@@ -75,7 +75,7 @@ def test_money_is_what_was_promised_and_every_page_says_the_same(world):
     report = {one["link"]: one for one in api.get(f"studies/{study.code}/pay/").json()["links"]}
     all_links = {
         one.pk: money
-        for one, money in client.get(f"/admin/annotators/recruitment/study/{study.pk}/pay/").context["links"]
+        for one, money in client.get(f"/admin/studies/study/{study.pk}/pay/").context["links"]
     }
     room = study.target_n - len([one for one in in_time(live(study)) if not one.replaced_at])
     for link, highest in ((panel, Decimal("3.50")), (by_hand, Decimal("2.00"))):
@@ -117,8 +117,8 @@ def test_money_is_what_was_promised_and_every_page_says_the_same(world):
 def test_pay_an_hour_is_of_those_whom_its_words_name(world):
     study, panel, _ = world
     client = logged_in(user("owner"))
-    collecting = client.get(f"/admin/annotators/inquiry/study/{study.pk}/collecting/")
-    arms = client.get(f"/admin/annotators/recruitment/study/{study.pk}/pay/").context["arms"]
+    collecting = client.get(f"/admin/studies/study/{study.pk}/collecting/")
+    arms = client.get(f"/admin/studies/study/{study.pk}/pay/").context["arms"]
     rejections = {row.assignment_id for row in Verdict.objects.filter(kind="reject", reversed_by=None)}
     for figures, people in [(collecting.context["everybody"], in_time(live(study)))] + [
         (arm, [one for one in in_time(live(study)) if one.batch.arm.name == arm.name]) for arm in arms

@@ -38,7 +38,7 @@ def as_dict(places) -> dict:
 @pytest.mark.slow
 def test_people_are_counted_alike_wherever_they_are_counted(world):
     study, client, api = world[0], logged_in(user("owner")), api_of(user("owner"))
-    page = client.get(f"/admin/annotators/inquiry/study/{study.pk}/collecting/")
+    page = client.get(f"/admin/studies/study/{study.pk}/collecting/")
     by_hand = counted_by_hand(study)
     assert as_dict(page.context["total"]) == by_hand
     arms = {arm.name: counted_by_hand(study, arm) for arm in study.arms.all()}
@@ -95,7 +95,7 @@ def test_people_are_counted_alike_wherever_they_are_counted(world):
 
 def test_a_clone_and_a_study_of_nobody_count_nothing(world):
     client, copy = logged_in(user("owner")), Study.objects.get(clone_of=world[0])
-    page = client.get(f"/admin/annotators/inquiry/study/{copy.pk}/collecting/")
+    page = client.get(f"/admin/studies/study/{copy.pk}/collecting/")
     assert not any(value for value in as_dict(page.context["total"]).values()) and page.context["counted"] == 0
     progress = api_of(user("owner")).get(f"studies/{copy.code}/progress/").json()
     assert not any(n for name, n in progress.items() if name not in ("state", "target_n"))

@@ -278,7 +278,7 @@ def test_a_colleague_answers_an_appeal_and_who_rejected_reads_who_can(rejection,
     assert clients["owner"].post(here, typed).status_code == 422
     for list_of in (
         url(recruitment, "x").removesuffix("x/"),
-        f"/admin/annotators/inquiry/study/{recruitment.study_id}/collecting/",
+        f"/admin/studies/study/{recruitment.study_id}/collecting/",
     ):
         assert f"appeal/{made.pk}/" in clients["colleague"].get(list_of).content.decode()
     assert clients["colleague"].post(here, typed | {"answer": "Alpha is better."}).status_code == 422

@@ -130,7 +130,7 @@ def test_any_editor_answers_and_says_that_it_was_not_they(recruitment, shown, cl
     checks(shown, 1, 2, 90)
     made, owner = appealed(shown), clients["owner"]
     assert {one.username for one in eligible_appeal_answerers(recruitment.study, None)} == {"owner", "colleague"}
-    collecting = f"/admin/annotators/inquiry/study/{recruitment.study_id}/collecting/"
+    collecting = f"/admin/studies/study/{recruitment.study_id}/collecting/"
     assert "<td>someone at the panel</td>" in owner.get(collecting).content.decode()
     here = url(recruitment, f"appeal/{made.pk}")
     page = owner.get(here).content.decode()
