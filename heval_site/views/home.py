@@ -42,7 +42,7 @@ class StudyRow:
     """A study in the list: how far it is, what is unpaid, and the next action."""
 
     study: Study
-    progress: StudyProgress
+    progress: StudyProgress | None
     unpaid: tuple[tuple[Decimal, str], ...]
     label: str
     url: str
@@ -110,7 +110,7 @@ def _study_rows(user, studies: list[Study]) -> list[StudyRow]:
     return [
         StudyRow(
             study,
-            progress.get(study.pk, StudyProgress(0, None)),
+            progress.get(study.pk, StudyProgress(0, None)) if roles.get(study.pk) != "coder" else None,
             tuple(unpaid.get(study.pk, ())),
             *_next_action(study, roles.get(study.pk, ""), study.pk in reported),
         )

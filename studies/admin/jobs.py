@@ -89,7 +89,7 @@ class JobAdmin(ReadOnlyAdmin):
     actions = None
 
     def has_module_permission(self, request):
-        return False  # jobs are linked from the pages that start them
+        return is_researcher(request.user)
 
     def has_view_permission(self, request, obj=None):
         return is_researcher(request.user) and (obj is None or _is_allowed(request, Action.VIEW, obj))

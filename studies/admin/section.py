@@ -201,7 +201,7 @@ class SectionAdmin(StudyScopedAdmin):
     view_on_site = False
 
     def has_module_permission(self, request):
-        return False  # sections are linked from their study's page
+        return is_researcher(request.user)
 
     def has_view_permission(self, request, obj=None):
         return is_researcher(request.user) and (obj is None or is_request_allowed(request, Action.VIEW, obj.study_id))
