@@ -538,7 +538,7 @@ def sharing_problems(study: Study) -> Iterator[Problem]:
 
 
 def _planned_twice(contrasts: Collection[Contrast], live: Collection[Section]) -> Iterator[Problem]:
-    """Yield a warning for two comparisons of one family that are about the same answers. The report concludes once from them."""
+    """Yield a warning for two comparisons of one family that are about the same answers, perhaps in both directions."""
     for first, second in combinations(contrasts, 2):
         is_same = _what_is_compared(first) == _what_is_compared(second) and (
             first.criterion == second.criterion or "" in (first.criterion, second.criterion)
@@ -553,8 +553,11 @@ def _planned_twice(contrasts: Collection[Contrast], live: Collection[Section]) -
                 and {first.section_id, second.section_id} <= {None, section.pk}
                 and (not criterion or any(question.criterion == criterion for question in section.questions.all()))
             ):
+                # Stated chances about a pair are one comparison, in whichever direction it is planned.
+                is_reversed = first.x_id != second.x_id and not REGISTRY[section.protocol].has_directed_questions
                 yield Problem(
-                    f"{first} and {second} are in one family and about the same answers. The report uses the more specific one. "
+                    f"{first} and {second} are in one family and about the same answers"
+                    f"{', in both directions, which count as two tests' if is_reversed else '. The report uses the more specific one'}. "
                     "Delete one of them.",
                     "contrasts",
                     False,
@@ -565,7 +568,8 @@ def _planned_twice(contrasts: Collection[Contrast], live: Collection[Section]) -
 
 def _what_is_compared(contrast: Contrast) -> tuple[Any, ...]:
     family = contrast.family or contrast.role
-    return contrast.x_id, contrast.y_id, contrast.x_condition, contrast.y_condition, family
+    pair = frozenset(((contrast.x_id, contrast.x_condition), (contrast.y_id, contrast.y_condition)))
+    return pair, family
 
 
 def barring_problems(study: Study) -> Iterator[Problem]:

@@ -291,6 +291,10 @@ def test_conditions_and_machine_systems_are_named_in_words(machines, n_sections)
     assert not any(re.search(r", none\b|\bunder (none|examples)\b", claim) for claim in claims), claims
 
 
+def told_twice(study) -> list[str]:
+    return [problem.text for problem in find_design_problems(study) if problem.name.startswith("planned_twice")]
+
+
 @pytest.mark.parametrize("protocol", [one for one, asked in ASKED.items() if "criteria" in asked])
 def test_a_pair_that_is_planned_on_all_criteria_and_on_one_is_one_claim_about_that_one(protocol):
     study = made(protocol, "one section", "criteria")
@@ -304,8 +308,7 @@ def test_a_pair_that_is_planned_on_all_criteria_and_on_one_is_one_claim_about_th
         n_own += sum(one.level == 0.01 for one in planned)
         assert {one.criterion for one in planned if one.level == 0.01} <= {"fluency"}
     assert n_own == 1
-    said = [problem.text for problem in find_design_problems(study) if problem.name.startswith("planned_twice")]
-    assert said == [
+    assert told_twice(study) == [
         f"{first} and {own} are in one family and about the same answers. The report uses the more specific one. "
         "Delete one of them."
     ]
@@ -461,3 +464,19 @@ def test_no_text_says_the_paper_without_its_name():
     found = list(strings_for_readers())
     assert len(found) > 5000
     assert [place for place, text in found if re.search(r"\bthe paper('s)?\b", text, re.IGNORECASE)] == []
+
+
+@pytest.mark.parametrize("protocol", [one for one, asked in ASKED.items() if "criteria" in asked])
+def test_a_pair_that_is_planned_in_both_directions_is_warned_of(protocol):
+    study = made(protocol, "one section", "criteria")
+    first = study.contrasts.select_related("x", "y").first()
+    columns = {"x": first.y, "y": first.x, "estimand": first.estimand, "family": first.family, "role": first.role}
+    back = Contrast.objects.create(study=study, criterion="fluency", **columns)
+    (told,) = told_twice(study)
+    ends = (
+        "The report uses the more specific one" if protocol == "spa" else "in both directions, which count as two tests"
+    )
+    assert told.startswith(f"{first} and {back} are in one family and about the same answers") and ends in told
+    # Another family is another question.
+    Contrast.objects.filter(pk=back.pk).update(family="other")
+    assert told_twice(study) == []

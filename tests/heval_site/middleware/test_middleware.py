@@ -209,7 +209,8 @@ def kept_files(monkeypatch):
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
-    "address", ["/p/some-code/s1/", "/e/some-key/", "/admin/login/", "/admin/studies/study/new/bundle/", "/", "/nowhere/"]
+    "address",
+    ["/p/some-code/s1/", "/e/some-key/", "/admin/login/", "/admin/studies/study/new/bundle/", "/", "/nowhere/"],
 )
 def test_a_stranger_fills_no_disk(settings, kept_files, address):
     settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 3 * 2**20

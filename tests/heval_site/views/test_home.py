@@ -92,7 +92,12 @@ def test_what_waits_for_a_person_is_named_with_its_study():
     people, study = world["people"], world["study"]
     cache.set(f"heval:panel:alerts:{world['door'].pk}", 2)
     text = words(shown(people["editor"]))
-    for notice in ("1 objection to answer", "1 message from annotators", "2 alerts of the panel", "Report ready: analysis 1"):
+    for notice in (
+        "1 objection to answer",
+        "1 message from annotators",
+        "2 alerts of the panel",
+        "Report ready: analysis 1",
+    ):
         assert f"{notice} {study.title}" in text, (notice, text)
     assert "1 texts to code" in words(shown(people["coder"])) and "objection" not in words(shown(people["coder"]))
     # Viewers decide nothing, so nothing waits for them; the report is theirs, too.
@@ -106,7 +111,12 @@ def test_jobs_that_took_long_are_told_of_to_whoever_started_them():
     started = timezone.now() - timedelta(hours=1)
     long, short = (
         Job.objects.create(
-            kind="export", study=study, by=owner, state="done", started_at=started, ended_at=started + timedelta(seconds=n)
+            kind="export",
+            study=study,
+            by=owner,
+            state="done",
+            started_at=started,
+            ended_at=started + timedelta(seconds=n),
         )
         for n in (90, 5)
     )

@@ -3,7 +3,6 @@
 from tests import ROOT
 from tools.proofs.calibration import rank_sets
 
-
 # Rankings of six systems over seven prompts: 651 of 10,000 studies, where 647 would be 6 % and two standard errors. The page says so.
 ABOVE = "ranking, 40 people, 7 of 7 prompts, 6 systems"
 
