@@ -56,7 +56,7 @@ def render_new_study_page(
         "original": study,
         "opts": Study._meta,
         "title": step,
-        "subtitle": study.title if study else "New study",
+        "tabs": workflow.study_tabs(request, study, "Design") if study else [],
         "guide": guide,
         "previous": guide[here - 1] if here else None,
         "following": guide[here + 1] if here + 1 < len(guide) else None,
