@@ -3,7 +3,7 @@
 
 def forget_frozen_designs() -> None:
     """A frozen design is cached by its id for ever; what is rolled back gives its ids to what comes next."""
-    from annotators.pages import presentation, sequence
+    from annotators.pages import sequence
     from annotators.places import batch_plan
     from studies.design import wording
 
@@ -11,6 +11,5 @@ def forget_frozen_designs() -> None:
         wording.frozen_wording,
         batch_plan.frozen_batch_plan,
         sequence._cached_itinerary,
-        presentation.text_cache,
     ):
         cached.cache_clear()

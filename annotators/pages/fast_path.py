@@ -1,9 +1,12 @@
-"""What makes annotators' pages fast: queries and updates that Django compiles once, and a cache of values that never change."""
+"""The SQL statements of annotators' pages, which Django compiles only once.
 
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+The ORM builds and compiles each query again. For one row by its key, this takes several times as long as the database's
+answer. The few statements of every page are still written with the ORM. They are compiled at their first use, and run by
+a plain cursor from then on.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, lru_cache
-from threading import Lock
 from types import NoneType
 from typing import Any
 
@@ -11,48 +14,6 @@ from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db.models import BigAutoField, CharField, Field, ForeignKey, Model, TextField
 from django.db.models.base import ModelState
 from django.db.models.sql import UpdateQuery
-
-
-class SizedLRUCache:
-    """Least-recently-used cache. ``max_size`` limits the sum of the values' sizes. Safe to share between threads."""
-
-    def __init__(self, max_size: int):
-        self.most, self.size = max_size, 0
-        self._values: OrderedDict[Hashable, tuple[int, Any]] = OrderedDict()
-        self._lock = Lock()
-
-    def get_or_make(self, key: Hashable, make_value: Callable[[], Any], size_of: Callable[[Any], int]) -> Any:
-        """Return the value of this key; make it if it is not cached.
-
-        Values above one hundredth of the limit are not cached.
-        """
-        with self._lock:
-            if key in self._values:
-                self._values.move_to_end(key)
-                return self._values[key][1]
-        value = make_value()
-        size = size_of(value)
-        if size * 100 <= self.most:
-            with self._lock:
-                if key not in self._values:
-                    self._values[key] = size, value
-                    self.size += size
-                while self.size > self.most:
-                    self.size -= self._values.popitem(last=False)[1][0]
-        return value
-
-    def cache_clear(self) -> None:
-        with self._lock:
-            self._values.clear()
-            self.size = 0
-
-
-# SQL statements that Django compiles only once.
-#
-# The ORM builds and compiles each query again. For one row by its key, this takes several times as long as the
-# database's answer. The few statements of every page are still written with the ORM. They are compiled at their first
-# use, and run by a plain cursor from then on.
-
 
 SYNCHRONOUS_NORMAL = 1
 INSERT_SQL = "{insert} VALUES {places}"
@@ -279,6 +240,3 @@ def columns_in_model_order(model: type[Model], *names: str) -> tuple[str, ...]:
     if unknown := set(names) - set(columns):
         raise ValueError(f"{model.__name__} has no {', '.join(sorted(unknown))}")
     return columns
-
-
-# A placeholder for the slot in cached HTML of blank fields. Its control characters cannot occur in texts.

@@ -21,7 +21,7 @@ from studies.protocols.base.fields import Field
 from studies.protocols.base.known_answers import practice_answer
 from studies.stimuli.markdown import render_markdown
 
-from .fast_path import CompiledSelect, SizedLRUCache
+from .fast_path import CompiledSelect
 from .form_data import SKIP_SUFFIX, UNSEEN_PREFIX, PageForm, input_names_by_part, page_image_name
 from .sequence import opaque_media_id
 
@@ -299,37 +299,20 @@ def _texts_query(items: int) -> CompiledSelect:
     )  # fmt: skip
 
 
-OutputText = tuple[str, str, str, str, bool, str]
-Texts = tuple[dict[int, OutputText], dict[int, tuple]]
-
-
-def _load_texts(items: tuple[int, ...]) -> Texts:
+def _load_texts(items: tuple[int, ...]) -> tuple[dict[int, tuple], dict[int, tuple]]:
     """Return the columns of each exposure's output and of each item's prompt."""
-    outputs: dict[int, OutputText] = {}
-    prompts: dict[int, tuple] = {}
+    outputs, prompts = {}, {}
     for pk, item, format, text, media, alt, is_empty, language, *prompt in _texts_query(len(items))(*items):
         outputs[pk] = (format, text, media, alt, is_empty, language)
         prompts[item] = tuple(prompt)
     return outputs, prompts
 
 
-def _characters(texts: Texts) -> int:
-    return sum(len(column) for rows in texts for row in rows.values() for column in row if isinstance(column, str))
-
-
-# The limit is in characters of one to four bytes. The texts of a frozen design never change.
-text_cache = SizedLRUCache(3_000_000)
-
-
 def _items(assignment: Assignment, page: Page, fields_by_subject, typed: Mapping[str, str]) -> tuple[ShownItem, ...]:
     if not page.items:
         return ()
     ids = tuple(item.id for item in page.items)
-    texts: dict[int, OutputText]
-    if assignment.design_id:
-        texts, prompts = text_cache.get_or_make(ids, lambda: _load_texts(ids), _characters)
-    else:
-        texts, prompts = _load_texts(ids)
+    texts, prompts = _load_texts(ids)
 
     def image(position: int, label: str = "") -> ShownImage:
         name = page_image_name(position, label)
