@@ -12,7 +12,6 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from heval_site.runtime import environment, home
-from heval_site.runtime.connection_pool import PooledConnection
 from tests import ROOT
 from tools.reference.environment import environment_variable_defaults
 
@@ -137,7 +136,6 @@ def test_a_deployment_is_secure_by_default(loaded):
     assert found["SECURE_HSTS_SECONDS"] >= 31536000
     database = found["DATABASES"]["default"]
     assert database["CONN_HEALTH_CHECKS"] and database["OPTIONS"]["pool"]["timeout"] < 10
-    assert database["OPTIONS"]["pool"]["connection_class"] is PooledConnection
     assert not (found["HEVAL_HOME"]).exists(), "a deployment makes no folder of its own"
 
 
