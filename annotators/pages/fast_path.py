@@ -7,11 +7,10 @@ a plain cursor from then on.
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, lru_cache
-from types import NoneType
 from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
-from django.db.models import BigAutoField, CharField, Field, ForeignKey, Model, TextField
+from django.db.models import Field, Model
 from django.db.models.base import ModelState
 from django.db.models.sql import UpdateQuery
 
@@ -32,8 +31,6 @@ PLACEHOLDER_VALUES: dict[type, Callable[[int], Any]] = {
     int: lambda n: 7_310_000_000 + n,
     str: lambda n: f"stand-in {n}",
 }
-# For these fields a Python value of this type needs no conversion. Converting each value took longer than writing it.
-UNCONVERTED_FIELDS: dict[type[Field], type] = {BigAutoField: int, CharField: str, TextField: str}
 
 
 class _CompiledStatement:
@@ -201,25 +198,9 @@ def _chained_sql(updates: tuple[CompiledUpdate, ...], model: type[Model], column
     return f"WITH {', '.join(parts)} SELECT {', '.join(COUNT_UPDATED_SQL.format(number) for number in range(len(updates)))}"
 
 
-@lru_cache(maxsize=64)
-def _fields(model: type[Model], columns: tuple[str, ...]) -> tuple[tuple[str, Field, type], ...]:
-    """Return for each column the attribute of a row, the field that converts it, and the type that needs no conversion.
-
-    For a foreign key, the field is the field that it points to.
-    """
-    fields = [_column(model, name) for name in columns]
-    targets = [(field.attname, field.target_field if isinstance(field, ForeignKey) else field) for field in fields]
-    return tuple((name, field, UNCONVERTED_FIELDS.get(type(field), NoneType)) for name, field in targets)
-
-
 def _values(model: type[Model], columns: tuple[str, ...], rows: Iterable[Any], connection) -> list[Any]:
-    fields = _fields(model, columns)
-    return [
-        value if value is None or type(value) is plain else field.get_db_prep_save(value, connection)
-        for row in rows
-        for name, field, plain in fields
-        for value in (getattr(row, name),)
-    ]
+    fields = [_column(model, name) for name in columns]
+    return [field.get_db_prep_save(getattr(row, field.attname), connection) for row in rows for field in fields]
 
 
 def instance_from_row(model: type[Model], columns: Sequence[str], row: Iterable[Any]) -> Any:

@@ -299,7 +299,9 @@ def _texts_query(items: int) -> CompiledSelect:
     )  # fmt: skip
 
 
-def _load_texts(items: tuple[int, ...]) -> tuple[dict[int, tuple], dict[int, tuple]]:
+def _load_texts(
+    items: tuple[int, ...],
+) -> tuple[dict[int, tuple[str, str, str, str, bool, str]], dict[int, tuple]]:
     """Return the columns of each exposure's output and of each item's prompt."""
     outputs, prompts = {}, {}
     for pk, item, format, text, media, alt, is_empty, language, *prompt in _texts_query(len(items))(*items):

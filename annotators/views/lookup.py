@@ -141,18 +141,8 @@ def get_panel_way_back(recruitment: Recruitment | None, outcome: str, external_i
     return REGISTRY[recruitment.channel].way_back(recruitment, outcome, external_ids, receipt)
 
 
-class PageRedirect(HttpResponseRedirect):
-    """A redirect to an address that heval built from letters, digits and dots.
-
-    It skips Django's parsing of the address.
-    """
-
-    def __init__(self, path: str):
-        HttpResponse.__init__(self, headers={"Location": path})
-
-
-def redirect_to_page(code: str, page_key: str | None, fragment: str = "") -> PageRedirect:
-    return PageRedirect((f"/p/{code}/{page_key}/" if page_key else f"/p/{code}/done/") + fragment)
+def redirect_to_page(code: str, page_key: str | None, fragment: str = "") -> HttpResponseRedirect:
+    return HttpResponseRedirect((f"/p/{code}/{page_key}/" if page_key else f"/p/{code}/done/") + fragment)
 
 
 def _code_or_404(address: str) -> tuple[str, str]:

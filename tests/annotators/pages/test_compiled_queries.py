@@ -1,12 +1,19 @@
-"""Prepared statements do what the ORM would do, and are compiled once."""
+"""Compiled statements do what the ORM would do, and are compiled once.
 
+`annotators.pages.fast_path` uses parts of Django that are not documented: compilers, update queries, the conversion of values and
+the state of instances. Each statement of the product is compared with the ORM here, so an upgrade that changes them fails.
+"""
+
+import re
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
 from django.db import DEFAULT_DB_ALIAS, DataError, IntegrityError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from annotators.models import PageVisit, Response
+from annotators.models import Assignment, PageVisit, Response
+from annotators.pages import record
 from annotators.pages.fast_path import (
     CompiledSelect,
     CompiledUpdate,
@@ -16,9 +23,13 @@ from annotators.pages.fast_path import (
     update_then_insert_if_all_matched,
 )
 from annotators.pages.form_data import NewResponse
-from annotators.pages.record import RESPONSE_COLUMNS, VISIT_COLUMNS, record_page_answers
+from annotators.pages.presentation import _texts_query
+from annotators.pages.record import NEW_VISIT_COLUMNS, RESPONSE_COLUMNS, VISIT_COLUMNS, record_page_answers
+from annotators.views.lookup import _select_page_row
+from studies.models import Exposure
+from tests import ROOT
 from tests.builders import spa_study
-from tests.players import claimed, form, plausible, submitted
+from tests.players import claimed, form, open_page, plausible, submitted
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 OF_NEW_VISIT = ("assignment", "key", "shown", "layout", "active_seconds")
@@ -26,6 +37,117 @@ OF_NEW_VISIT = ("assignment", "key", "shown", "layout", "active_seconds")
 
 def visits_of(assignment: int, key: str):
     return PageVisit.objects.filter(assignment=assignment, key=key).values_list(*VISIT_COLUMNS)
+
+
+# Each statement of the product, compared with the ORM
+
+UPDATES = {
+    record.extension: lambda one, _: (7200, one.pk),
+    record.submission: lambda one, _: (one.pk,),
+    record.late_page: lambda one, _: (one.pk,),
+    record.late_end: lambda one, _: ("screened_out", one.pk),
+    record.late_submission: lambda one, _: (one.pk,),
+    record.recording: lambda _, visit: (41, "1.A", visit.pk),
+}
+LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
+RELEASED = {"released_at": LONG_AGO, "released_reason": "expired"}
+STATES = {
+    "at work": {},
+    "not started": {"started_at": None},
+    "released": RELEASED,
+    "screened out": RELEASED | {"released_reason": "screened_out"},
+    "submitted": {"started_at": LONG_AGO, "submitted_at": LONG_AGO},
+    "withdrawn": RELEASED | {"withdrawn_at": LONG_AGO},
+}
+
+
+def changed_by(change) -> tuple[int, list[dict]]:
+    """What a change returns, and the rows after it; it is undone."""
+    with transaction.atomic():
+        found = change()
+        rows = [row for model in (Assignment, PageVisit, Response) for row in model.objects.order_by("pk").values()]
+        transaction.set_rollback(True)
+    return found, rows
+
+
+def assert_same_changes(compiled, plain) -> None:
+    """The same rows, where a time that the database gave may be some seconds later."""
+    assert compiled[0] == plain[0] and len(compiled[1]) == len(plain[1])
+    for row, expected in zip(compiled[1], plain[1], strict=True):
+        assert {name: type(value) for name, value in row.items()} == {
+            name: type(value) for name, value in expected.items()
+        }
+        times = [name for name, value in row.items() if isinstance(value, datetime)]
+        assert all(abs(row[name] - expected[name]) < timedelta(seconds=30) for name in times)
+        assert {**row, **dict.fromkeys(times)} == {**expected, **dict.fromkeys(times)}
+
+
+def test_every_statement_of_the_product_is_compared_here():
+    sources = [path.read_text() for app in ("annotators", "analysis", "boards") for path in (ROOT / app).rglob("*.py")]
+    made = [text for source in sources for text in re.findall(r"= (Compiled\w+\()|return (Compiled\w+\()", source)]
+    assert len(made) == len([*UPDATES, _select_page_row, _texts_query])
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_each_update_changes_the_rows_that_the_orm_changes(state):
+    one, _ = (submitted(spa_study(target_n=2), person, until="s2.ask") for person in "ab")
+    open_page(one)
+    Assignment.objects.filter(pk=one.pk).update(**STATES[state])
+    changes = []
+    for visit in PageVisit.objects.filter(assignment=one):
+        for update, values_of in UPDATES.items():
+            values = values_of(one, visit)
+
+            def by_orm(update=update, values=values):
+                rows, columns = update.build(*values)
+                return rows.update(**columns)
+
+            compiled = changed_by(lambda update=update, values=values: update(*values))
+            assert_same_changes(compiled, changed_by(by_orm))
+            changes.append(compiled[0])
+    assert set(changes) == {0, 1}
+
+
+def test_each_select_reads_what_the_orm_reads():
+    one = submitted(spa_study(target_n=1), "a", until="s2.ask")
+    for keys in (("", ""), ("", "s1"), ("s2.read", "s2.ask"), ("s1", "nowhere")):
+        (row,) = _select_page_row(one.code, *keys)
+        assert [row] == list(_select_page_row.build(one.code, *keys)) and row[0] == one.pk
+    assert _select_page_row("no such code", "", "") == []
+    items = tuple(Exposure.objects.values_list("item", flat=True).distinct()[:3])
+    found = sorted(_texts_query(3)(*items))
+    assert found and found == sorted(_texts_query(3).build(*items))
+
+
+def test_each_insert_writes_what_the_orm_writes():
+    one = submitted(spa_study(target_n=1), "a", until="s2.ask")
+    exposure = Exposure.objects.select_related("item").filter(output__isnull=False).first()
+    question = one.design.study.sections.get(position=2).questions.first()
+    values = {
+        "slot": "x1", "value": Decimal("7.25"), "choice": "tie", "part": "why", "text": "100 % ü\n{}", "skip_reason": "odd",
+        "label": "A", "position": 3,
+    }  # fmt: skip
+    for references in (
+        {"item_id": None, "exposure_id": None, "chosen_id": None},
+        {"item_id": exposure.item_id, "exposure_id": exposure.pk, "chosen_id": exposure.pk},
+    ):
+        made = Response(assignment=one, question=question, **values, **references)
+        assert_same_changes(
+            changed_by(
+                lambda made=made: update_then_insert_if_all_matched(
+                    [(FIRST, (5, one.pk))], Response, RESPONSE_COLUMNS, [made]
+                )
+            ),
+            changed_by(lambda made=made: FIRST(5, one.pk) and len(Response.objects.bulk_create([made]))),
+        )
+    visit = PageVisit(assignment=one, key="x", shown={"items": ["é"], "n": 2}, layout="one")
+    assert_same_changes(
+        changed_by(lambda: insert_missing_without_fsync(PageVisit, NEW_VISIT_COLUMNS, visit)),
+        changed_by(lambda: PageVisit.objects.bulk_create([visit]) and None),
+    )
+
+
+# The kinds of statements
 
 
 def test_a_select_gives_the_rows_and_the_values_of_the_orm():
