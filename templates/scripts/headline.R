@@ -6,11 +6,13 @@ rows <- if (grepl("\\.parquet$", file)) {
 } else if (grepl("\\.jsonl$", file)) {
   jsonlite::stream_in(file(file), verbose = FALSE)
 } else {
-  read.csv(file, encoding = "UTF-8")
+  read.csv(file, encoding = "UTF-8", colClasses = "character", na.strings = NULL)
 }
-for (part in split(rows, list(rows$comparison, rows$estimate), drop = TRUE)) {
-  cat(sprintf(
-    "%s\t%.6f\t%d annotators, %d answers\t%s\n", part$comparison[1], weighted.mean(part$value, part$weight),
-    length(unique(part$annotator)), nrow(part), part$estimate[1]
-  ))
+for (part in split(rows, rows[c("comparison", "estimate")], drop = TRUE, sep = "\t")) {
+  estimate <- weighted.mean(as.numeric(part$value), as.numeric(part$weight))
+  people <- length(unique(part$annotator))
+  line <- sprintf(
+    "%s\t%.6f\t%d annotators, %d answers\t%s", part$comparison[1], estimate, people, nrow(part), part$estimate[1]
+  )
+  writeLines(line, useBytes = TRUE)
 }

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from django.db.models.functions import Now
 
 from analysis.data.exports import TABLES
 from analysis.data.flat_rows import annotator_pseudonym
+from analysis.metrics.dataset import script
 from analysis.report.build import build_report
 from annotators.models import Annotator, Assignment, Response
 from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
@@ -271,15 +273,35 @@ def test_each_script_prints_the_headline_of_the_report(study, tmp_path):
 
 
 @pytest.mark.r
-def test_the_script_for_r_prints_the_headline_of_the_report(study, tmp_path):
-    exported(study, "headline", "csv", tmp_path)
+@pytest.mark.parametrize("language", ["C", "C.UTF-8"])
+def test_the_script_for_r_prints_the_headline_of_the_report(study, tmp_path, language):
+    """It needs no package of R. The names are ones that R reads as missing values, numbers or bytes unless it is told."""
+    text = exported(study, "headline", "csv", tmp_path).decode()
+    people = sorted({row["annotator"] for row in csv.DictReader(io.StringIO(text))})
+    for old, new in [
+        ("alpha", "Käse #1: 'x'"),
+        ("beta", "NA"),
+        (people[0], "007"),
+        (people[1], "7"),
+        (people[2], "NA"),
+    ]:
+        text = text.replace(old, new)
+    (tmp_path / "headline.csv").write_text(text, encoding="utf-8")
     call_command(
         "export", str(study.code), format="headline.R", output=str(tmp_path / "headline.R"), stderr=io.StringIO()
     )
     run = ["Rscript", "headline.R"]
-    output = subprocess.run(run, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
-    expected = {key: value for key, value in headlines(study).items() if value is not None}
+    environment = os.environ | {"LC_ALL": language}
+    output = subprocess.run(run, cwd=tmp_path, env=environment, check=True, capture_output=True).stdout.decode()
+    expected = {
+        key.replace("alpha", "Käse #1: 'x'").replace("beta", "NA"): value
+        for key, value in headlines(study).items()
+        if value is not None
+    }
     assert printed(output) == {key: pytest.approx(value, abs=1e-6) for key, value in expected.items()}
+    run = [sys.executable, "-c", script("headline.py").decode()]
+    again = subprocess.run(run, cwd=tmp_path, check=True, capture_output=True)
+    assert sorted(output.splitlines()) == sorted(again.stdout.decode().splitlines())
 
 
 @pytest.mark.slow
