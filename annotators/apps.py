@@ -30,6 +30,7 @@ class AnnotatorsConfig(AppConfig):
         answers = run.Importer(
             imports.import_answers_and_close_draft,
             imports.reason_answers_not_importable,
+            imports.checked_options,
             "import_answers",
             "Write the answers",
             imports.role_labels,

@@ -14,10 +14,11 @@ from analysis.data.exports import build_permitted_selection
 from analysis.data.flat_rows import Selection, assignment_pseudonym, find_damaged_cells
 from annotators import models as answers
 from annotators.counting import Use, select
+from annotators.imports import Options as AnswerOptions
 from annotators.places.exclusions import create_exclusion_reversal, exclude_assignments
 from studies.access import Action
 from studies.imports.tables import run
-from studies.imports.tables.columns import GROUPS_BY, Options
+from studies.imports.tables.columns import GROUPS_BY
 from studies.imports.tables.mapping import parse_mapping
 from studies.imports.tables.result import ImportReport
 from studies.imports.tables.run import Upload
@@ -187,10 +188,35 @@ def _assignments_by_name(study: Study, names: list[str]) -> list[answers.Assignm
 LARGEST = 1_000_000
 
 
-class ImportSettingsSerializer(StrictMixin, serializers.Serializer):
+class FileSettingsSerializer(StrictMixin, serializers.Serializer):
+    # What the settings of all files have.
+    is_dry_run = StrictBooleanField(default=False, help_text="true: only report what would change.")
+    columns = ListField(
+        child=CleanTextField(),
+        required=False,
+        default=list,
+        help_text="What each column is, such as “prompt_text=question” or “value:overall=Q1”, if it has another name than heval's.",
+    )
+    proposes_columns = StrictBooleanField(
+        default=False,
+        help_text="true: read columns with other names as heval proposes. Look at them with is_dry_run first.",
+    )
+    sheet = CleanTextField(default="", help_text="The sheet of a workbook that has several.")
+
+
+class AnswerSettingsSerializer(FileSettingsSerializer):
+    """How a file of answers is read. Roles of columns: [import of answers](../how-to/import-answers.md)."""
+
+    def validate_columns(self, columns):
+        try:
+            return AnswerOptions.from_texts(columns).columns
+        except SettingsRefused as refused:
+            raise serializers.ValidationError(str(refused)) from None
+
+
+class ImportSettingsSerializer(FileSettingsSerializer):
     """How the file is read. Each switch allows something that is refused without it."""
 
-    is_dry_run = StrictBooleanField(default=False, help_text="true: only report what would change.")
     creates_systems = StrictBooleanField(default=False, help_text="true: add systems that the study does not have.")
     allows_empty = StrictBooleanField(default=False, help_text="true: a blank text is an empty output.")
     replaces_changed = StrictBooleanField(
@@ -209,20 +235,9 @@ class ImportSettingsSerializer(StrictMixin, serializers.Serializer):
         default="",
         help_text="What names the group of a prompt; empty: the column group, if the file has it.",
     )
-    columns = ListField(
-        child=CleanTextField(),
-        required=False,
-        default=list,
-        help_text="What each column is, such as “prompt_text=question” or “output:gpt=model_a”, if it has another name than heval's.",
-    )
-    proposes_columns = StrictBooleanField(
-        default=False,
-        help_text="true: read columns with other names as heval proposes. Look at them with is_dry_run first.",
-    )
     human_systems = ListField(
         child=CleanTextField(), required=False, default=list, help_text="New systems whose author is a person."
     )
-    sheet = CleanTextField(default="", help_text="The sheet of a workbook that has several.")
 
     def validate_columns(self, columns):
         try:
@@ -243,13 +258,13 @@ class ImportFormSerializer(serializers.Serializer):
     """A form with a file."""
 
     file = serializers.FileField(
-        help_text="A table (CSV, JSON or a workbook) or a log of a tool; or a zip of a table with its images."
+        help_text="A table (CSV, JSON or a workbook) or a file of a tool; for stimuli also a zip of a table with its images."
     )
     settings = serializers.CharField(
         required=False,
-        help_text="How to read the file, as one JSON object: is_dry_run, creates_systems, allows_empty, replaces_changed, "
-        "makes_batches, makes_pairs, pairs_by, max_length_difference, max_pairs, groups_by, columns, proposes_columns, human_systems and sheet. "
-        "Default: {}.",
+        help_text="How to read the file, as one JSON object: is_dry_run, columns, proposes_columns and sheet; for stimuli also "
+        "creates_systems, allows_empty, replaces_changed, makes_batches, makes_pairs, pairs_by, max_length_difference, max_pairs, groups_by "
+        "and human_systems. Default: {}.",
     )
 
 
@@ -278,13 +293,15 @@ class ImportSerializer(serializers.Serializer):
     is_written = serializers.BooleanField(help_text="Whether the study has the content of the file now.")
     rows = serializers.IntegerField(allow_null=True)
     counts = serializers.DictField(
-        child=RowCountsSerializer(), allow_null=True, help_text="Of systems, prompts, outputs and batches."
+        child=RowCountsSerializer(),
+        allow_null=True,
+        help_text="Of systems, prompts, outputs and batches; or of annotators, items and answers.",
     )
     findings = ImportFindingSerializer(many=True, help_text="What to know, such as columns that are not imported.")
     errors = RowErrorSerializer(many=True, help_text="Why nothing was written; the first 100.")
     columns = serializers.ListField(
         child=serializers.CharField(),
-        help_text="How columns with other names than heval's were read, as “columns” of the settings.",
+        help_text="How columns were read, as “columns” of the settings; for stimuli only if they have other names than heval's.",
     )
     samples = serializers.DictField(
         child=serializers.ListField(),
@@ -305,6 +322,7 @@ class ImportsView(StudyView):
     documented_body = {"multipart/form-data": ImportFormSerializer}
     success_status = 201
     other_results = {202: ImportSerializer}
+    imports = "stimuli"
 
     def post(self, request, code):
         file = request.FILES.get("file") if isinstance(request.data, QueryDict) else None
@@ -312,14 +330,16 @@ class ImportsView(StudyView):
             raise FieldError("file", "There is no file. Send multipart/form-data with the table or the zip as “file”.")
         options = self.check_fields(read_settings(request))
         is_dry_run = options.pop("is_dry_run")
-        if refusal := run.reason_not_importable(self.study):
+        importer = run.get_importer(self.imports)
+        if refusal := importer.reason_not_importable(self.study):
             raise ActionRefused(refusal)
         upload = run.store_upload(
             file.chunks(),
             file.name,
             study_id=self.study.pk,
             user_id=request.user.pk,
-            options=Options.from_json(options).as_json(),
+            options=importer.checked_options(options),
+            kind=self.imports,
         )
         try:
             job = run.process_or_queue_upload(self.study, upload, request.user, is_confirmed=not is_dry_run)
@@ -335,6 +355,15 @@ class ImportsView(StudyView):
         return Response(import_json(upload), status=201 if report.is_written else 200)
 
 
+class AnswerImportsView(ImportsView):
+    """Import a file of answers that were given elsewhere, all or nothing. A draft is frozen and closed. Importing the same file again changes nothing."""
+
+    tag = "answers"
+    summaries = {"POST": "Import a file of answers given elsewhere"}
+    body_serializer_class = AnswerSettingsSerializer
+    imports = "answers"
+
+
 class ImportDetailView(StudyView, RetrieveAPIView):
     """The report of an import, which heval keeps for one day. Poll it while the job of a large file runs."""
 
@@ -345,7 +374,7 @@ class ImportDetailView(StudyView, RetrieveAPIView):
 
     def get_object(self) -> dict[str, Any]:
         found = run.get_upload(self.kwargs["token"], self.study.pk)
-        if found is None or found.kind != "stimuli":
+        if found is None:
             raise Http404
         return import_json(found)
 
@@ -367,6 +396,6 @@ def import_json(upload: Upload) -> dict[str, Any]:
         "counts": report["counts"] if report else None,
         "findings": report["findings"] if report else [],
         "errors": errors,
-        "columns": read.mapping if read and read.is_mapped else [],
+        "columns": read.mapping if read and (read.is_mapped or upload.kind == "answers") else [],
         "samples": read.samples if read else {},
     }

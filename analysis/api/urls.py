@@ -20,6 +20,7 @@ urlpatterns = [
     path(f"{study}prompts/", stimuli.PromptsView.as_view(), name="api-prompts"),
     path(f"{study}outputs/", stimuli.OutputsView.as_view(), name="api-outputs"),
     path(f"{study}imports/", answers.ImportsView.as_view(), name="api-imports"),
+    path(f"{study}imports/answers/", answers.AnswerImportsView.as_view(), name="api-answer-imports"),
     path(f"{study}imports/<slug:token>/", answers.ImportDetailView.as_view(), name="api-import"),
     path(f"{study}attention-checks/", known_answers.AttentionChecksView.as_view(), name="api-attention-checks"),
     path(f"{study}test-questions/", known_answers.KnownAnswersView.as_view(), name="api-test-questions"),

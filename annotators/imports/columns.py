@@ -202,11 +202,13 @@ def is_role(name: str) -> bool:
 @dataclass(frozen=True)
 class Options:
     """``columns`` maps roles to the file's names of columns, as in {"annotator": "worker"}. Columns that are ``left_out`` are not read.
-    ``proposes_columns``: give the other columns the roles that their contents propose, for a person who sees them first."""
+    ``proposes_columns``: give the other columns the roles that their contents propose, for a person who sees them first. ``sheet``: the
+    sheet of a workbook that has several."""
 
     columns: dict[str, str] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
     proposes_columns: bool = False
+    sheet: str = ""
 
     def as_json(self) -> dict[str, Any]:
         parts = asdict(self) | {"left_out": list(self.left_out)}
@@ -216,14 +218,15 @@ class Options:
     def from_json(cls, options_json: object) -> "Options":
         """Return the options from stored JSON. Raises SettingsRefused for anything invalid."""
         options = options_json if isinstance(options_json, dict) else {"columns": None}
-        columns, left_out = options.get("columns", {}), options.get("left_out", [])
+        columns, left_out, sheet = options.get("columns", {}), options.get("left_out", []), options.get("sheet", "")
         if (
             not isinstance(columns, dict)
             or not isinstance(left_out, list)
-            or set(options) - {"columns", "left_out", "proposes_columns"}
+            or not isinstance(sheet, str)
+            or set(options) - {"columns", "left_out", "proposes_columns", "sheet"}
         ):
-            raise SettingsRefused("options: must be an object with columns, left_out and proposes_columns.")
-        return cls(_checked_mapping(columns), tuple(map(str, left_out)), bool(options.get("proposes_columns")))
+            raise SettingsRefused("options: must be an object with columns, left_out, proposes_columns and sheet.")
+        return cls(_checked_mapping(columns), tuple(map(str, left_out)), bool(options.get("proposes_columns")), sheet)
 
     @classmethod
     def from_texts(cls, texts: Iterable[str], **others: Any) -> "Options":

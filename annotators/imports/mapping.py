@@ -327,11 +327,16 @@ def role_labels(study: Study, proposed: Iterable[str]) -> dict[str, str]:
     return labels
 
 
-def options_with_roles(options: Mapping[str, Any], roles: Sequence[tuple[str, str]]) -> dict[str, Any]:
+def checked_options(options: dict[str, Any]) -> dict[str, Any]:
+    return Options.from_json(options).as_json()
+
+
+def options_with_roles(options: dict[str, Any], roles: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """Return the options with the roles that a person gave all columns. Raises SettingsRefused."""
     texts = [role for role, _ in roles if role]
     if repeated := next((role for role in texts if texts.count(role) > 1), None):
         raise SettingsRefused(f"The role “{repeated[:80]}” is chosen twice. Keep one of them.")
     columns = {role: column for role, column in roles if role}
     left_out = [column for role, column in roles if not role]
-    return Options.from_json({"columns": columns, "left_out": left_out, "proposes_columns": True}).as_json()
+    changed = {"columns": columns, "left_out": left_out, "proposes_columns": True}
+    return Options.from_json(options | changed).as_json()

@@ -230,7 +230,8 @@ def _read_rows(
     rows = RowsOfAnnotators()
     n_answers = 0
     with path.open("rb") as file:
-        table = read_rows(report.filename, headed(file), columns=known_columns, limits=limits, problems=report.problems)
+        how: dict[str, Any] = {"columns": known_columns, "limits": limits, "problems": report.problems}
+        table = read_rows(report.filename, headed(file), sheet=options.sheet, **how)
         kinds = dict(Question.objects.filter(section__study=study).values_list("key", "scale__kind"))
         names = study_index.names if study_index else None
         table, proposal = mapped(flattened_answers(table, kinds, options.columns), names, options, report)

@@ -197,9 +197,9 @@ def _handle_upload_action(request, study, upload, job: Job | None) -> HttpRespon
         return reload
     report = ImportReport.from_json(upload.report) if upload.report else None
     chosen = {name: request.POST[name] for name in ("groups_by", "sheet") if name in request.POST}
-    if chosen and upload.kind == "stimuli" and not upload.is_confirmed:
+    if chosen and not upload.is_confirmed:
         with suppress(SettingsRefused, lifecycle.ActionRefused):  # the page shows the last report again
-            upload.options = Options.from_json(upload.options | chosen).as_json()
+            upload.options = run.importer_of(upload).checked_options(upload.options | chosen)
             upload.save()  # a job of a large file reads it
             run.process_or_queue_upload(study, upload, request.user, is_confirmed=False)
         return reload

@@ -181,7 +181,7 @@ class Command(BaseCommand):
         study = find_study(options["study"])
         read = partial(run.get_importer("answers").read, study, path, by=by)
         try:
-            columns = AnswerOptions.from_texts(options["map"])
+            columns = AnswerOptions.from_texts(options["map"], sheet=options["sheet"])
             report = read(options=columns, is_dry_run=options["dry_run"])
             if report.problems:
                 proposed = read(options=replace(columns, proposes_columns=True), is_dry_run=True)

@@ -347,11 +347,13 @@ class Importer:
 
     ``reason_not_importable``: why the study does not accept such a file now, or ''. ``page``: the name of the upload page's URL.
     ``role_labels`` takes the study and the roles of the columns, and returns the roles that a person may choose. ``options_with_roles``
-    takes the options and (role, column) of all columns; it raises SettingsRefused.
+    takes the options and (role, column) of all columns; ``checked_options`` takes options as JSON. Both return options as JSON, and raise
+    SettingsRefused.
     """
 
     read: Callable[..., ImportReport]
     reason_not_importable: Callable[[Study], str]
+    checked_options: Callable[[dict[str, Any]], dict[str, Any]]
     page: str
     confirm_label: str = "Import into the study"
     role_labels: Callable[[Study, list[str]], dict[str, str]] | None = None
@@ -381,7 +383,14 @@ def importer_of(upload: Upload) -> Importer:
     return get_importer(upload.kind)
 
 
-register_importer("stimuli", Importer(import_stimuli_with_json_options, reason_not_importable, "import"))
+def checked_stimuli_options(options: dict[str, Any]) -> dict[str, Any]:
+    return Options.from_json(options).as_json()
+
+
+register_importer(
+    "stimuli",
+    Importer(import_stimuli_with_json_options, reason_not_importable, checked_stimuli_options, "import"),
+)
 
 
 def _read(study: Study, upload: Upload, by, progress: ProgressCallback, **how: Any) -> ImportReport:

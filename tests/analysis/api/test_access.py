@@ -63,6 +63,7 @@ TABLE = (
     ("POST", "studies/{s}/annotators/{n}/bar/", {"reason": "Answers at random."}, WRITE),
     ("POST", "studies/{s}/annotators/{n}/lift/", {"reason": "A mistake."}, WRITE),
     ("POST", "studies/{d}/imports/", {}, REFUSED),
+    ("POST", "studies/{d}/imports/answers/", {}, REFUSED),
     ("GET", "studies/{s}/test-questions/", None, READ),
     ("POST", "studies/{d}/test-questions/", {}, REFUSED),
     ("GET", "studies/{s}/practice-items/", None, READ),

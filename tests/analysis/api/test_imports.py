@@ -4,10 +4,13 @@ import json
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.urls import reverse
 
 from studies.imports.tables import run
-from studies.models import Job, Study
+from studies.models import AuditEvent, Job, Study
 from studies.services import jobs
+from tests.annotators.imports.drafts import rating_draft
+from tests.annotators.imports.test_answer_columns import QUALTRICS, RATED, stored
 from tests.boards.builders import png, zipped
 from tests.builders import draft_study, spa_study
 from tests.studies.stimuli.workbooks import workbook
@@ -28,10 +31,10 @@ def draft(owner, settings, tmp_path):
     return draft_study(owner=owner)
 
 
-def send(study: Study, data: bytes, name="stimuli.zip", **options):
+def send(study: Study, data: bytes, name="stimuli.zip", where="imports/", **options):
     api = api_of(study.owner)
     sent = {"file": SimpleUploadedFile(name, data), "settings": json.dumps(options)}
-    return api, api.client.post(f"/api/v1/studies/{study.code}/imports/", sent, headers=api.headers)
+    return api, api.client.post(f"/api/v1/studies/{study.code}/{where}", sent, headers=api.headers)
 
 
 def kept_files():
@@ -133,3 +136,92 @@ def test_a_sheet_is_named_over_rest(draft):
     assert refused.status_code == 400 and "Choose one" in refused.content.decode()
     _, done = send(draft, data, "own.xlsx", columns=ROLES, sheet="Data", **NEW)
     assert done.status_code == 201
+
+
+# Answers given elsewhere
+
+OWN = b"who,about,candidate,points given\nann,p000,ada,4\nann,p000,curie,2\nbob,p001,ada,5\n"
+OWN_ROLES = ["annotator=who", "prompt_key=about", "system=candidate", "value=points given"]
+
+
+def send_answers(study: Study, data: bytes, name="own.csv", **options):
+    return send(study, data, name, "imports/answers/", **options)[1]
+
+
+def test_answers_are_looked_at_mapped_and_stored_over_rest(settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path / "media"
+    study = rating_draft()
+    refused = send_answers(study, OWN)
+    assert refused.status_code == 400 and "no column annotator" in refused.content.decode()
+    looked = send_answers(study, OWN, is_dry_run=True, proposes_columns=True)
+    assert looked.status_code == 200 and looked.json()["columns"] == OWN_ROLES and not stored(study)
+    assert looked.json()["counts"]["annotators"]["new"] == 2
+    done = send_answers(study, OWN, columns=OWN_ROLES)
+    assert done.status_code == 201 and done.json()["is_written"], done.content
+    assert stored(study) == RATED and Study.objects.get(pk=study.pk).state == Study.State.CLOSED
+    assert AuditEvent.objects.get(study=study, verb="import answers").by == study.owner
+    again = send_answers(study, OWN, columns=OWN_ROLES)
+    assert (again.status_code, again.json()["counts"]["answers"]["same"]) == (200, 3)
+    assert not kept_files()
+
+
+def test_one_row_for_each_person_comes_over_rest(settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path / "media"
+    study = rating_draft()
+    done = send_answers(
+        study, QUALTRICS.format(label="“Write the tale number 1.” as told by ada").encode(), proposes_columns=True
+    )
+    assert done.status_code == 201 and "value:overall@p001@ada=Q2" in done.json()["columns"]
+    assert ("p001", "ada", "overall", 3) in stored(study)
+
+
+def test_a_large_file_of_answers_is_read_by_a_job(settings, tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "SMALL_BYTES", 0)
+    settings.MEDIA_ROOT = tmp_path / "media"
+    study = rating_draft()
+    accepted = send_answers(study, OWN, columns=OWN_ROLES)
+    path = f"studies/{study.code}/imports/{accepted.json()['id']}/"
+    assert accepted.status_code == 202 and not stored(study)
+    jobs.run_waiting_jobs()
+    report = api_of(study.owner).get(path).json()
+    assert (report["state"], report["is_written"]) == ("done", True) and stored(study) == RATED
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"columns": ["annotator"]}, "has no role or no column"),
+        ({"columns": ["nobody=who"]}, "heval has no column"),
+        ({"columns": {"annotator": "who"}}, "not a JSON list"),
+        ({"creates_systems": True}, "creates_systems"),
+    ],
+)
+def test_a_wrong_setting_of_answers_is_named(settings, tmp_path, options, message):
+    settings.MEDIA_ROOT = tmp_path / "media"
+    refused = send_answers(rating_draft(), OWN, **options)
+    assert refused.status_code == 400 and message in refused.content.decode() and not kept_files()
+
+
+def test_a_study_that_collects_takes_no_file_of_answers(owner, settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path / "media"
+    refused = send_answers(spa_study(owner), OWN)
+    assert refused.status_code == 409 and "Clone it" in refused.content.decode() and not kept_files()
+
+
+def test_a_sheet_of_answers_is_named_over_rest_and_chosen_on_the_page(settings, tmp_path, client):
+    settings.MEDIA_ROOT = tmp_path / "media"
+    rows = [row.split(",") for row in OWN.decode().splitlines()]
+    data = workbook({"Notes": [["Made in May"]], "Data": rows})
+    study = rating_draft()
+    refused = send_answers(study, data, "own.xlsx", columns=OWN_ROLES)
+    assert refused.status_code == 400 and "Choose one" in refused.content.decode()
+    client.force_login(study.owner)
+    sent = client.post(reverse("import_answers", args=[study.code]), {"file": SimpleUploadedFile("own.xlsx", data)})
+    page = client.post(sent.url, {"sheet": "Data"}, follow=True).content.decode()
+    assert "Check, then confirm" in page
+    roles = {"role": [role.partition("=")[0] for role in OWN_ROLES], "columns": "1"}
+    assert "Check, then confirm" in client.post(sent.url, roles, follow=True).content.decode()
+    client.post(sent.url, {"confirm": "1"})
+    assert stored(study) == RATED
+    other = rating_draft()
+    assert send_answers(other, data, "own.xlsx", columns=OWN_ROLES, sheet="Data").status_code == 201
