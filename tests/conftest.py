@@ -72,7 +72,9 @@ def pytest_collection_modifyitems(config, items):
     def is_wanted(item) -> bool:
         if bool(item.get_closest_marker("slow")) != config.getoption("--slow"):
             return False
-        if bool(item.get_closest_marker("r")) != (config.option.markexpr == "r"):
+        if any(
+            bool(item.get_closest_marker(name)) != (config.option.markexpr == name) for name in ("r", "libreoffice")
+        ):
             return False
         if (only := item.get_closest_marker("only_on")) is not None:
             if only.args not in (("sqlite",), ("postgresql",)):

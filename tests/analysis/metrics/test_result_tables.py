@@ -9,6 +9,7 @@ import subprocess
 import sys
 import zipfile
 from collections import Counter, defaultdict
+from datetime import datetime, timedelta
 from hashlib import sha256
 from itertools import combinations
 
@@ -475,6 +476,51 @@ def test_csv_for_excel_has_every_cell_in_its_place(study, tmp_path):
     assert list(read.columns) == list(plain[0]) and len(read) == len(plain)
     answer = api_of(study.owner).get(f"studies/{study.code}/exports/responses.excel.csv")
     assert answer.body == data and answer["Content-Disposition"].endswith('.excel.csv"')
+
+
+# What a spreadsheet could take for a formula, a delimiter, the end of a row, or nothing.
+ODD_TEXTS = (
+    "Käse, Öl; „groß“\tund é", "zwei\nZeilen", "drei\r\nZeilen\n", "=1+1", "+49", "-1", "@SUM(A1)", "'quoted'", '"', '"a","b"', " blanks ",
+    "日本語 😀", "sep=;", "x" * 40_000, "\tTab", "a;b", "1,5", "N/A", "#REF!",
+)  # fmt: skip
+
+
+@pytest.mark.libreoffice
+def test_libreoffice_reads_every_cell_of_csv_for_excel(study, tmp_path):
+    """A number may be a number there, and a time a date. Everything else is the text of the export.
+
+    The filter has the choices of LibreOffice's window for such a file: commas, quotes, and UTF-8 because of the BOM.
+    """
+    import python_calamine
+
+    first = Response.objects.filter(assignment__study=study).order_by("pk").first()
+    for number, text in enumerate(ODD_TEXTS):
+        Response.objects.create(assignment=first.assignment, question=first.question, slot=f"s9.q{number}", text=text)
+    rows = list(
+        csv.reader(io.StringIO(exported(study, "responses", "excel.csv", tmp_path).decode("utf-8-sig"), newline=""))
+    )
+    profile = f"-env:UserInstallation={(tmp_path / 'profile').as_uri()}"
+    run = ["soffice", profile, "--headless", "--infilter=CSV:44,34,76,1", "--convert-to", "xlsx", "responses.excel.csv"]
+    subprocess.run(run, cwd=tmp_path, check=True, capture_output=True, timeout=300)
+    workbook = python_calamine.CalamineWorkbook.from_path(tmp_path / "responses.excel.xlsx")
+    read = workbook.get_sheet_by_index(0).to_python(skip_empty_area=False)
+    assert len(read) == len(rows) and {len(cells) for cells in read} == {len(rows[0])}
+    differing = [
+        (number, rows[0][place], own, cell)
+        for number, (cells, owns) in enumerate(zip(read, rows, strict=True), 1)
+        for place, (cell, own) in enumerate(zip(cells, owns, strict=True))
+        if not is_same_cell(cell, own)
+    ]
+    assert not differing, differing[:10]
+
+
+def is_same_cell(cell, own: str) -> bool:
+    """Whether a cell of a workbook says what the export says."""
+    if isinstance(cell, float):
+        return own != "" and float(own) == pytest.approx(cell)
+    if isinstance(cell, datetime):
+        return abs(datetime.fromisoformat(own).replace(tzinfo=None) - cell) < timedelta(milliseconds=1)
+    return cell == own.replace("\r\n", "\n")
 
 
 def test_a_file_with_the_draw_is_given_only_to_those_who_may_read_it(settings, tmp_path):
