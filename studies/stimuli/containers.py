@@ -70,7 +70,9 @@ def unpack(filename: str, stream: BinaryReader, max_bytes: int, sheet: str = "")
             None, f"“{filename}” is not a zip archive or workbook, or is cut off. Send it again."
         ) from error
     names = [
-        info.filename for info in archive.infolist() if not info.is_dir() and not LEFT_BY_SYSTEMS.search(info.filename)
+        info.filename
+        for info in archive.infolist()
+        if not info.filename.endswith("/") and not LEFT_BY_SYSTEMS.search(info.filename)
     ]
     if sum(info.file_size for info in archive.infolist()) > max_bytes:
         raise UnreadableFile(None, f"“{filename}” has more than {max_bytes:,} bytes when unpacked. Split the table.")

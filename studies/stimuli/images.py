@@ -392,7 +392,11 @@ def _members(file: zipfile.ZipFile, limits: ZipLimits, problems: TableProblems) 
     tables: list[str] = []
     images: list[str] = []
     seen: dict[str, str] = {}
-    infos = [info for info in file.infolist() if not info.is_dir() and not LEFT_BY_SYSTEMS.search(info.filename)]
+    infos = [
+        info
+        for info in file.infolist()
+        if not info.filename.endswith("/") and not LEFT_BY_SYSTEMS.search(info.filename)
+    ]
     total = sum(info.file_size for info in infos)
     if len(file.infolist()) > limits.members:
         problems.add(

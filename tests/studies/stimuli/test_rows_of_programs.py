@@ -268,3 +268,14 @@ def test_a_comma_after_each_object_of_json_lines_means_nothing():
 @pytest.mark.parametrize("name", ["x.xls", "x.csv", "x.txt"])
 def test_a_web_page_with_the_name_of_a_workbook_is_named(name, text):
     assert "is a web page or XML, not a table" in only_problem(name, text).text
+
+
+@pytest.mark.parametrize("name", ["a.zip", "a.xlsx", "a.csv"])
+def test_a_member_without_a_name_is_a_member(name):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as file:
+        file.writestr("a.csv", "a,b\n1,2\n")
+        nameless = zipfile.ZipInfo("x")
+        nameless.filename = ""
+        file.writestr(nameless, "text")
+    assert "contains 2 files" in only_problem(name, out.getvalue()).text
