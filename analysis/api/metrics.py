@@ -61,7 +61,11 @@ class ScoresFieldsSerializer(StrictMixin, serializers.Serializer):
         child=CleanTextField(),
         required=False,
         default=list,
-        help_text="The columns with scores. Default: every column that is not one of the names.",
+        help_text="What columns with other names than heval's are, such as “prompt_key=id”; and the columns with scores, such as “value=bleu”. "
+        "Default: every column that is not one of the names has scores.",
+    )
+    proposes_columns = StrictBooleanField(
+        default=False, help_text="true: read columns that only their contents show as heval proposes."
     )
     parameters = ObjectField(required=False, default=dict, help_text="Prompt, model and other settings.")
     family = CleanTextField(required=False, default="", allow_blank=True, max_length=100)

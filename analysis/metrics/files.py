@@ -8,15 +8,16 @@ from typing import Any
 from analysis.models import LARGEST_SCORE
 from studies.models import Output, Question, Section, Study
 from studies.services.lifecycle import FileRefused
-from studies.stimuli.columns import KEY, PROMPT_ALIASES, QUESTION, SYSTEM, Columns
+from studies.stimuli.columns import KEY, PROMPT_ALIASES, QUESTION, SYSTEM, VALUE, Columns
 from studies.stimuli.numbers import NumberRefused, parse_number, parse_whole_number
 from studies.stimuli.rows import Row, TableLimits, TableProblems, read_rows
-from studies.stimuli.texts import name_key
+from studies.stimuli.texts import SettingsRefused, name_key
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
 MAX_ROWS = 500_000
 OUTPUT_COLUMNS = ("system", "prompt", "sample", "question", "run", "version")
 PAIR_COLUMNS = ("first", "second")
+ROLES = frozenset((*OUTPUT_COLUMNS, *PAIR_COLUMNS, *PROMPT_ALIASES))
 LISTED = 5
 
 
@@ -49,7 +50,9 @@ class ScoresFile:
 
 @dataclass(frozen=True, slots=True)
 class ScoresFileSettings:
-    """What a person says about a file. ``columns``: those that hold scores; empty means every other column.
+    """What a person says about a file. ``columns``: what columns with other names than heval's are, such as ``prompt_key=id``; and those
+    that hold scores, such as ``value=bleu`` or ``bleu``, if not every other column does. ``proposes_columns``: columns that only their
+    contents show are read.
 
     ``question``: the key or criterion that all scores are about, if the file has no column ``question``. ``is_partial``: the
     file may leave out outputs.
@@ -60,6 +63,23 @@ class ScoresFileSettings:
     scale_low: float | None = None
     scale_high: float | None = None
     is_partial: bool = False
+    proposes_columns: bool = True
+
+    @property
+    def mapping(self) -> list[str]:
+        return [text for text in self.columns if "=" in text and _role(text) in ROLES]
+
+    @property
+    def score_columns(self) -> list[str]:
+        return [
+            text.partition("=")[2].strip() if "=" in text and _role(text) == VALUE else text
+            for text in self.columns
+            if text not in self.mapping
+        ]
+
+
+def _role(text: str) -> str:
+    return name_key(text.partition("=")[0])
 
 
 def find_question(study: Study, name: str) -> Question | None:
@@ -110,20 +130,21 @@ class _Reader:
         }
         self.systems, self.prompts = {key[0] for key in self.by_key}, {key[1] for key in self.by_key}
         limits = TableLimits(bytes=MAX_FILE_BYTES, rows=MAX_ROWS)
-        rows = read_rows(
-            filename,
-            data,
-            columns=Columns(
+        try:
+            columns = Columns(
                 ("prompt",),
                 (*OUTPUT_COLUMNS, *PAIR_COLUMNS),
                 aliases=PROMPT_ALIASES,
                 meanings={"prompt": KEY, "system": SYSTEM, "question": QUESTION}
                 | {name: name for name in PAIR_COLUMNS},
                 contents={"prompt": self._is_prompt, "system": self._is_system},
-            ),
-            limits=limits,
-            problems=problems,
-        )
+                mapping=self.chosen.mapping,
+                proposes=self.chosen.proposes_columns,
+            )
+        except SettingsRefused as refused:
+            problems.add(None, None, str(refused))
+            raise ScoresRefused(problems) from None
+        rows = read_rows(filename, data, columns=columns, limits=limits, problems=problems)
         if self.chosen.question and find_question(self.study, self.chosen.question) is None:
             self._unknown_question(None, self.chosen.question)
         for row in rows:
@@ -144,7 +165,7 @@ class _Reader:
         self._check_version(row)
         question = self._question(row)
         key = self._key(row)
-        names = self.chosen.columns or [
+        names = self.chosen.score_columns or [
             name for name in row.values if name and name not in (*OUTPUT_COLUMNS, *PAIR_COLUMNS)
         ]
         if not names:
@@ -269,7 +290,7 @@ class _Reader:
         return 0.5 if word == "tie" else None
 
     def _check_columns(self) -> None:
-        for name in self.chosen.columns:
+        for name in self.chosen.score_columns if self.row_of or not self.problems else ():
             if not any(column == name for column, _ in self.found):
                 self.problems.add(None, name, "The file has no scores in this column. Check the name of the column.")
         if not self.found and not self.problems:

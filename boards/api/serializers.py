@@ -150,6 +150,12 @@ class SubmissionFieldsSerializer(StrictMixin, serializers.Serializer):
     url = CleanTextField(required=False, default="", allow_blank=True, max_length=200, help_text="A web address.")
     is_anonymous = StrictBooleanField(default=False, help_text="Hide the name until it is published.")
     team = NameField(required=False, max_length=100, help_text="Only for members: the team that submits.")
+    columns = ListField(
+        child=CleanTextField(),
+        required=False,
+        default=list,
+        help_text="What columns with other names than heval's are, such as “prompt_key=id” or “text=answer”.",
+    )
 
 
 class SubmissionRequestSerializer(SubmissionFieldsSerializer):

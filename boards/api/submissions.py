@@ -151,7 +151,9 @@ class SubmissionsView(SubmissionBaseView, ListAPIView):
             errors = [*flatten_field_errors(serializer.errors), *errors]
             if data:
                 try:
-                    submissions.read_outputs_file(filename, data, keys_to_answer(self.board))
+                    sent = body.get("columns")
+                    mapping = [text for text in sent if isinstance(text, str)] if isinstance(sent, list) else []
+                    submissions.read_outputs_file(filename, data, keys_to_answer(self.board), mapping, proposes=False)
                 except SubmissionRefused as refused:
                     errors += row_errors(refused.problems)
         if errors:
@@ -166,6 +168,8 @@ class SubmissionsView(SubmissionBaseView, ListAPIView):
         if errors:
             raise RowErrors(errors)
         fields = self._with_team(serializer.validated_data)
+        if fields.pop("columns"):
+            raise FieldError("columns", "The table of a ZIP has heval's names of columns. Leave this field out.")
         return images.submit_images(self.board, filename=filename, chunks=file.chunks(), **fields)
 
     def _with_team(self, fields: dict[str, Any]) -> dict[str, Any]:
@@ -186,7 +190,8 @@ class SubmissionsView(SubmissionBaseView, ListAPIView):
 
 def _form_fields(request) -> dict[str, Any]:
     """Return the fields beside the file; the last of repeated ones. A form has only texts."""
-    return _with_flag({name: request.data[name] for name in request.data if name != "file"})
+    fields = {name: request.data[name] for name in request.data if name != "file"}
+    return _with_flag(fields | ({"columns": request.data.getlist("columns")} if "columns" in fields else {}))
 
 
 def _with_flag(fields: dict[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from studies.models import audit
 from studies.services.lifecycle import ActionRefused, FileRefused
 from studies.stimuli.columns import EMPTY, KEY, OUTPUT, PROMPT_ALIASES, Columns
 from studies.stimuli.rows import TableLimits, TableProblems, read_rows
-from studies.stimuli.texts import TextRefused, clean_name, clean_text, is_blank, name_key
+from studies.stimuli.texts import SettingsRefused, TextRefused, clean_name, clean_text, is_blank, name_key
 
 from .boards import refuse_over_limits
 from .rounds import keys_to_answer, samples_of_rounds
@@ -342,10 +342,13 @@ class AnsweredPrompts:
             self._problems.add(None, None, f"{len(missing):,} {noun} no output: {listed}{more}. Add one for each.")
 
 
-def read_outputs_file(filename: str, file: BinaryIO | bytes, keys: list[str]) -> SubmittedFile:
+def read_outputs_file(
+    filename: str, file: BinaryIO | bytes, keys: list[str], mapping: Sequence[str] = (), *, proposes: bool = True
+) -> SubmittedFile:
     """Read a CSV or JSON-lines file with one output for each of the board's prompts. Raise SubmissionRefused with all problems.
 
-    Columns: ``prompt`` (its key), ``output``, and optionally ``empty``, which declares that the system returned nothing.
+    Columns: ``prompt`` (its key), ``output``, and optionally ``empty``, which declares that the system returned nothing. ``mapping`` and
+    ``proposes``: see ``Columns``.
     """
     data = file if isinstance(file, bytes) else file.read(MAX_FILE_BYTES + 1)
     problems = TableProblems()
@@ -354,19 +357,20 @@ def read_outputs_file(filename: str, file: BinaryIO | bytes, keys: list[str]) ->
         raise SubmissionRefused(problems)
     read = SubmittedFile(filename[:200], hashlib.sha256(data).hexdigest(), len(data), keys)
     limits = TableLimits(bytes=MAX_FILE_BYTES, rows=len(keys) + 10_000)
-    rows = read_rows(
-        filename,
-        data,
-        columns=Columns(
+    try:
+        columns = Columns(
             ("prompt", "output"),
             ("empty",),
             aliases=PROMPT_ALIASES,
             meanings={"prompt": KEY, "output": OUTPUT, "empty": EMPTY},
             contents={"prompt": set(keys).__contains__},
-        ),
-        limits=limits,
-        problems=problems,
-    )
+            mapping=mapping,
+            proposes=proposes,
+        )
+    except SettingsRefused as refused:
+        problems.add(None, None, str(refused))
+        raise SubmissionRefused(problems) from None
+    rows = read_rows(filename, data, columns=columns, limits=limits, problems=problems)
     answered = AnsweredPrompts(keys, problems)
     for row in rows:
         if key := answered.take(row.values.get("prompt"), row.number, f"row {row.number}"):
@@ -422,9 +426,11 @@ def submit_outputs(
     url: str = "",
     is_anonymous: bool = False,
     request_token: str | None = None,
+    columns: Sequence[str] | None = None,
 ) -> tuple[Submission, bool]:
     """Store a file as a submission. Return it, and whether it is new: a repeated request returns the first one's submission.
 
+    ``columns``: what columns with other names are, such as ``prompt_key=id``. None: what only contents show is read without asking.
     Raise SubmissionRefused with the problems of the file, ValidationError with those of the other fields, and ActionRefused if the
     board takes no submissions.
     """
@@ -434,7 +440,7 @@ def submit_outputs(
     if not board.submissions.filter(team=team, name=fields["name"]).exists():
         refuse_over_limits(board, team)  # before the file is read
     try:
-        read = read_outputs_file(filename, file, keys_to_answer(board))
+        read = read_outputs_file(filename, file, keys_to_answer(board), columns or (), proposes=columns is None)
     except SubmissionRefused as refused:
         _add_problems_of_fields(refused.problems, board, team, fields)
         raise

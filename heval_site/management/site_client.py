@@ -95,7 +95,7 @@ class BoardClient(SiteClient):
 
     root = "boards"
 
-    def submit(self, path: Path, fields: Mapping[str, str], request_token: str) -> Any:
+    def submit(self, path: Path, fields: Mapping[str, Any], request_token: str) -> Any:
         """Upload a file of outputs. A repeated upload with the same ``request_token`` stores nothing new, so it is tried again."""
         try:
             content = path.read_bytes()

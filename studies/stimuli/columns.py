@@ -4,11 +4,12 @@ A column is found by heval's own name first, then by a name that people or tools
 """
 
 import re
+import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from .texts import name_key
+from .texts import SettingsRefused, name_key
 
 KEY, TEXT, SYSTEM, OUTPUT, IMAGE, PERSON = "prompt_key", "prompt_text", "system", "text", "image", "annotator"
 QUESTION, VALUE, WINNER, TIME, EMPTY = "question", "value", "chosen", "time", "is_empty"
@@ -71,7 +72,8 @@ class Columns:
 
     ``aliases``: other names of heval, each with the name that it means; two names of one column in a file are a fault. ``meanings``: the
     meaning of a column, by whose ``OTHER_NAMES`` it is found if the file has none of heval's names. ``contents``: functions that
-    say whether a value of the file belongs into a column, which find it if no name does.
+    say whether a value of the file belongs into a column, which find it if no name does. ``mapping``: what a person said, as texts such
+    as ``prompt_key=id``; raises SettingsRefused. ``proposes``: what only contents show is read, and otherwise refused with its mapping.
     """
 
     def __init__(
@@ -82,12 +84,46 @@ class Columns:
         aliases: Mapping[str, str] | None = None,
         meanings: Mapping[str, str] | None = None,
         contents: Mapping[str, Callable[[str], bool]] | None = None,
+        mapping: Iterable[str] = (),
+        proposes: bool = True,
     ) -> None:
         self.required = tuple(required)
         self.meanings, self.contents = meanings or {}, contents or {}
         self._names = {name_key(name): name for name in (*optional, *self.required)}
         self._names |= {name_key(alias): name for alias, name in (aliases or {}).items()}
+        self.proposes = proposes
+        self.said = self._read_mapping(mapping)
         self._resolved: dict[tuple[str, ...], tuple[str, ...]] = {}
+
+    def _read_mapping(self, mapping: Iterable[str]) -> dict[str, str]:
+        """Return the reader's name of each column that a mapping names."""
+        roles = self._names | {name_key(meaning): name for name, meaning in self.meanings.items()}
+        said: dict[str, str] = {}
+        for text in mapping:
+            role, _, column = (part.strip() for part in text.partition("="))
+            name = roles.get(name_key(role))
+            if not column or name is None:
+                known = ", ".join(self._role_of(name) for name in dict.fromkeys(self._names.values()))
+                raise SettingsRefused(f"“{text[:80]}” maps no column. Write ROLE=COLUMN with one of the roles {known}.")
+            if name_key(column) in said or name in said.values():
+                raise SettingsRefused(f"“{text[:80]}” maps a role or a column again. Keep one of the two.")
+            said[name_key(column)] = name
+        return said
+
+    def _role_of(self, name: str) -> str:
+        return self.meanings.get(name, name)
+
+    def problem_of(self, columns: Iterable[str], renamed: Mapping[str, str]) -> str:
+        """Return what is wrong with the mapping of a file with these columns of the reader, or ''."""
+        found = set(columns) - set(renamed.values())
+        if missing := [column for column, name in self.said.items() if name not in found]:
+            return f"The file has no column “{missing[0][:80]}”, which is mapped. Correct its name."
+        if renamed and not self.proposes:
+            options = " ".join(
+                shlex.join(["--map", f"{self._role_of(name)}={column}"]) for column, name in renamed.items()
+            )
+            return f"Only contents show what some columns are. Check these roles, and add: {options}"
+        return ""
 
     def own_name(self, column: str) -> str:
         """Return the reader's name of a column that has one of heval's names, or the column's name without blanks around it."""
@@ -105,7 +141,13 @@ class Columns:
         return self._resolved[header]
 
     def _resolve(self, header: tuple[str, ...]) -> tuple[str, ...]:
-        names = [self.own_name(column) for column in header]
+        said = [self.said.get(name_key(column), "") for column in header]
+        names = [role or self.own_name(column) for role, column in zip(said, header, strict=True)]
+        # What has the name of a mapped column, and is not meant.
+        names = [
+            f"{column.strip()} (not mapped)" if not role and name in self.said.values() else name
+            for role, name, column in zip(said, names, header, strict=True)
+        ]
         for name, meaning in self.meanings.items():
             free = [column for column in names if not self.knows(column)]
             if name not in names and (found := first_named(meaning, free)):

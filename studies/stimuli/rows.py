@@ -233,6 +233,9 @@ def _records_below(
     columns = _columns(first[1], header.columns, header.limits, problems, first[0])
     renamed = header.columns.recognise(columns, [dict(zip(columns, cells, strict=False)) for _, cells in following])
     columns = tuple(renamed.get(column, column) for column in columns)
+    if refusal := header.columns.problem_of(columns, renamed):
+        problems.add(first[0], None, refusal)
+        return Rows((), iter(()), problems, notes=notes)
     if renamed:
         notes.append(renamed_note(renamed))
     missing = [name for name in header.columns.required if name not in columns]
@@ -432,6 +435,9 @@ def rows_of_objects(
     if renamed:
         rows = (Row(row.number, {renamed.get(name, name): value for name, value in row.values.items()}) for row in rows)
     names = tuple(renamed.get(name, name) for name in first[0].values)
+    if refusal := columns.problem_of({*names, *chain(*(row.values for row in first))}, renamed):
+        problems.add(None, None, refusal)
+        return Rows((), iter(()), problems, is_json=True)
     checked = _with_required(rows, columns.required, problems)
     return Rows(names, checked, problems, is_json=True, notes=[renamed_note(renamed)] if renamed else [])
 

@@ -1,5 +1,9 @@
 """``heval submit``: what it sends, what it waits for, and which exit code says what."""
 
+import csv
+import json
+import shlex
+
 import httpx
 import pytest
 from django.core.management import CommandError
@@ -90,6 +94,24 @@ def test_the_errors_of_rows_are_printed(board, file):
     assert lines[0].endswith("(status 400)")
     assert "  1 prompt has no output: “p000”. Add one for each." in lines
     assert any(line.startswith("  row 1, output: The output is empty.") for line in lines)
+
+
+def test_columns_with_other_names_are_mapped(board, tmp_path):
+    """The refusal has the options that map what only contents show."""
+    path = tmp_path / "good.csv"
+    rows = [json.loads(line) for line in builders.outputs_file(board, "good").splitlines()]
+    cells = [["Aufgabe", "Antwort"], *([row["prompt"], row["output"]] for row in rows)]
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows(cells)
+    with connected(), pytest.raises(CommandError, match="no column output"):
+        run_submit("tales", path, "--map", "prompt_key=Aufgabe")
+    with connected(), pytest.raises(CommandError) as refused:
+        run_submit("tales", path, "--map", "text=Antwort")
+    roles = shlex.split(str(refused.value).partition("add: ")[2])
+    with connected():
+        code, printed = run_submit("tales", path, "--map", "text=Antwort", *roles)
+    assert code == 0 and "12 outputs" in printed
+    assert Submission.objects.get(name="good").outputs.count() == 12
 
 
 def test_waiting_ends_with_the_score(board, file):

@@ -13,7 +13,7 @@ from tests.analysis.api.rest import api_of
 from tests.boards import builders
 from tests.boards.api.rest import api_of_team, body, scored_board
 from tests.builders import user
-from tests.messages.lines import Shown
+from tests.messages.lines import At, Shown
 from tests.messages.rest.scenarios import shown
 
 MISSING = "00000000-0000-4000-8000-000000000000"
@@ -99,10 +99,10 @@ def comparing_unscored():
     return shown(api.get(f"boards/{board.slug}/submissions/4/comparison/?baseline=2"))
 
 
-def send_images(board, data, name="good", api=None):
+def send_images(board, data, name="good", api=None, **fields):
     api = api or api_of_team(board)
     address = f"/api/v1/boards/{board.slug}/submissions/"
-    form = {"name": name, "file": SimpleUploadedFile("a.zip", data)}
+    form = {"name": name, "file": SimpleUploadedFile("a.zip", data), **fields}
     return api, api.client.post(address, form, headers=api.headers)
 
 
@@ -111,6 +111,11 @@ def check_of(api, sent):
     jobs.run_waiting_jobs()
     answer = api.get(f"boards/images/checks/{sent.json()['check']}/").json()
     return [Shown(one["message"]) for one in answer["errors"]]
+
+
+def with_mapped_columns():
+    board = builders.open_image_board()
+    return shown(send_images(board, builders.images_zip(board), columns=["prompt_key=id"])[1])
 
 
 def with_many_pixels():
@@ -265,6 +270,7 @@ BOARDS = {
     "Only members of the board": team_sends("rounds/", {}),
     "Your role in this board": member_sends("rounds/", {}, "viewer"),
     "The key belongs": team_sends("submissions/", lambda board: body(board, team="Other")),
+    "The table of a ZIP has": At("columns", with_mapped_columns),
     "A member submits": member_sends("submissions/", body),
     "The form has no file": form(),
     "There are no outputs": team_sends("submissions/", {"name": "good"}),

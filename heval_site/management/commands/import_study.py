@@ -1,6 +1,4 @@
-"""``heval import``: read stimuli and batches into a draft, create a study from a file, or import answers given
-elsewhere.
-"""
+"""``heval import``: read stimuli and batches into a draft, create a study from a file, or import answers given elsewhere or scores."""
 
 import json
 import shlex
@@ -11,10 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from django.contrib.auth import get_user_model
+from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 from django.template.defaultfilters import pluralize
 
+from analysis.metrics.files import ScoresFileSettings, read_scores_file
+from analysis.metrics.store import MetricDescription, upload_scores
+from analysis.models import Metric
 from annotators.imports import Options as AnswerOptions
 from studies.imports.bundle import MAX_BUNDLE_BYTES, BundleRefused
 from studies.imports.bundle_files import create_draft_from_bundle
@@ -31,9 +33,7 @@ PEEKED_BYTES = 256 * 1024
 
 
 class Command(BaseCommand):
-    help = (
-        "Import a file: prompts, outputs and batches into a draft, a bundle as a new study, or answers given elsewhere."
-    )
+    help = "Import a file: prompts, outputs and batches into a draft, a bundle as a new study, answers given elsewhere, or scores."
 
     def add_arguments(self, parser):
         parser.add_argument("study", help="the code of a draft (a unique beginning is enough), its title, or “new”")
@@ -72,6 +72,12 @@ class Command(BaseCommand):
         )
         parser.add_argument("--answers", action="store_true", help="the rows are answers that were given elsewhere")
         parser.add_argument(
+            "--scores", default="", metavar="VERSION", help="the rows are scores of metrics or judges of this version"
+        )
+        parser.add_argument("--judge", action="store_true", help="with --scores: a judge gave them, and not a metric")
+        parser.add_argument("--question", default="", help="with --scores: the key of the question that all are about")
+        parser.add_argument("--partial", action="store_true", help="with --scores: the file leaves out outputs")
+        parser.add_argument(
             "--map",
             "--column",
             action="append",
@@ -104,6 +110,9 @@ class Command(BaseCommand):
         names = tuple(filter(None, (name.strip() for name in options["pairs_by"].split(","))))
         if names and not options["pairs"]:
             raise CommandError("--pairs-by names attributes of pairs. Add --pairs.")
+        if options["scores"]:
+            self._import_scores(path, by, options)
+            return
         if options["answers"]:
             self._import_answers(path, by, options)
             return
@@ -190,6 +199,33 @@ class Command(BaseCommand):
         except (lifecycle.ActionRefused, SettingsRefused) as refused:
             raise CommandError(str(refused)) from None
         self._print_and_exit(report, str(study.code), options)
+
+    def _import_scores(self, path: Path, by, options) -> None:
+        study = find_study(options["study"])
+        kind = Metric.Kind.JUDGE if options["judge"] else Metric.Kind.METRIC
+        described = MetricDescription(kind, options["scores"])
+        chosen = ScoresFileSettings(
+            tuple(options["map"]), options["question"], is_partial=options["partial"], proposes_columns=False
+        )
+        try:
+            if options["dry_run"]:
+                read = read_scores_file(study, path.name, path.read_bytes(), chosen)
+                found = {scores.column: len(scores) for scores in read.columns}
+            else:
+                stored = upload_scores(study, by, path.name, path.read_bytes(), chosen, described)
+                found = {str(metric): metric.n_scores for metric in stored}
+        except lifecycle.FileRefused as refused:
+            raise CommandError("\n".join(map(str, refused.problems))) from None
+        except ValidationError as refused:
+            raise CommandError(" ".join(refused.messages)) from None
+        if options["json"]:
+            self.stdout.write(
+                json.dumps({"study": str(study.code), "scores": found, "is_written": not options["dry_run"]})
+            )
+            return
+        for name, n in found.items():
+            self.stdout.write(f"{name}: {n:,} scores")
+        self.stdout.write("Nothing was stored." if options["dry_run"] else f"Imported into {study.code}.")
 
     def _import_bundle(self, path: Path, by, options) -> None:
         if path.stat().st_size > MAX_BUNDLE_BYTES:

@@ -43,6 +43,13 @@ class Command(BaseCommand):
         parser.add_argument("--description", default="", help="A description for the board's page.")
         parser.add_argument("--url", default="", help="A web address for the board's page.")
         parser.add_argument("--anonymous", action="store_true", help="Hide the name until the team publishes it.")
+        parser.add_argument(
+            "--map",
+            action="append",
+            default=[],
+            metavar="ROLE=COLUMN",
+            help="What a column with another name is: prompt_key=id, text=answer, is_empty=failed. May be repeated.",
+        )
         parser.add_argument("--team", help="With a researcher's token: the team that submits.")
         parser.add_argument("--site", help="The address of the site (default: SITE_URL, this site).")
         parser.add_argument("--token-file", type=Path, help="A file with the token, instead of HEVAL_TOKEN.")
@@ -168,12 +175,13 @@ def judge(low: float, high: float, max_loss: float) -> tuple[int, str]:
     return UNDECIDED, f"Undecided: a loss of more than {max_loss:g} points is neither shown nor excluded."
 
 
-def _fields(file: Path, options: dict[str, Any]) -> dict[str, str]:
+def _fields(file: Path, options: dict[str, Any]) -> dict[str, Any]:
     fields = {
         "name": options["name"] or file.stem,
         "description": options["description"],
         "url": options["url"],
         "is_anonymous": "true" if options["anonymous"] else "false",
+        "columns": options["map"],
     }
     return fields | ({"team": options["team"]} if options["team"] else {})
 

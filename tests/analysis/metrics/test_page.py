@@ -121,6 +121,21 @@ def test_a_figure_needs_two_systems():
     assert len(scatter_figure(same)["dots"]) == 2
 
 
+def test_a_program_says_what_the_columns_of_scores_are(study):
+    api = api_of(study.owner)
+    rows = [{"Nr": row["prompt"], "Wer": row["system"], "BLEU": row["strict"]} for row in rows_of(study, strict=1)]
+
+    def send(**settings):
+        form = {"file": SimpleUploadedFile("s.csv", table(rows)), "settings": json.dumps({"version": "v1"} | settings)}
+        return api.client.post(f"/api/v1/studies/{study.code}/metrics/", form, headers=api.headers)
+
+    refused = send()
+    assert refused.status_code == 400 and "--map prompt_key=Nr --map system=Wer" in refused.content.decode()
+    for how in ({"columns": ["prompt_key=Nr", "system=Wer", "value=BLEU"]}, {"proposes_columns": True}):
+        (stored,) = send(**how).json()["metrics"]
+        assert (stored["name"], stored["n_scores"]) == ("BLEU", 6)
+
+
 def test_a_program_uploads_a_file_and_reads_the_problems_of_each_row(study):
     api = api_of(study.owner)
     address = f"/api/v1/studies/{study.code}/metrics/"

@@ -65,6 +65,17 @@ def test_a_csv_file_is_read_too(board, api):
     assert send_form(api, board, f"prompt,output\n{rows}".encode(), filename="a.csv").status_code == 201
 
 
+def test_a_form_says_what_its_columns_are(board, api):
+    rows = "".join(f'{row["prompt"]},"{row["output"]}"\n' for row in outputs(board))
+    text = f"Aufgabe,Antwort\n{rows}".encode()
+    wrong = send_form(api, board, text, filename="a.csv", columns=["nobody=Aufgabe"])
+    assert wrong.status_code == 400 and "maps no column" in wrong.content.decode()
+    both = send_form(api, board, text, filename="a.csv", name="", columns=["text=Antwort"])
+    assert {"add: --map prompt_key=Aufgabe" in error["message"] for error in both.json()["errors"]} == {True, False}
+    done = send_form(api, board, text, filename="a.csv", columns=["prompt_key=Aufgabe", "text=Antwort"])
+    assert done.status_code == 201, done.content
+
+
 def test_a_member_submits_for_a_team(board, api):
     owner = api_of(board.owner)
     assert errors_of(post(owner, board, body(board)))[0][1] == "team"
