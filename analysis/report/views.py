@@ -120,10 +120,10 @@ def share_page(request, pk) -> HttpResponse:
     is_played = has_robots and not select(Use.RECORD, assignments, COUNTED_ORIGINS).exists()
     context = {"study": study, "runs": runs, "design": design, "is_blind": study.is_blind, "is_played": is_played}
     context["may_read_draw"] = may_read_draw(request.user, study)
+    # A group says what a row is: in the labels of the files, a phone would cut it.
     context["files"] = [
-        (f"{name} {form}", f"{name}, {form}: {table.about.partition('.')[0]}")
+        (f"{name}: {table.about.partition('.')[0]}", [(f"{name} {form}", f"{name}, {form}") for form in table.formats])
         for name, table in TABLES.items()
-        for form in table.formats
         if not table.is_streamed
         and not table.find_problem(study)
         and (context["may_read_draw"] or not table.shows_draw)

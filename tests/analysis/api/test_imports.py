@@ -216,7 +216,7 @@ def test_a_sheet_of_answers_is_named_over_rest_and_chosen_on_the_page(settings, 
     refused = send_answers(study, data, "own.xlsx", columns=OWN_ROLES)
     assert refused.status_code == 400 and "Choose one" in refused.content.decode()
     client.force_login(study.owner)
-    sent = client.post(reverse("import_answers", args=[study.code]), {"file": SimpleUploadedFile("own.xlsx", data)})
+    sent = client.post(reverse("import_answers", args=[study.pk]), {"file": SimpleUploadedFile("own.xlsx", data)})
     page = client.post(sent.url, {"sheet": "Data"}, follow=True).content.decode()
     assert "Check, then confirm" in page
     roles = {"role": [role.partition("=")[0] for role in OWN_ROLES], "columns": "1"}
