@@ -1,8 +1,10 @@
 from django.urls import path
 
-from . import views
+from . import new_study, views
 
 urlpatterns = [
+    path("new/", new_study.new_study_page, name="new_study"),
+    path("<int:pk>/new/file/", new_study.file_page, name="new_study_file"),
     path("new/bundle/", views.bundle_upload_page, name="bundle_upload"),
     path("new/templates/", views.draft_from_template_page, name="study_templates"),
     path("new/templates/<slug:slug>.json", views.download_template_bundle, name="study_template"),

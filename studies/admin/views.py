@@ -46,7 +46,9 @@ def study_page_url(study: Study) -> str:
         return reverse("admin:index")
 
 
-class ImportForm(forms.Form):
+class FileForm(forms.Form):
+    """A file of prompts and outputs, or rows pasted from a spreadsheet."""
+
     file = forms.FileField(
         required=False,
         label="File",
@@ -59,6 +61,32 @@ class ImportForm(forms.Form):
         label="Or paste rows from a spreadsheet, with their header",
         widget=forms.Textarea(attrs={"rows": 5, "spellcheck": "false"}),
     )
+
+    def clean(self):
+        cleaned = super().clean() or self.cleaned_data
+        if bool(cleaned.get("file")) == bool((cleaned.get("pasted") or "").strip()) and "file" not in self.errors:
+            self.add_error("file", "Choose a file, or paste rows from a spreadsheet. Use one of the two.")
+        return cleaned
+
+    def options(self) -> dict[str, Any]:
+        return {"creates_systems": True, "proposes_columns": True}
+
+    def store_and_read(self, study: Study, by, *, is_guided: bool = False) -> run.Upload:
+        """Store the file and read it, or queue it if it is large. Raise ActionRefused if it is empty or too large."""
+        file = self.cleaned_data["file"] or ContentFile(self.cleaned_data["pasted"].encode(), name="pasted.csv")
+        upload = run.store_upload(
+            file.chunks(),
+            str(file.name),
+            study_id=study.pk,
+            user_id=by.pk,
+            options=self.options(),
+            is_guided=is_guided,
+        )
+        run.process_or_queue_upload(study, upload, by, is_confirmed=False)
+        return upload
+
+
+class ImportForm(FileForm):
     makes_batches = forms.BooleanField(
         required=False,
         label="The file contains ready-made batches",
@@ -66,6 +94,7 @@ class ImportForm(forms.Form):
     )
     creates_systems = forms.BooleanField(
         required=False,
+        initial=True,
         label="Add systems that the study does not have yet",
         help_text="Otherwise an unknown name is an error.",
     )
@@ -118,8 +147,6 @@ class ImportForm(forms.Form):
 
     def clean(self):
         cleaned = super().clean() or self.cleaned_data
-        if bool(cleaned.get("file")) == bool((cleaned.get("pasted") or "").strip()) and "file" not in self.errors:
-            self.add_error("file", "Choose a file, or paste rows from a spreadsheet. Use one of the two.")
         if cleaned.get("makes_pairs") and cleaned.get("makes_batches"):
             self.add_error(
                 "makes_pairs", "A file of single texts cannot contain ready-made batches. Untick one of the two."
@@ -145,6 +172,9 @@ def render_page(request, template_name: str, study: Study | None, status: int = 
     context |= {"home_url": study_page_url(study) if study else reverse("admin:index")}
     if study is None:
         return TemplateResponse(request, template, admin.site.each_context(request) | context, status=status)
+    if "upload" in context and context["upload"].is_guided:
+        context |= {"home_url": reverse("new_study_file", args=[study.pk])}
+        return study_page.render_new_study_page(request, template, study, "Your file", context, status)
     return study_page.render_study_page(request, template, study, {"here": "Design"} | context, status)
 
 
@@ -156,15 +186,10 @@ def import_upload_page(request, pk) -> HttpResponse:
     study = get_study(request.user, Action.EDIT, pk=pk)
     if not study.is_draft:
         return render_page(request, "import_frozen", study, 409 if request.method == "POST" else 200)
-    initial = {"creates_systems": not study.systems.exists()}
-    form = ImportForm(request.POST, request.FILES) if request.method == "POST" else ImportForm(initial=initial)
+    form = ImportForm(request.POST, request.FILES) if request.method == "POST" else ImportForm()
     if form.is_bound and form.is_valid():
-        file = form.cleaned_data["file"] or ContentFile(form.cleaned_data["pasted"].encode(), name="pasted.csv")
         try:
-            upload = run.store_upload(
-                file.chunks(), str(file.name), study_id=study.pk, user_id=request.user.pk, options=form.options()
-            )
-            run.process_or_queue_upload(study, upload, request.user, is_confirmed=False)
+            upload = form.store_and_read(study, request.user)
         except lifecycle.ActionRefused as refused:
             form.add_error("file", str(refused))
         else:
@@ -186,6 +211,8 @@ def import_confirmation_page(request, pk, token) -> HttpResponse:
         return _handle_upload_action(request, study, upload, job)
     if job is not None and job.state not in jobs.ENDED:
         return render_page(request, "import_wait", study, upload=upload, job=job, has_runner=jobs.is_runner_alive())
+    if upload.is_guided and upload.is_confirmed:
+        return HttpResponseRedirect(reverse("new_study_file", args=[study.pk]))
     return _render_report(request, study, upload, job)
 
 
@@ -318,7 +345,7 @@ def _render_report(request, study, upload, job: Job | None, status: int = 200, f
         first_findings=[finding for finding in findings if finding.kind == "freezes"],
         findings=[finding for finding in findings if finding.kind not in ("freezes", PROPOSED)],
         proposed_groups=[finding for finding in findings if finding.kind == PROPOSED],
-        again=reverse(importer.page, args=[study.pk]),
+        again=reverse("new_study_file" if upload.is_guided else importer.page, args=[study.pk]),
         columns=_columns_with_choices(study, report, importer),
         more_columns=max(0, len(report.columns) - SHOWN_COLUMNS) if report and importer.role_labels else 0,
         confirm_words="Import only the prompts" if report and report.has_only_prompts else importer.confirm_label,

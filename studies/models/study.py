@@ -243,6 +243,11 @@ class Study(models.Model):
         help_text="Annotators who have started can finish within this time after closing.",
     )
 
+    guide = models.JSONField(
+        null=True,
+        editable=False,
+        help_text="What was chosen on the pages of a new study, which show it again. Only their drafts have it, and no design.",
+    )
     state = models.CharField(max_length=9, choices=State, default=State.DRAFT, editable=False)
     open_to = models.PositiveIntegerField(
         default=0, editable=False, help_text="Batches with a lower number can be assigned."

@@ -215,6 +215,7 @@ class Upload:
     report: dict[str, Any] | None = None
     fault: str = ""
     kind: str = "stimuli"  # what the file holds (import_job.register)
+    is_guided: bool = False  # whether it was uploaded on the pages of a new study, to which its pages lead back
 
     @property
     def path(self) -> Path:
@@ -259,12 +260,15 @@ def store_upload(
     user_id: int,
     options: dict[str, Any],
     kind: str = "stimuli",
+    is_guided: bool = False,
 ) -> Upload:
     """Store a file while it arrives. Raise ActionRefused if it is empty or too large; then nothing remains."""
     file = store_file(chunks)
     name = PurePosixPath(filename.replace("\\", "/")).name
     name = "".join(c for c in name if c.isprintable())[:200] or "file"
-    upload = Upload(file.token, study_id, user_id, name, file.size, file.sha256, options, kind=kind)
+    upload = Upload(
+        file.token, study_id, user_id, name, file.size, file.sha256, options, kind=kind, is_guided=is_guided
+    )
     upload.save()
     return upload
 
