@@ -9,7 +9,7 @@ from .commands import commands_page
 from .data_model import analysis_data_model_page, studies_data_model_page
 from .environment import environment_page
 from .permissions import permissions_page
-from .registries import channels_page, protocols_page, rules_page, scales_page
+from .registries import channels_page, criteria_page, protocols_page, rules_page, scales_page
 from .states import states_page
 from .statistics import statistics_page
 
@@ -20,6 +20,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/channels": channels_page,
     "reference/exclusion-rules": rules_page,
     "reference/scales": scales_page,
+    "reference/criteria": criteria_page,
     "reference/data-model": studies_data_model_page,
     "reference/data-model-analysis": analysis_data_model_page,
     "reference/urls": urls_page,

@@ -7,6 +7,7 @@ from typing import Any
 from analysis.exclusions.screening import MANDATORY_RULES
 from annotators.recruitment import channels
 from studies import protocols
+from studies.design.criteria import CRITERIA, SOURCE_NAME, SOURCE_URL
 from studies.models import design
 from studies.protocols.base.fields import SCALE_KINDS, ScaleSpec, values_of_new_row
 
@@ -159,3 +160,24 @@ def scales_page() -> str:
 
 def _plain(value: Any) -> str:
     return "" if value in ("", ()) else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def criteria_page() -> str:
+    rows = [
+        (
+            one.name,
+            one.how.format(it="this text"),
+            one.definition,
+            ", ".join(one.points),
+            f"{one.code}: {one.standard_name}",
+        )
+        for one in CRITERIA
+    ]
+    return build_page(
+        "Criteria",
+        "The page *Question* of a new study offers these criteria, each with a question, its definition and the words of five points, the worst "
+        "first. The wording is heval's, and you can change it or write your own.",
+        f"The last column has the code and the name in [{SOURCE_NAME}]({SOURCE_URL}). Report them, so that others know whether they "
+        "measured the same.",
+        markdown_table(("Criterion", "Question", "Definition", "Points", "Standard name"), rows),
+    )
