@@ -2,6 +2,7 @@ from django.contrib import admin
 from django.urls import include, path
 
 from analysis.metrics.judge_check.views import badge
+from analysis.planning.admin import study_pages as plan_pages
 
 from . import middleware
 from .views import admin_site, health
@@ -18,6 +19,7 @@ urlpatterns = [
     path("admin/studies/study/", include("analysis.report.urls")),
     path("admin/studies/study/", include("analysis.report.screening.urls")),
     path("admin/studies/study/", include("analysis.metrics.urls")),
+    path("admin/studies/study/", include(plan_pages)),
     *(
         path(f"admin/{model}/study/<int:pk>/{page}", admin_site.redirect_earlier_admin_address, {"part": part})
         for model, part in admin_site.EARLIER_PARTS.items()

@@ -1,4 +1,4 @@
-// The page Plan: the numbers follow the form while one types, and a slider moves the smallest difference that matters.
+// The page Plan, and the page of a new study about people: the numbers follow the form while one types, and a slider moves the smallest difference that matters.
 const form = document.getElementById("plan-form");
 const live = document.getElementById("live");
 const difference = document.getElementById("plan-difference");
@@ -9,7 +9,7 @@ let asked = 0;
 const ask = async () => {
   const number = ++asked;
   const sent = new URLSearchParams(new FormData(form));
-  for (const name of ["file", "pilot", "file_protocol"]) sent.delete(name);
+  for (const name of ["file", "pilot", "file_protocol", "csrfmiddlewaretoken"]) sent.delete(name);
   sent.set("part", "live");
   live.setAttribute("aria-busy", "true");
   try {
@@ -34,5 +34,7 @@ form.addEventListener("input", (event) => {
   waiting = setTimeout(ask, 250);
 });
 
-slider.value = difference.value;
-slider.hidden = false;
+if (slider) {
+  slider.value = difference.value;
+  slider.hidden = false;
+}

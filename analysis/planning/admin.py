@@ -1,24 +1,36 @@
-"""The page Plan of a study, in the frame of the admin."""
+"""The page Plan of a study, in the frame of the admin, and the page of a new study about its people and their pay."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 from urllib.parse import urlencode
 
+from django import forms
 from django.contrib import admin, messages
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect, QueryDict
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
 
 from analysis.stats.planning.inputs import HEADLINES, PROTOCOLS
+from analysis.stats.planning.sizes import Prices, plan_budget
 from studies.access import Action, get_study
 from studies.admin import study_page
+from studies.admin.forms import CleanTextMixin
 from studies.admin.permissions import ReadOnlyAdmin, is_request_allowed, parse_row_id
 from studies.models import Job, SizePlan, Study
+from studies.protocols import REGISTRY
+from studies.services.drafts import update_draft
 from studies.services.lifecycle import ActionRefused
 
 from . import strategies
+from .checklist import forecast_inputs
 from .forms import PlanForm
-from .inputs import InvalidPlanInputs, PlanInputs, claim_labels, inputs_from_draft
+from .inputs import InvalidPlanInputs, PlanInputs, claim_labels, inputs_from_draft, planned_section
 from .page import live_context, public_numbers, stored_context
 from .pilots import (
     FILE,
@@ -33,7 +45,7 @@ from .pilots import (
     store_answers_file,
 )
 from .results import OWN, panel_rows, panel_values, site_costs
-from .run import FORMAT, KIND, choose_plan, request_plan
+from .run import FORMAT, KIND, choose_plan, most_places, proposed_target, request_plan
 
 # Stored plans that the page lists.
 MOST_LISTED = 20
@@ -271,3 +283,119 @@ def _job_target(study: Study, job: Job) -> str:
     if job.state == Job.State.DONE and job.result:
         return f"{reverse('admin:studies_plan', args=[study.pk])}?plan={job.result['plan']}"
     return reverse("admin:studies_job_page", args=[job.code])
+
+
+class PeopleForm(CleanTextMixin, forms.ModelForm):
+    """How many people a new study needs, and what each of them gets. An empty draft is proposed a size and a reward.
+
+    ``instance`` has the values of the form afterwards, for the numbers beside it. The page stores ``changes``.
+    """
+
+    class Meta:
+        model = Study
+        fields = ("target_n", "annotators_per_batch", "minutes", "wage_per_hour", "reward", "currency")
+        labels = {
+            "target_n": "People",
+            "annotators_per_batch": "People who read the same texts",
+            "minutes": "Minutes that one person needs",
+            "wage_per_hour": "Pay for an hour that you aim at",
+            "reward": "Pay for one person",
+        }
+        help_texts = {
+            "target_n": "The study is full when this many have finished.",
+            "annotators_per_batch": "1: everybody reads other texts. 3: three people read the same ones, and you see how far they agree.",
+            "minutes": "Shown on the first page. Proposed from the length of the texts and the number of answers.",
+            "wage_per_hour": "heval warns if the pay is lower.",
+            "reward": "0 if people take part for nothing.",
+        }
+
+    def __init__(self, study: Study, data: Mapping[str, Any] | None = None):
+        self.stored = {
+            name: getattr(study, name) for name in (*self._meta.fields, "batches_per_annotator", "target_cap")
+        }
+        sections = [one for one in study.read_sections() if one.protocol in REGISTRY]
+        needed = [REGISTRY[one.protocol].annotators_needed_per_batch(one) for one in sections]
+        self.fixed = next((n for n in needed if n is not None), None)
+        self.is_for_one = any(REGISTRY[one.protocol].is_for_one_annotator(one) for one in sections)
+        self.most = most_places(study)
+        if self.fixed is not None:
+            study.annotators_per_batch = self.fixed
+        inputs, _ = forecast_inputs(study)
+        budget = plan_budget(inputs.size, inputs.pace, inputs.prices)
+        minutes = math.ceil(budget.minutes_each / study.batches_per_annotator)
+        wage = study.wage_per_hour if study.wage_per_hour is not None else Decimal(int(Prices().wage_per_hour))
+        proposed = {
+            "target_n": None if study.target_n else proposed_target(study, inputs),
+            "minutes": minutes,
+            "wage_per_hour": wage,
+            # Rounded up, so that it is not below the aim.
+            "reward": math.ceil(Decimal(study.minutes or minutes) * wage / 60 * 20) / Decimal(20),
+        }
+        for name, value in proposed.items():
+            if getattr(study, name) is None:
+                setattr(study, name, value)
+        super().__init__(data, instance=study)
+        for name in ("target_n", "minutes", "reward"):
+            self.fields[name].required = True
+        if self.fixed is not None:
+            del self.fields["annotators_per_batch"]
+
+    def clean_currency(self) -> str:
+        return self.cleaned_data["currency"].upper()
+
+    def clean_target_n(self) -> int:
+        target = self.cleaned_data["target_n"]
+        if self.most and target > self.most:
+            raise forms.ValidationError(
+                f"There are texts for {self.most} people with this design. Enter at most {self.most}."
+            )
+        return target
+
+    def clean(self) -> dict[str, Any]:
+        cleaned, study = super().clean() or {}, self.instance
+        if (target := cleaned.get("target_n")) and study.target_cap and study.target_cap < target:
+            study.target_cap = None  # the cap is then 1.5 times the target
+        if target and self.is_for_one:
+            study.batches_per_annotator = max(study.batches_per_annotator, target)
+        return cleaned
+
+    def changes(self) -> dict[str, Any]:
+        """Return the columns that differ from what is stored."""
+        now = {name: getattr(self.instance, name) for name in self.stored}
+        return {name: value for name, value in now.items() if value != self.stored[name]}
+
+
+@login_required
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def new_study_people_page(request: HttpRequest, pk: int) -> HttpResponse:
+    """Ask how many people a new study needs and what they get, beside the numbers of its plan. POST stores it, or shows the numbers."""
+    study = get_study(request.user, Action.EDIT, pk=pk)
+    if not study.is_draft:
+        return HttpResponseRedirect(reverse("admin:studies_study_change", args=[pk]))
+    study.keep_design()
+    template = "admin/studies/new/people.html"
+    if planned_section(study) is None:
+        return study_page.render_new_study_page(request, template, study, "People", {})
+    is_live = request.GET.get("part") == "live"
+    sent = request.POST if request.method == "POST" else request.GET if is_live else None
+    form = PeopleForm(study, sent)
+    is_valid = not form.is_bound or form.is_valid()
+    if request.method == "POST" and is_valid and "show" not in request.POST:
+        try:
+            update_draft(study, request.user, form.changes())
+            return HttpResponseRedirect(study_page.next_new_study_url(study, "People"))
+        except (ActionRefused, ValidationError) as refused:
+            form.add_error(None, refused if isinstance(refused, ValidationError) else str(refused))
+            is_valid = False
+    context: dict[str, Any] = {"form": form, "is_valid": is_valid, "has_texts": study.prompts.exists()}
+    if is_valid:
+        inputs, stored = forecast_inputs(study)
+        context |= live_context(inputs, study.currency, stored, knows_fees=False)
+    status = 200 if is_valid else 422
+    if is_live:
+        return TemplateResponse(request, "admin/analysis/plan/_people.html", context, status=status)
+    return study_page.render_new_study_page(request, template, study, "People", context, status)
+
+
+study_pages = [path("<int:pk>/new/people/", new_study_people_page, name="new_study_people")]

@@ -128,7 +128,7 @@ def describe_forecast(sender: Any, study: Study, workloads: Sequence[BatchWorklo
     """Return what the declared size and rule can find, with the numbers of the page Plan: simulated ones if it has them."""
     if planned_section(study) is None or not study.target_n or not workloads:
         return []
-    inputs, plan = _inputs_and_simulated_plan(study, workloads)
+    inputs, plan = forecast_inputs(study, workloads)
     size, target = inputs.size, inputs.target
     if plan is None:
         quick = quick_plan(size, target, inputs.variation)
@@ -163,7 +163,9 @@ def describe_forecast(sender: Any, study: Study, workloads: Sequence[BatchWorklo
     return sentences
 
 
-def _inputs_and_simulated_plan(study: Study, workloads: Sequence[BatchWorkload]) -> tuple[PlanInputs, SizePlan | None]:
+def forecast_inputs(
+    study: Study, workloads: Sequence[BatchWorkload] | None = None
+) -> tuple[PlanInputs, SizePlan | None]:
     """Return the draft's inputs with what the chosen plan assumes, and the simulated plan of the same question if there is one."""
     chosen = study.size_plan
     if chosen is None:

@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from analysis.stats.planning.inputs import Variation
+from analysis.stats.planning.sizes import needed_people, plan_budget
 from studies.access import Action, check_permission_or_404
 from studies.design.subjects import numbered_name
 from studies.models import Job, Section, SizePlan, Study, new_seed
+from studies.protocols import REGISTRY
 from studies.services import jobs
 from studies.services.drafts import locked_draft, record_edit_and_raise_version, refuse_if_launched
 from studies.services.lifecycle import ActionRefused
@@ -114,10 +116,35 @@ def choose_plan(study: Study, plan: SizePlan, by, *, sets_target: bool = False) 
 
 def planned_target(study: Study, inputs: PlanInputs, plan: SizePlan) -> int:
     """Return how many parts of the work must be submitted, or kept by the rules, in whole batches. A person does all their parts."""
-    is_kept = study.target_kind == Study.Target.KEPT
-    people = inputs.size.people if is_kept else plan.result["budget"]["finishing"]
-    people *= study.batches_per_annotator
-    return math.ceil(people / study.annotators_per_batch) * study.annotators_per_batch
+    return _target_of(study, inputs.size.people, plan.result["budget"]["finishing"])
+
+
+def _target_of(study: Study, people: int, finishing: int) -> int:
+    parts = (people if study.target_kind == Study.Target.KEPT else finishing) * study.batches_per_annotator
+    return math.ceil(parts / study.annotators_per_batch) * study.annotators_per_batch
+
+
+def proposed_target(study: Study, inputs: PlanInputs) -> int:
+    """Return a first target for a draft: the people who reach the wanted power, if any number does.
+
+    It is rounded up until each item is shown equally often, if this adds at most a quarter.
+    """
+    size = needed_people(inputs.size, inputs.target, inputs.variation) or inputs.size
+    target = _target_of(study, size.people, plan_budget(size, inputs.pace, inputs.prices).finishing)
+    section = planned_section(study)
+    if section is not None and section.m:
+        n_items = study.prompts.count() * items_per_prompt(section)
+        one_round = n_items // math.gcd(n_items, section.m) * study.annotators_per_batch
+        if one_round and (full := math.ceil(target / one_round) * one_round) <= 1.25 * target:
+            target = full
+    most = most_places(study)
+    return target if most is None else max(1, min(target, most))
+
+
+def most_places(study: Study) -> int | None:
+    """Return the largest target for which the items of all sections are enough, or None without a limit."""
+    found = [REGISTRY[one.protocol].most_places(one) for one in study.read_sections() if one.protocol in REGISTRY]
+    return min((n for n in found if n), default=None)
 
 
 def planned_items_each(section: Section, inputs: PlanInputs) -> int:

@@ -4,6 +4,7 @@ from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse, HttpResponseNotAllowed
 from django.template.response import TemplateResponse
+from django.urls import reverse
 
 from studies.stimuli.markdown import render_markdown
 
@@ -62,6 +63,15 @@ def render_new_study_page(
         "following": guide[here + 1] if here + 1 < len(guide) else None,
     }
     return TemplateResponse(request, template, base | context, status=status)
+
+
+def next_new_study_url(study: Study, step: str) -> str:
+    """Return the address of the page after ``step``, or of the study's own page if there is none."""
+    names = [name for name, _ in NEW_STUDY_STEPS]
+    following = NEW_STUDY_STEPS[names.index(step) + 1 :]
+    return (workflow.reverse_or_empty(following[0][1], study.pk) if following else "") or reverse(
+        "admin:studies_study_change", args=[study.pk]
+    )
 
 
 def markdown_preview_page(request) -> HttpResponse:

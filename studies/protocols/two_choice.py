@@ -163,7 +163,7 @@ class TwoChoice(Protocol):
 
     def _strategy_problems(self, section):
         study, settings = section.study, self.cleaned_settings(section)
-        labels_needed = initial_labels_per_item(settings)
+        labels_needed = self.annotators_needed_per_batch(section)
         if labels_needed is None:
             return
         if study.annotators_per_batch != labels_needed:
@@ -185,7 +185,7 @@ class TwoChoice(Protocol):
         if own_batches.exists():
             yield from self._ready_made_problems(section, own_batches, settings)
         else:
-            yield from self._supply_problems(section, labels_needed)
+            yield from self._supply_problems(section)
         if settings["strategy"] == "fixed" and study.target_n and study.batches_per_annotator < study.target_n:
             yield Problem(
                 f"One annotator answers all {study.target_n} batches. Allow {study.target_n} batches per annotator.",
@@ -212,17 +212,26 @@ class TwoChoice(Protocol):
                 f"Third labels need all ready-made batches to be open. Set the target to {places}.", "target_n"
             )
 
-    def _supply_problems(self, section, labels_needed):
+    def _supply_problems(self, section):
+        study, places = section.study, self.most_places(section)
+        if study.target_n and places and study.target_n > places:
+            yield Problem(
+                f"{self._count_items(section)} items in batches of {section.m} give {places} places with this strategy, but the target is {study.target_n}.",
+                "target_n",
+            )
+
+    def annotators_needed_per_batch(self, section):
+        return initial_labels_per_item(self.cleaned_settings(section))
+
+    def most_places(self, section):
+        labels_needed = self.annotators_needed_per_batch(section)
+        return labels_needed and self._count_items(section) // max(1, section.m) * labels_needed
+
+    def _count_items(self, section) -> int:
         study = section.study
         systems = list(study.systems.judged().order_by("name").values_list("pk", flat=True))
         n_complete = study.prompts.annotate(n=Count("outputs__system", distinct=True)).filter(n=len(systems)).count()
-        items = n_complete * len(self.pairs(section, systems))
-        places = items // max(1, section.m) * labels_needed
-        if study.target_n and items and study.target_n > places:
-            yield Problem(
-                f"{items} items in batches of {section.m} give {places} places with this strategy, but the target is {study.target_n}.",
-                "target_n",
-            )
+        return n_complete * len(self.pairs(section, systems))
 
     def _stopping_problems(self, section):
         study, settings = section.study, self.cleaned_settings(section)

@@ -359,6 +359,14 @@ class Protocol:
         """Return whether a single annotator answers all batches."""
         return False
 
+    def annotators_needed_per_batch(self, section) -> int | None:
+        """Return how many annotators must receive each batch, or None if the study may choose."""
+        return None
+
+    def most_places(self, section) -> int | None:
+        """Return the largest target for which there are items enough, or None if items may be shown again and again."""
+        return None
+
     def stops_by_bets(self, section) -> bool:
         """Return whether anytime-valid bets decide the comparisons after every annotator, so that the report analyses nothing else."""
         return False
