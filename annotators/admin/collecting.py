@@ -1,5 +1,7 @@
 """Admin pages for preparing and collecting: collecting page, inbox, preview and test runs."""
 
+from urllib.parse import urlencode
+
 from django.conf import settings
 from django.contrib import admin, messages
 from django.http import Http404, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
@@ -118,7 +120,23 @@ class InquiryAdmin(ReadOnlyAdmin):
         study = get_study(request.user, Action.VIEW, pk=pk)
         arms = list(study.arms.order_by("name"))
         arm = next((arm for arm in arms if str(arm.pk) == request.GET.get("arm", "")), None)
-        query = f"?arm={arm.pk}" if arm else ""
+        framed = {
+            "Content-Security-Policy": content_security_policy(frame_ancestors=("'self'",)),
+            "X-Frame-Options": "SAMEORIGIN",
+            "Cache-Control": "no-store",
+        }
+        # Another page shows this one in a frame, without the bar.
+        is_bare = "bare" in request.GET
+        options = ({"arm": arm.pk} if arm else {}) | ({"bare": 1} if is_bare else {})
+        query = f"?{urlencode(options)}" if options else ""
+
+        def nothing_yet(refused):
+            if is_bare:
+                return HttpResponse(
+                    f"There is nothing to preview yet. {refused}", content_type="text/plain", headers=framed
+                )
+            messages.warning(request, f"There is nothing to preview yet. {refused}")
+            return HttpResponseRedirect(f"{reverse('admin:studies_study_change', args=[study.pk])}#checklist")
 
         def address(name):
             return f"{reverse('admin:annotators_preview_page', args=[study.pk, name])}{query}"
@@ -130,13 +148,11 @@ class InquiryAdmin(ReadOnlyAdmin):
         try:
             page = render_preview_page(request, study, key, arm)
         except ActionRefused as refused:
-            messages.warning(request, f"There is nothing to preview yet. {refused}")
-            return HttpResponseRedirect(f"{reverse('admin:studies_study_change', args=[study.pk])}#checklist")
+            return nothing_yet(refused)
         except KeyError:
             raise Http404("The study has no such page.") from None
         except (ValueError, TypeError) as refused:  # a scale or a setting cannot be read: the checklist names it
-            messages.warning(request, f"There is nothing to preview yet. {refused}")
-            return HttpResponseRedirect(f"{reverse('admin:studies_study_change', args=[study.pk])}#checklist")
+            return nothing_yet(refused)
         index = page.keys.index(page.key)
         bar = render_to_string(
             "admin/annotators/preview_bar.html",
@@ -159,10 +175,8 @@ class InquiryAdmin(ReadOnlyAdmin):
         def image(name):
             return reverse("admin:studies_media", args=[study.pk, name]) if name else ""
 
-        response = HttpResponse(build_preview_html(page, address, image, bar, head, get_token(request)))
-        response.headers["Content-Security-Policy"] = content_security_policy()
-        response.headers["Cache-Control"] = "no-store"
-        return response
+        html = build_preview_html(page, address, image, "" if is_bare else bar, head, get_token(request))
+        return HttpResponse(html, headers=framed)
 
     def start_test_run_view(self, request, pk):
         """Take part on the real pages, marked as a test run. GET explains this and offers a button."""

@@ -1,5 +1,6 @@
 """What a draft still needs before its launch: one list of problems and warnings, each with the page that repairs it."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -338,6 +339,27 @@ def arm_problems(study: Study, arms: list[Arm]) -> Iterator[Problem]:
         )
 
 
+# Check the texts for annotators: nothing is left to be filled in.
+
+
+# A place in a model text that a researcher fills in, such as "[… the institution]".
+MARK = re.compile(r"\[(?:…|\.\.\.)[^\]\n]*\]")
+UNFILLED = "unfilled"  # begins the name of the problem
+_TEXTS = ("public_title", "purpose", "instructions", "consent", "debriefing", "contact")
+
+
+def unfilled_text_problems(study: Study) -> Iterator[Problem]:
+    for name in _TEXTS:
+        if marks := MARK.findall(getattr(study, name)):
+            label = {"public_title": "title"}.get(name, name)
+            yield Problem(
+                f"The {label} still has {len(marks)} place{'s' if len(marks) > 1 else ''} to fill in, such as {marks[0]}. Replace it.",
+                name,
+                False,
+                f"{UNFILLED}:{name}",
+            )
+
+
 # The checklist names what is missing or unwise in a draft.
 
 
@@ -401,6 +423,7 @@ def _problems_before_drawing(study: Study, drawing: BatchDraw | None) -> Iterato
         yield Problem("There is no consent text.", "consent", False, "no_consent")
     if not study.contact.strip():
         yield Problem("There is no contact for annotators. Add an address that they can write to.", "contact")
+    yield from unfilled_text_problems(study)
     if not study.target_n:
         yield Problem("There is no target. Enter how many annotators the study needs.", "target_n")
     if study.reward is None:

@@ -7,7 +7,7 @@ from .fields import FIRST_TEST_NUMBER, new_seed
 from .jobs import Job, JobPart
 from .plan import ComparisonFamily, Contrast, ExclusionRule, PilotFile, SizePlan, StudyPilot
 from .stimuli import Output, Prompt
-from .study import Study, StudyMember
+from .study import ResearcherFacts, Study, StudyMember
 
 __all__ = [
     "Arm",
@@ -28,6 +28,7 @@ __all__ = [
     "Prompt",
     "Qualification",
     "Question",
+    "ResearcherFacts",
     "Section",
     "SectionArm",
     "PilotFile",

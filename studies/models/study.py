@@ -404,3 +404,74 @@ class StudyMember(models.Model):
 
     def __str__(self):
         return f"{self.user} ({self.role})"
+
+
+class ResearcherFacts(models.Model):
+    """What an account writes in the texts of all its studies, and what it pays people who cannot take part.
+
+    A new study is filled in with it. Studies and links keep what was true when they were made.
+    """
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, related_name="study_facts")
+    institution = models.CharField(max_length=200, blank=True, help_text="Shown to annotators as “Run by”.")
+    responsible = models.CharField(
+        "responsible person", max_length=200, blank=True, help_text="With an address or a telephone number."
+    )
+    contact = models.CharField(
+        "contact for annotators",
+        max_length=200,
+        blank=True,
+        help_text="An address that somebody reads. Shown on every page.",
+    )
+    ethics_contact = models.CharField(
+        "ethics board and its contact",
+        max_length=300,
+        blank=True,
+        help_text="Or who takes complaints if there is no board.",
+    )
+    legal_basis = models.CharField(
+        max_length=300,
+        blank=True,
+        default="your consent",
+        help_text="Why you may process the data. It ends a sentence.",
+    )
+    storage = models.CharField(
+        "where the data are stored",
+        max_length=300,
+        blank=True,
+        help_text="Such as: on a server of our university in Graz.",
+    )
+    retention = models.CharField(
+        "how long they are kept", max_length=200, blank=True, help_text="Such as: for ten years, and then deleted."
+    )
+    screened_out_pay = models.DecimalField(
+        "pay for people whom the first answers screen out",
+        max_digits=7,
+        decimal_places=2,
+        null=True,
+        blank=True,
+        validators=NONNEGATIVE_VALIDATORS,
+        help_text="Filled in on new links, in the currency of the study. 0 for nothing.",
+    )
+    full_pay = models.DecimalField(
+        "pay for people of a panel who find no place left",
+        max_digits=7,
+        decimal_places=2,
+        null=True,
+        blank=True,
+        validators=NONNEGATIVE_VALIDATORS,
+        help_text="Filled in on new links, in the currency of the study. 0 for nothing.",
+    )
+
+    class Meta:
+        verbose_name_plural = "facts about researchers"
+        constraints = [
+            CheckConstraint(
+                name="researcher_pays_nothing_below_zero",
+                condition=(Q(screened_out_pay=None) | Q(screened_out_pay__gte=0))
+                & (Q(full_pay=None) | Q(full_pay__gte=0)),
+            ),
+        ]
+
+    def __str__(self):
+        return f"facts about {self.user}"

@@ -5,6 +5,19 @@ from . import ExampleStudy, Page, Problem, Protocol, question_fields, register
 YES_NO = {"kind": "choice", "options": [{"key": "yes", "label": "Yes"}, {"key": "no", "label": "No"}]}
 AMOUNT_SCALE = {"kind": "likert", "labels": ["not at all", "a little", "somewhat", "much", "very much"]}
 
+AI_TOOLS_QUESTION = {
+    "key": "used_ai_tools",
+    "text": "Did you use an AI tool, such as a chatbot, for your answers? Your pay does not change.",
+    "scale": {
+        "kind": "choice",
+        "options": [
+            {"key": "no", "label": "No"},
+            {"key": "some", "label": "Yes, for some of them"},
+            {"key": "most", "label": "Yes, for most of them"},
+        ],
+    },
+}
+
 
 @register
 class Survey(Protocol):
@@ -13,6 +26,7 @@ class Survey(Protocol):
     help = "Screening, background, closing comments. Answers are stored and listed; nothing is estimated from them."
     has_items = False
     default_scale_kind = "choice"
+    ai_tools_question = AI_TOOLS_QUESTION
     sample = ExampleStudy(
         questions=(
             {"key": "fluent", "text": "Do you read English fluently?", "scale": YES_NO},

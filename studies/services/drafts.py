@@ -10,7 +10,7 @@ from django.db.models import F
 from studies import access, signals
 from studies.access import Action, check_permission_or_404
 from studies.design.serialization import LATER_STUDY_FIELDS, STUDY_FIELDS
-from studies.models import Arm, Expected, Exposure, Item, Question, Section, Study, audit
+from studies.models import Arm, Expected, Exposure, Item, Question, ResearcherFacts, Section, Study, audit
 
 from .lifecycle import ActionRefused
 
@@ -48,6 +48,14 @@ def update_draft(study: Study, by, changes: Mapping[str, Any], version: int | No
         study.save()
         record_edit_and_raise_version(study, by, columns=sorted(changes))
     return study
+
+
+@transaction.atomic
+def store_facts(by, changes: Mapping[str, Any]) -> None:
+    """Store what the account ``by`` writes in the texts of its studies."""
+    check_permission_or_404(by, Action.CREATE)
+    ResearcherFacts.objects.update_or_create(user=by, defaults=dict(changes))
+    audit.record("edit facts", by=by, columns=sorted(changes))
 
 
 @contextmanager

@@ -1,12 +1,12 @@
-"""Generate directed questions about pairs of systems, in one or both directions, and the contrasts that they test."""
+"""Generate directed questions about pairs of systems and the contrasts that they test, and the last question about AI tools."""
 
 from collections.abc import Iterable
 from itertools import combinations, pairwise
 
-from django.db.models import Max
+from django.db.models import F, Max
 from django.utils.text import slugify
 
-from studies.models import Contrast, Question, Section, System
+from studies.models import Contrast, Question, Section, Study, System
 from studies.protocols import REGISTRY
 from studies.protocols.base.pairs import order_systems
 
@@ -124,3 +124,51 @@ def _free_key(x: System, y: System, criterion: str, keys: set[str]) -> str:
         key = f"{stem}-{number}"
     keys.add(key)
     return key
+
+
+# The request not to use AI tools, and the last question whether somebody did.
+
+
+AI_TOOLS_REQUEST = "Please do not use AI tools, such as chatbots, for your answers. We want to know what you think."
+_ASIDE = 10_000  # a position that no section has
+
+
+def find_ai_tools_question(study: Study) -> Question | None:
+    """Return the question whether annotators used AI tools."""
+    keys = [protocol.ai_tools_question["key"] for protocol in REGISTRY.values() if protocol.ai_tools_question]
+    found = Question.objects.filter(section__study=study, section__purpose=Section.Purpose.LIVE, key__in=keys)
+    return found.select_related("section").order_by("-section__position").first()
+
+
+def ask_about_ai_tools(study: Study, by, is_asked: bool) -> None:
+    """Add the question to a draft in a section at the end, move that section there, or remove it.
+
+    If this changes anything, test runs are deleted.
+    """
+    question = find_ai_tools_question(study)
+    last = study.sections.aggregate(last=Max("position"))["last"] or 0
+    is_last = question is not None and question.section.position == last
+    if is_asked == (question is not None) and (is_last or not is_asked):
+        return
+    with drafts.locked_draft(study.pk, by, deletes_test_runs=True) as draft:
+        if question is None:
+            protocol = next(one for one in REGISTRY.values() if one.ai_tools_question)
+            section = Section.objects.create(study=draft, position=last + 1, protocol=protocol.slug, m=0)
+            Question.objects.create(section=section, position=1, **protocol.ai_tools_question)
+        elif is_asked:
+            _move_to_end(question.section, last)
+        elif question.section.questions.count() > 1:
+            question.delete()
+        else:
+            _move_to_end(question.section, last)
+            drafts.delete_section_and_test_runs(question.section, by)
+        drafts.record_edit_and_raise_version(draft, by, asks_about_ai_tools=is_asked)
+
+
+def _move_to_end(section: Section, last: int) -> None:
+    position = section.position
+    Section.objects.filter(pk=section.pk).update(position=_ASIDE)
+    for later in section.study.sections.filter(position__gt=position, position__lt=_ASIDE).order_by("position"):
+        Section.objects.filter(pk=later.pk).update(position=F("position") - 1)
+    Section.objects.filter(pk=section.pk).update(position=last)
+    section.position = last

@@ -20,8 +20,8 @@ from analysis.data.frames import ORIGINS, validate_origins
 from analysis.data.snapshot import database_snapshot
 from analysis.metrics.dataset import SCRIPTS, script
 from analysis.report.archive import archive_blocks
+from heval_site.management.commands import find_study
 from studies.services.lifecycle import ActionRefused, FieldsRefused
-from studies.services.study_lookup import find_study
 
 WITHOUT_TABLE = ("archive", "codebook", *SCRIPTS)
 

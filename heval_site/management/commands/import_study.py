@@ -18,6 +18,7 @@ from analysis.metrics.files import ScoresFileSettings, read_scores_file
 from analysis.metrics.store import MetricDescription, upload_scores
 from analysis.models import Metric
 from annotators.imports import Options as AnswerOptions
+from heval_site.management.commands import find_study
 from studies.imports.bundle import MAX_BUNDLE_BYTES, BundleRefused
 from studies.imports.bundle_files import create_draft_from_bundle
 from studies.imports.tables import ImportReport, Options, import_stimuli_file, run
@@ -25,7 +26,6 @@ from studies.imports.tables.columns import GROUPS_BY
 from studies.imports.tables.mapping import parse_mapping
 from studies.models import Study
 from studies.services import drafts, lifecycle
-from studies.services.study_lookup import find_study
 from studies.stimuli.rows import is_bundle
 from studies.stimuli.texts import SettingsRefused
 

@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 from studies.imports.bundle_files import create_draft_from_bundle, parse_bundle_json
-from studies.models import Study, new_seed
+from studies.models import ResearcherFacts, Study, new_seed
 
 SPA = "Ethayarajh and Jurafsky 2022, The Authenticity Gap in Human Evaluation"
 GOLD = "Clark et al. 2021, All That's ‘Human’ Is Not Gold"
@@ -293,3 +293,32 @@ def create_draft_from_template(template: StudyTemplate, owner: Any) -> Study:
     value = load_template_bundle(template)
     value["study"]["seed"] = new_seed()
     return create_draft_from_bundle(value, owner)
+
+
+# The model text of a consent form, with the facts about the researchers filled in.
+
+
+# A fact > what stands in its place in a text while it is not known (studies.design.checklist.MARK).
+MARKS = {
+    "institution": "[… the institution]",
+    "responsible": "[… the responsible person, with an address]",
+    "contact": "[… an address for questions]",
+    "ethics_contact": "[… the ethics board and its contact]",
+    "legal_basis": "[… the legal basis]",
+    "storage": "[… where the data are stored]",
+    "retention": "[… how long they are kept]",
+}
+
+
+def model_consent_text() -> str:
+    """Return the model text, with a mark for each fact."""
+    text = files("studies.imports.study_templates").joinpath("consent.md").read_text(encoding="utf-8")
+    return text.strip().format(**MARKS)
+
+
+def fill_marks(text: str, facts: ResearcherFacts) -> str:
+    """Return the text with known facts in the place of their marks."""
+    for name, mark in MARKS.items():
+        if value := getattr(facts, name).strip().removesuffix("."):
+            text = text.replace(mark, value)
+    return text

@@ -150,6 +150,8 @@ class Protocol:
     default_scale_kind = "percent"
     # The questions of a new section: columns of Question.
     questions: Sequence[Mapping[str, Any]] = ()
+    # The question after the work whether annotators used AI tools: columns of Question. Empty: sections of this protocol ask about texts.
+    ai_tools_question: Mapping[str, Any] = {}
     # What an example study needs.
     sample = ExampleStudy()
     # The paper and section that the protocol implements.

@@ -5,8 +5,8 @@ from uuid import UUID
 import pytest
 from django.core.management import CommandError
 
+from heval_site.management.commands import find_study
 from studies.models import Study
-from studies.services.study_lookup import find_study
 
 pytestmark = pytest.mark.django_db
 CODES = ("4be1c09a-0000-4000-8000-000000000001", "4be1c09a-0000-4000-8000-000000000002", "5" * 32)
