@@ -1,5 +1,8 @@
 """Jobs that belong to no app: housekeeping, and the rehearsal, which needs all apps."""
 
+from django.urls import reverse
+
+from analysis.report.runs import INVENTED, invented_report_jobs
 from annotators.recruitment.panels.stand_in import KIND
 from studies.services import jobs
 
@@ -30,6 +33,16 @@ def make_example_study_job(job, progress) -> dict:
 
     study, report = get_or_create_example_study(job.by)
     return {"url": report, "study": study.pk}
+
+
+@jobs.register(INVENTED, is_one_per_study=True, is_batch=True)
+def run_invented_report_job(job, progress) -> dict:
+    """Let robots answer a copy of a draft, and keep the report. Only the newest report of a study is kept."""
+    from .rehearsal.rehearsal import run_invented_report
+
+    report = run_invented_report(job.study, job.arguments["are_systems_equal"], job.study.seed, progress)
+    invented_report_jobs(job.study).exclude(pk=job.pk).update(result=None)
+    return report | {"url": reverse("new_study_invented", args=[job.study_id])}
 
 
 @jobs.register("demo_board", is_batch=True, keeps_steps=True)

@@ -220,6 +220,8 @@ def _drawn(figure: Mapping[str, Any]):
             canvas.add_artist(_key((EDGE + x) / width, y / height, STYLES[names.index(name) % len(STYLES)]))
             canvas.text((2 * EDGE + x) / width, y / height, name, va="center", ha="left", fontsize=9)
         y -= LEGEND_HEIGHT
+    if mark := figure.get("watermark"):
+        canvas.text(0.5, 0.5, mark, fontsize=26, rotation=12, alpha=0.35, color=QUIET, va="center", ha="center")
     return canvas
 
 

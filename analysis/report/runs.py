@@ -4,15 +4,26 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import Max, QuerySet
 
 from analysis.models import AnalysisRun, Figure
 from studies.access import Action, check_permission_or_404
+from studies.design.checklist import find_design_problems
 from studies.models import Job, Study, audit
-from studies.services import jobs
+from studies.services import jobs, lifecycle
 
 from .build import build_report, validate_parameters
 
+INVENTED = "invented_report"  # the kind of job; its code needs all apps, so it is registered above them
+MAX_ROBOTS = 200
+WATERMARK = "Invented answers"
+# What a copy has where the draft has nothing yet. Annotators would read it, and no robot does.
+MISSING_TEXTS = {
+    "public_title": "A copy with invented answers",
+    "consent": "The draft has no consent text yet.",
+    "contact": "The draft has no contact yet.",
+    "minutes": 10,
+}
 STEPS = 7  # five steps of the report, then figures, then storing
 
 
@@ -21,6 +32,34 @@ def request_analysis(study: Study, by, parameters: Mapping[str, Any], request_to
     check_permission_or_404(by, Action.ANALYSE, study)
     validated = validate_parameters(parameters, study)
     return jobs.submit("analyse", study=study, by=by, request_token=request_token, parameters=validated)
+
+
+def with_missing_texts(study: Study) -> Study:
+    """Return the study, unsaved, with texts where it has none, so that what else is missing is seen and a copy can be launched."""
+    filled = Study.objects.get(pk=study.pk)
+    for name, value in MISSING_TEXTS.items():
+        if not str(getattr(filled, name) or "").strip():
+            setattr(filled, name, value)
+    return filled
+
+
+def request_invented_report(study: Study, by, *, are_systems_equal: bool, request_token: str | None = None) -> Job:
+    """Return the job that waits or runs, or submit one: robots answer a copy of a draft, and the job keeps the report.
+
+    Raises NotReady with what is missing in the design.
+    """
+    check_permission_or_404(by, Action.EDIT, study)
+    if unfinished := invented_report_jobs(study).filter(ended_at=None).first():
+        return unfinished
+    if problems := [problem for problem in find_design_problems(with_missing_texts(study)) if problem.is_blocking]:
+        raise lifecycle.NotReady(problems)
+    arguments = {"are_systems_equal": are_systems_equal, "version": study.version}
+    return jobs.submit(INVENTED, study=study, by=by, request_token=request_token, **arguments)
+
+
+def invented_report_jobs(study: Study) -> QuerySet[Job]:
+    """Return the jobs of reports with invented answers of a study, the newest first."""
+    return Job.objects.filter(study=study, kind=INVENTED).order_by("-pk")
 
 
 def run_analysis(

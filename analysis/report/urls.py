@@ -3,6 +3,7 @@ from django.urls import path
 from . import views
 
 urlpatterns = [
+    path("<int:pk>/new/invented/", views.invented_report_page, name="new_study_invented"),
     path("<int:pk>/analyses/", views.analysis_list_page, name="analyses"),
     path("<int:pk>/share/", views.share_page, name="share"),
     path("<int:pk>/share/file/", views.start_export, name="export_start"),

@@ -13,6 +13,7 @@ from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
+from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from analysis.data.exports import TABLES, request_export
@@ -25,14 +26,15 @@ from annotators.counting import Use, select, simulated_words
 from annotators.models import Assignment
 from studies.access import Action, get_study, may_read_draw
 from studies.admin.permissions import is_request_allowed
-from studies.admin.study_page import render_study_page
+from studies.admin.study_page import render_new_study_page, render_study_page
+from studies.admin.workflow import problems_with_correction_urls
 from studies.models import Job, Study
 from studies.services import jobs
-from studies.services.lifecycle import ActionRefused, FieldsRefused
+from studies.services.lifecycle import ActionRefused, FieldsRefused, NotReady
 
 from .build import DEFAULT_PARAMETERS, NO_COMPARISON_PLANNED, STAR_SCHEMES, STILL_COLLECTING, default_origins
 from .plots import render_latex_table
-from .runs import request_analysis
+from .runs import INVENTED, invented_report_jobs, request_analysis, request_invented_report
 
 SHOWN_ROWS = 100
 SHARED_REPORTS = 20
@@ -220,28 +222,38 @@ def report_page(request, pk, number) -> HttpResponse:
     """Show one analysis: conclusions, comparisons, exclusions and uncertainty, then details."""
     run = get_analysis_run(request, pk, number)
     study, stored = run.study, run.result
-    stored_tables = [truncated_table_context(stored_table) for stored_table in stored.get("tables", [])]
-    drawn_figures = stored.get("figures", [])
-    front = layouts.lead_figure(drawn_figures)
     withdrawn = select(Use.WITHDRAWN, study.assignments.all(), stored["parameters"]["origins"])
-    flow = stored["flow"]
     was_collecting = STILL_COLLECTING in stored["confirmatory"]["reasons"]
     is_closed = study.state == Study.State.CLOSED
     later = study.analyses.filter(at__gte=study.closed_at) if was_collecting and is_closed else study.analyses.none()
     final = later.only("number").order_by("-number").first()
-    unfinished_counts = [f"{n} {reason.replace('_', ' ')}" for reason, n in flow["released"].items()]
-    if flow["unfinished"]:
-        unfinished_counts.append(f"{flow['unfinished']} not finished yet")
     context = {
-        "left": ", ".join(unfinished_counts),
-        "is_planned": NO_COMPARISON_PLANNED not in stored["confirmatory"]["reasons"],
+        **_result_context(stored),
         "study": study,
         "run": run,
-        "result": stored,
         "withdrawn_since": sum(at > run.at for at in withdrawn.values_list("withdrawn_at", flat=True)),
         "was_collecting": was_collecting,
         "is_closed": is_closed,
         "final": final,
+        "may_run": is_request_allowed(request, Action.ANALYSE, study.pk),
+        "token": uuid.uuid4().hex,
+    }
+    return render_study_page(request, "report/report.html", study, context)
+
+
+def _result_context(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the page shows of a stored result, whoever stored it."""
+    stored_tables = [truncated_table_context(stored_table) for stored_table in stored.get("tables", [])]
+    drawn_figures = stored.get("figures", [])
+    front = layouts.lead_figure(drawn_figures)
+    flow = stored["flow"]
+    unfinished_counts = [f"{n} {reason.replace('_', ' ')}" for reason, n in flow["released"].items()]
+    if flow["unfinished"]:
+        unfinished_counts.append(f"{flow['unfinished']} not finished yet")
+    return {
+        "left": ", ".join(unfinished_counts),
+        "is_planned": NO_COMPARISON_PLANNED not in stored["confirmatory"]["reasons"],
+        "result": stored,
         "first": [table for table in stored_tables if table["place"] == "first"],
         "sure": [table for table in stored_tables if table["place"] == "sure"],
         "more": [table for table in stored_tables if table["place"] == "more"],
@@ -254,10 +266,68 @@ def report_page(request, pk, number) -> HttpResponse:
         ],
         "primary": [_conclusion_context(c) for c in stored["conclusions"] if c["role"] == "primary"],
         "secondary": [_conclusion_context(c) for c in stored["conclusions"] if c["role"] != "primary"],
-        "may_run": is_request_allowed(request, Action.ANALYSE, study.pk),
-        "token": uuid.uuid4().hex,
     }
-    return render_study_page(request, "report/report.html", study, context)
+
+
+class InventedForm(forms.Form):
+    """What the robots of a report with invented answers are told."""
+
+    told = forms.ChoiceField(
+        choices=[
+            ("difference", "The systems differ: in the order of their names, each is better than the one before"),
+            ("equal", "All systems are equally good"),
+        ],
+        initial="difference",
+        required=False,
+        widget=forms.RadioSelect,
+        label="What the robots are told",
+    )
+
+
+@login_required
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def invented_report_page(request, pk) -> HttpResponse:
+    """Show a draft's last report with invented answers, or what it is and what it needs. POST starts the job that makes one."""
+    study = get_study(request.user, Action.EDIT, pk=pk)
+    if not study.is_draft:
+        return redirect("admin:studies_study_change", pk)
+    last = invented_report_jobs(study).first()
+    form, missing = InventedForm(request.POST or None), []
+    if request.method == "POST" and form.is_valid():
+        token = token_of_form(study, INVENTED, request.POST)
+        are_equal = form.cleaned_data["told"] == "equal"
+        try:
+            job = request_invented_report(study, request.user, are_systems_equal=are_equal, request_token=token)
+        except NotReady as refused:
+            missing = problems_with_correction_urls(study, refused.problems)
+        else:
+            return redirect("admin:studies_job_page", code=job.code)
+    done = invented_report_jobs(study).filter(state=Job.State.DONE, result__isnull=False).first()
+    invented = (done.result or {}) if done else {}
+    if svg := invented.get("figures", {}).get(request.GET.get("figure")):
+        return HttpResponse(svg, content_type="image/svg+xml; charset=utf-8")
+    context = {
+        "study": study,
+        "form": form,
+        "missing": missing,
+        "token": uuid.uuid4().hex,
+        "running": last if last and last.ended_at is None else None,
+        "failed": last if last and last.state == Job.State.FAILED else None,
+    }
+    if done and invented and not missing and not form.errors:
+        told = invented["told"]
+        context |= _result_context(invented["result"]) | {
+            "invented": invented,
+            "strengths": sorted(told["strengths"].items(), key=lambda named: named[1]),
+            "percent_for_first": round(100 * told["acquiescent"]),
+            "is_changed": done.arguments["version"] != study.version,
+            "job": done,
+        }
+        return render_new_study_page(request, "report/report.html", study, "Try it", context)
+    status = 422 if missing else 400 if form.errors else 200
+    template = "report/invented.html"
+    return render_new_study_page(request, template, study, "Try it", context, status)
 
 
 def truncated_table_context(stored_table: layouts.Table) -> dict[str, Any]:

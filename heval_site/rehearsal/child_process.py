@@ -14,6 +14,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -25,8 +26,10 @@ from . import network_guard
 
 if TYPE_CHECKING:
     from annotators.models import Recruitment
+    from studies.models import Study
 
 HTTP_TIMEOUT_SECONDS = 60
+REPORT_STEPS = 6  # five of the report, then its figures
 
 
 class PanelProxy(LoopbackServer):
@@ -97,23 +100,32 @@ def build_http_sender_factory(port: int, site_url: str) -> Callable[[int], Calla
     return sender_of_person
 
 
-def launch_study_from_bundle_and_create_recruitment(plan: dict[str, Any]) -> "Recruitment":
-    """Create the study in this database, launch it, and add its recruitment with invented secrets.
-
-    Raises NotReady or BundleRefused.
-    """
+def create_database_and_launch_copy(plan: dict[str, Any], progress: Callable[..., None]) -> "Study":
+    """Create the tables and the study in this process's database, and launch it. Raises NotReady or BundleRefused."""
     from django.contrib.auth import get_user_model
 
-    from annotators.models import OutcomePay, Recruitment
+    from heval_site.runtime.startup import migrate_and_create_cache_and_media_folder
     from studies.design import checklist
     from studies.imports.bundle_files import create_draft_from_bundle
     from studies.services import lifecycle
 
+    from .schema_copy import create_sqlite_schema_and_record_migrations
+
+    progress(0, 1, "Creating a separate database")
+    if plan["tables"]:
+        create_sqlite_schema_and_record_migrations(plan["tables"])
+    migrate_and_create_cache_and_media_folder()
+    progress(0, 1, "Launching a copy of the study")
     owner = get_user_model().objects.create_user("rehearsal", is_staff=True)
     study = create_draft_from_bundle(plan["bundle"], owner)
     accepted = [problem.key for problem in checklist.find_design_problems(study) if not problem.is_blocking]
-    study = lifecycle.launch(study, owner, accepted)
-    columns = plan["recruitment"]
+    return lifecycle.launch(study, owner, accepted)
+
+
+def create_recruitment(study: "Study", columns: dict[str, Any]) -> "Recruitment":
+    """Add the link to the copy. Its secrets are invented later."""
+    from annotators.models import OutcomePay, Recruitment
+
     recruitment = Recruitment.objects.create(
         study=study,
         channel=columns["channel"],
@@ -137,18 +149,11 @@ def play_rehearsal(plan: dict[str, Any], panel: PanelProxy, progress: Callable[.
 
     from annotators.recruitment.channels import REGISTRY
     from annotators.recruitment.panels.http_client import store_or_delete_secrets
-    from heval_site.runtime.startup import migrate_and_create_cache_and_media_folder
 
     from .rehearsal import Rehearsal, entry_url
     from .results import build_report
-    from .schema_copy import create_sqlite_schema_and_record_migrations
 
-    progress(0, 1, "Creating a separate database")
-    if plan["tables"]:
-        create_sqlite_schema_and_record_migrations(plan["tables"])
-    migrate_and_create_cache_and_media_folder()
-    progress(0, 1, "Launching a copy of the study")
-    recruitment = launch_study_from_bundle_and_create_recruitment(plan)
+    recruitment = create_recruitment(create_database_and_launch_copy(plan, progress), plan["recruitment"])
     stand_in = REGISTRY[recruitment.channel].stand_in(recruitment, entry_url(recruitment))
     panel.target = stand_in
     # This is also shown to people who completed if there is no service.
@@ -162,6 +167,48 @@ def play_rehearsal(plan: dict[str, Any], panel: PanelProxy, progress: Callable[.
     for host in dict.fromkeys(network_guard.refused_hosts):
         rehearsal.faults.append(f"Something tried to connect to {host}. A rehearsal may contact only this machine.")
     return build_report(rehearsal)
+
+
+def answer_as_robots_and_report(plan: dict[str, Any], progress: Callable[..., None]) -> dict[str, Any]:
+    """Let robots take the places of the copy, close it, and return its report, its figures and what the robots were told."""
+    import django
+
+    django.setup()
+    from random import Random
+
+    from analysis.report.build import build_report
+    from analysis.report.plots import render_figure_svg_and_pdf
+    from analysis.report.runs import WATERMARK
+    from analysis.report.stopping import robots_have_decided
+    from annotators.participation.simulate import CrowdSettings, default_system_strengths, record_simulated_answers
+    from studies.services import lifecycle
+
+    study = create_database_and_launch_copy(plan, progress)
+    strengths = default_system_strengths(study)
+    if plan["are_systems_equal"]:
+        strengths = dict.fromkeys(strengths, 0.0)
+    crowd, steps = CrowdSettings(), plan["people"] + REPORT_STEPS
+    ended = record_simulated_answers(
+        study,
+        plan["people"],
+        strengths,
+        Random(plan["seed"]),
+        crowd=crowd,
+        progress=lambda done, total, doing: progress(done, steps, doing),
+        has_decided=lambda: robots_have_decided(study),
+    )
+    lifecycle.start_closing(study, by=None)
+    lifecycle.end_grace_period(study, by=None)
+    study.refresh_from_db()
+    result = build_report(
+        study, {"origins": ["robot"]}, lambda done, _, doing: progress(plan["people"] + done, steps, doing)
+    )
+    progress(steps - 1, steps, "Drawing the figures")
+    figures = {
+        figure["name"]: render_figure_svg_and_pdf(figure | {"watermark": WATERMARK})[0] for figure in result["figures"]
+    }
+    told = {"strengths": strengths, "acquiescent": crowd.acquiescent, "wanted": study.target_n}
+    return {"result": result, "figures": figures, "told": told, "submitted": ended.submitted}
 
 
 def main(folder: Path) -> None:
@@ -179,7 +226,8 @@ def main(folder: Path) -> None:
     with PanelProxy() as panel:
         os.environ["PROLIFIC_API"] = panel.url
         try:
-            report = play_rehearsal(plan, panel, lambda *progress: say(progress=progress))
+            play = partial(play_rehearsal, panel=panel) if "recruitment" in plan else answer_as_robots_and_report
+            report = play(plan, progress=lambda *progress: say(progress=progress))
         except Exception as error:
             traceback.print_exc()
             from studies.imports.bundle import BundleRefused

@@ -23,6 +23,7 @@ from django.db.models import F
 from django.urls import reverse
 
 import heval_site
+from analysis.report.runs import MAX_ROBOTS, with_missing_texts
 from annotators.models import Assignment, Recruitment
 from annotators.pay.promises import outcomes_missing_required_pay_rule
 from annotators.places import assign
@@ -171,20 +172,7 @@ def build_rehearsal_plan(recruitment: Recruitment, n_people: int, seed: int) -> 
         raise RehearsalRefused(
             f"This link's channel, {recruitment.channel}, is not installed. Install its package first."
         )
-    study = recruitment.study
-    if study.state == Study.State.DRAFT and (
-        problems := [problem.text for problem in find_design_problems(study) if problem.is_blocking]
-    ):
-        raise RehearsalRefused(f"The study cannot be launched as it is. Correct this first: {'; '.join(problems)}")
-    try:
-        bundle = serialize_bundle(study)
-    except BundleIncomplete as incomplete:
-        raise RehearsalRefused(str(incomplete)) from None
-    return {
-        "bundle": bundle,
-        "people": n_people,
-        "seed": seed,
-        "tables": read_schema_if_sqlite(),
+    return _plan_of_copy(recruitment.study, n_people, seed) | {
         "recruitment": {
             "channel": recruitment.channel,
             "key": recruitment.key,
@@ -201,6 +189,19 @@ def build_rehearsal_plan(recruitment: Recruitment, n_people: int, seed: int) -> 
     }
 
 
+def _plan_of_copy(study: Study, n_people: int, seed: int) -> dict[str, Any]:
+    """Return what every copy is made from. Raises RehearsalRefused if the study cannot be launched."""
+    if study.state == Study.State.DRAFT and (
+        problems := [problem.text for problem in find_design_problems(study) if problem.is_blocking]
+    ):
+        raise RehearsalRefused(f"The study cannot be launched as it is. Correct this first: {'; '.join(problems)}")
+    try:
+        bundle = serialize_bundle(study)
+    except BundleIncomplete as incomplete:
+        raise RehearsalRefused(str(incomplete)) from None
+    return {"bundle": bundle, "people": n_people, "seed": seed, "tables": read_schema_if_sqlite()}
+
+
 def run_rehearsal(
     recruitment: Recruitment,
     n_people: int = DEFAULT_PEOPLE,
@@ -212,17 +213,36 @@ def run_rehearsal(
 
     Raises RehearsalRefused, and any exception that ``progress`` raises.
     """
-    plan = build_rehearsal_plan(recruitment, n_people, seed)
-    with TemporaryDirectory(prefix="heval-rehearsal-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
-        report = _run_child(folder, progress, timeout_seconds)
+    report = _run_in_copy(build_rehearsal_plan(recruitment, n_people, seed), progress, timeout_seconds)
     return report | {
         "study": recruitment.study.title,
         "channel": str(REGISTRY[recruitment.channel].label),
         "key": recruitment.key,
         "before": publishing_obstacles(recruitment),
     }
+
+
+def run_invented_report(
+    study: Study,
+    are_systems_equal: bool,
+    seed: int = 0,
+    progress: Callable[[int, int, str], Any] = lambda done, total, doing: None,
+) -> dict[str, Any]:
+    """Let robots answer a copy of a draft, and return the report of their answers with its figures, and what they were told.
+
+    The copy has its own process and folder, which end with this call. Raises RehearsalRefused, and any exception that
+    ``progress`` raises.
+    """
+    study = with_missing_texts(study)
+    plan = _plan_of_copy(study, min(study.target_n or 0, MAX_ROBOTS), seed)
+    return _run_in_copy(plan | {"are_systems_equal": are_systems_equal}, progress, TIMEOUT_SECONDS)
+
+
+def _run_in_copy(plan: dict[str, Any], progress: Callable[[int, int, str], Any], limit: float) -> dict[str, Any]:
+    with TemporaryDirectory(prefix="heval-rehearsal-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
+        return _run_child(folder, progress, limit)
 
 
 def child_environment(folder: Path) -> dict[str, str]:

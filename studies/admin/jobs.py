@@ -27,6 +27,7 @@ TITLES = {
     "panel_notifications": "Reading a notification of the panel",
     "example_study": "Making the example study",
     "rehearsal": "Rehearsing with robots",
+    "invented_report": "Making a report with invented answers",
     "estimate_pilot": "Reading a study as a pilot",
     "plan_size": "Simulating the planned study",
     "plan_strategies": "Simulating labelling strategies",

@@ -64,7 +64,7 @@ def new_study_page(request) -> HttpResponse:
         except ValidationError as refused:
             form.add_error("title", refused.messages)
         else:
-            return HttpResponseRedirect(reverse("import_confirm", args=[study.code, upload.token]))
+            return HttpResponseRedirect(reverse("import_confirm", args=[study.pk, upload.token]))
     return _render_first_page(request, form, 400)
 
 
@@ -108,7 +108,7 @@ def file_page(request, pk: int) -> HttpResponse:
         except ActionRefused as refused:
             form.add_error("file", str(refused))
         else:
-            return HttpResponseRedirect(reverse("import_confirm", args=[study.code, upload.token]))
+            return HttpResponseRedirect(reverse("import_confirm", args=[study.pk, upload.token]))
     context = {
         "form": form,
         "n_prompts": study.prompts.count(),

@@ -124,7 +124,7 @@ def test_a_launched_study_is_sent_to_its_page(researcher):
 def test_the_usual_import_keeps_its_page(researcher):
     study = draft_study(owner=user(), prompts=2)
     response = researcher.post(
-        reverse("import", args=[study.code]), {"file": SimpleUploadedFile("t.csv", GOOD), "creates_systems": "on"}
+        reverse("import", args=[study.pk]), {"file": SimpleUploadedFile("t.csv", GOOD), "creates_systems": "on"}
     )
     assert "Steps of a new study" not in researcher.get(response.url).content.decode()
     done = researcher.post(response.url, {"confirm": "1"}, follow=True)
@@ -133,7 +133,7 @@ def test_the_usual_import_keeps_its_page(researcher):
 
 def test_the_usual_import_asks_for_one_thing_and_folds_the_rest(researcher):
     study = draft_study(owner=user(), prompts=2)
-    page = researcher.get(reverse("import", args=[study.code])).content.decode()
+    page = researcher.get(reverse("import", args=[study.pk])).content.decode()
     shown, _, folded = page.partition("<summary>More options</summary>")
     assert shown.count("<input") == 2 and "<details" in shown  # the token of the form, and the file
     assert 'name="creates_systems" class=' not in shown and "checked" in folded.partition("</details>")[0]
