@@ -201,6 +201,9 @@ ACTS = {
     "studies/services/copying:clone_study": Act(
         Action.CLONE, "clone", draft, step(copying.clone_study), may_repeat=True
     ),
+    "studies/services/drafts:record_edit_and_raise_version, texts removed": Act(
+        Action.EDIT, "edit", draft, step(copying.remove_texts), may_repeat=True
+    ),
     "studies/imports/preparation:prepare_stimuli_and_delete_dropped_prompts": Act(
         Action.EDIT,
         "prepare stimuli",

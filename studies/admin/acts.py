@@ -3,7 +3,7 @@
 Each act has a page with an explanation and a form. Only sending the form performs the act. The functions are in lifecycle and copying.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,6 +51,15 @@ class OpenPlacesForm(forms.Form):
 
 class CloneForm(CleanTextMixin, forms.Form):
     title = forms.CharField(max_length=200, widget=forms.TextInput(attrs={"size": 70}))
+    texts = forms.ChoiceField(
+        choices=[
+            ("with", "with the texts: its prompts, outputs, test questions and ready-made batches"),
+            ("without", "without the texts: you import others into the copy"),
+        ],
+        initial="with",
+        required=False,
+        widget=forms.RadioSelect,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +76,9 @@ class Act:
 
     @property
     def lifecycle_step(self) -> str:
-        return {"draw-more": "draw more", "delete": "delete draft"}.get(self.name, self.name)
+        return {"draw-more": "draw more", "delete": "delete draft", "remove-texts": "remove texts"}.get(
+            self.name, self.name
+        )
 
     def is_available(self, study: Study) -> bool:
         return is_lifecycle_step_allowed(self.lifecycle_step, study)
@@ -100,11 +111,20 @@ def _unblind(study, user, cleaned):
 
 
 def _clone(study, user, cleaned):
-    copy = copying.clone_study(study, user, cleaned["title"])
+    copy = copying.clone_study(study, user, cleaned["title"], has_texts=cleaned["texts"] != "without")
     return (
         "This is the copy: a draft with the same design and a new seed. If you change the design, check its target and its cap.",
         reverse("admin:studies_study_change", args=[copy.pk]),
     )
+
+
+def _remove_texts(study, user, cleaned):
+    return removal_message(copying.remove_texts(study, user)), ""
+
+
+def removal_message(counts: Mapping[str, int]) -> str:
+    """Return what was removed from a draft, in words."""
+    return f"Removed: {', '.join(f'{n} {name}' for name, n in counts.items() if n) or 'nothing'}. Import a file to add texts."
 
 
 def _archive(study, user, cleaned):
@@ -176,12 +196,23 @@ ACTS = {
             "clone",
             "Clone",
             (
-                "Make a new draft with the same texts, design, systems, prompts and outputs, and a new seed. You are its only member, as owner.",
+                "Make a new draft with the same design, systems and words, and a new seed. You are its only member, as owner.",
                 "Annotators of this study cannot take part in the copy, unless you change that on its page.",
             ),
             _clone,
             CloneForm,
             Action.CLONE,
+        ),
+        Act(
+            "remove-texts",
+            "Remove all texts",
+            (
+                "Remove all prompts and outputs of the draft, with its test runs, and with the practice items, test questions and ready-made "
+                "batches that show them. Systems and sections stay.",
+            ),
+            _remove_texts,
+            action=Action.EDIT,
+            is_irreversible=True,
         ),
         Act(
             "archive",

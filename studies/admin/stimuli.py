@@ -4,22 +4,25 @@ from typing import cast
 
 from django import forms
 from django.conf import settings
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.http import Http404, HttpResponse
 from django.urls import path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import Truncator
 
-from studies.services import drafts
+from studies.services import copying, drafts, lifecycle
 from studies.stimuli.images import ImageRefused, image_path
 from studies.stimuli.texts import is_blank
 
 from ..access import Action, get_study, study_of
 from ..models import Output, Prompt, Study
 from . import workflow
+from .acts import removal_message
 from .forms import CleanTextMixin, find_lookalike_name
 from .permissions import StudyFilter, StudyScopedAdmin, changed_fields_and_row_kinds, is_request_allowed
+from .study_page import render_study_page
 
 
 def image_link_html(study_id: int, image_name: str, alt: str = "", is_large: bool = False) -> SafeString:
@@ -66,6 +69,7 @@ class StimulusAdmin(StudyScopedAdmin):
         extra = {}
         if study and study.is_draft and is_request_allowed(request, Action.EDIT, study.pk):
             extra["import_url"] = workflow.reverse_or_empty("import", study.pk)
+            extra["remove_all_url"] = reverse("admin:studies_act", args=[study.pk, "remove-texts"])
         return super().changelist_view(request, extra | (extra_context or {}))
 
     def save_model(self, request, obj, form, change):
@@ -76,7 +80,31 @@ class StimulusAdmin(StudyScopedAdmin):
             drafts.record_edit_and_raise_version(study, request.user, about=stimulus_text, columns=columns)
 
     def get_actions(self, request, action_location=None):  # Django passes a location from 6.1 on
-        return {}  # a list's tick boxes could delete a thousand stimuli with one click
+        # Not Django's own deletion, which keeps test runs and refuses texts that items show. Only in the list of one draft.
+        study = self.listed_study(request)
+        if not (study and study.is_draft and is_request_allowed(request, Action.EDIT, study.pk)):
+            return {}
+        label = f"Remove the chosen {self.opts.verbose_name_plural}"
+        return {"remove": (StimulusAdmin.remove_chosen, "remove", label)}
+
+    def remove_chosen(self, request, queryset):
+        """Ask whether to remove the chosen texts, with what leaves with them. Confirmed, remove them."""
+        study = cast(Study, self.listed_study(request))  # the action is offered for one study only
+        if "confirmed" in request.POST:
+            try:
+                messages.success(request, removal_message(copying.remove_texts(study, request.user, queryset)))
+            except lifecycle.ActionRefused as refused:
+                messages.error(request, str(refused))
+            return None
+        counts = {name: len(ids) for name, ids in copying.texts_to_remove(study, queryset).items()}
+        context = {
+            "title": f"Remove {queryset.count()} {self.opts.verbose_name_plural}?",
+            "counts": {name: n for name, n in counts.items() if n},
+            "chosen": request.POST.getlist(ACTION_CHECKBOX_NAME),
+            "is_across": request.POST.get("select_across") == "1",
+            "back": request.get_full_path(),
+        }
+        return render_study_page(request, self.admin_site, "admin/studies/remove_texts.html", study, context)
 
 
 @admin.register(Prompt)

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from django.db import models, transaction
+from django.db.models import QuerySet
 
 from studies import access, signals
 from studies.access import Action, check_permission_or_404
@@ -31,7 +32,7 @@ from studies.models import (
     new_seed,
 )
 
-from . import lifecycle
+from . import drafts, lifecycle
 from .lifecycle import is_lifecycle_step_allowed
 
 _NOT_COPIED = {
@@ -43,6 +44,7 @@ _NOT_COPIED = {
 _MADE_BY_HAND = models.Q(expected__isnull=False) | models.Q(kind__in=[Item.Kind.TEST, Item.Kind.PRACTICE])
 
 Ids = dict[int, int]
+CHUNK = 1000
 
 
 def _columns(row: models.Model, without: Iterable[str]) -> dict[str, Any]:
@@ -69,11 +71,14 @@ def _copy_rows(rows: Iterable[models.Model], **links: Mapping[int, int | None] |
 
 
 @transaction.atomic
-def clone_study(study: Study, by, title: str = "", *, prompt_keys: Collection[str] | None = None) -> Study:
+def clone_study(
+    study: Study, by, title: str = "", *, prompt_keys: Collection[str] | None = None, has_texts: bool = True
+) -> Study:
     """Make a new draft with the same design, a new seed and no people. It excludes the annotators of its origin.
 
     Ready-made batches are copied, with manually made items and their expected answers. Drawn batches are not copied.
     ``prompt_keys``: copy only these prompts, and those of manually made items, with their outputs. None: copy all.
+    ``has_texts``: False copies no prompt, no output, and nothing that is made from them.
     """
     check_permission_or_404(by, Action.CLONE, study)
     copy = Study.objects.create(
@@ -94,6 +99,10 @@ def clone_study(study: Study, by, title: str = "", *, prompt_keys: Collection[st
     _copy_rows(study.contrasts.all(), study=copy.pk, section=sections, x=systems, y=systems)
     _copy_rows(study.comparison_families.all(), study=copy.pk)
     _copy_rows(study.exclusion_rules.all(), study=copy.pk)
+    audit.record("clone", study=study, by=by, clone=str(copy.code))
+    copy.refresh_from_db()
+    if not has_texts:
+        return copy
     copied_prompts = study.prompts.all()
     if prompt_keys is not None:
         by_hand = study.items.filter(_MADE_BY_HAND, number__lt=FIRST_TEST_NUMBER)
@@ -107,8 +116,6 @@ def clone_study(study: Study, by, title: str = "", *, prompt_keys: Collection[st
         prompt=prompts,
     )
     _copy_ready_made(study, copy, arms, sections, questions, prompts, outputs)
-    audit.record("clone", study=study, by=by, clone=str(copy.code))
-    copy.refresh_from_db()
     return copy
 
 
@@ -160,6 +167,51 @@ def _renewed_items(rows, copy, sections, prompts, outputs) -> Ids:
         row.content = item_content_hash(prompts[row.prompt_id], outputs_by_item[row.pk], row.kind)
     retired = {row.retired_in_id: None for row in rows}
     return _copy_rows(rows, study=copy.pk, section=sections, prompt=prompts, retired_in=retired)
+
+
+def texts_to_remove(study: Study, chosen: QuerySet | None = None) -> dict[str, set[int]]:
+    """Return the ids of what leaves a draft with the chosen prompts or outputs. None: with all prompts.
+
+    Ready-made batches that show one of these texts leave as a whole, with the items that no other batch shows.
+    """
+    all_outputs = Output.objects.filter(system__study=study)
+    if chosen is not None and chosen.model is Output:
+        prompts: set[int] = set()
+        outputs = set(chosen.filter(system__study=study).values_list("pk", flat=True))
+    else:
+        chosen_prompts = study.prompts.all() if chosen is None else chosen.filter(study=study)
+        prompts = set(chosen_prompts.values_list("pk", flat=True))
+        outputs = {pk for pk, prompt in all_outputs.values_list("pk", "prompt_id") if prompt in prompts}
+    all_items = study.items.filter(number__lt=FIRST_TEST_NUMBER)
+    shown = all_items.values_list("pk", "prompt_id", "exposures__output_id")
+    items = {pk for pk, prompt, output in shown if prompt in prompts or output in outputs}
+    imported = Placement.objects.filter(batch__study=study, batch__origin=Batch.Origin.IMPORTED)
+    placed = list(imported.values_list("batch_id", "item_id"))
+    batches = {batch for batch, item in placed if item in items}
+    stay = {item for batch, item in placed if batch not in batches}
+    stay |= set(all_items.filter(_MADE_BY_HAND).values_list("pk", flat=True))
+    items |= {item for batch, item in placed if batch in batches} - stay
+    return {"batches": batches, "items": items, "outputs": outputs, "prompts": prompts}
+
+
+def remove_texts(study: Study, by, chosen: QuerySet | None = None) -> dict[str, int]:
+    """Remove prompts or outputs from a draft, with what shows them. Return how many rows of each kind were removed."""
+    with drafts.locked_draft(study.pk, by, deletes_test_runs=True) as study:
+        ids = {name: sorted(found) for name, found in texts_to_remove(study, chosen).items()}
+        for model, name, path in (
+            (Placement, "batches", "batch"),
+            (Batch, "batches", "pk"),
+            (Expected, "items", "item"),
+            (Exposure, "items", "item"),
+            (Item, "items", "pk"),
+            (Output, "outputs", "pk"),
+            (Prompt, "prompts", "pk"),
+        ):
+            for start in range(0, len(ids[name]), CHUNK):
+                model._default_manager.filter(**{f"{path}__in": ids[name][start : start + CHUNK]}).delete()
+        counts = {name: len(found) for name, found in ids.items()}
+        drafts.record_edit_and_raise_version(study, by, removed=counts)
+    return counts
 
 
 def delete_or_archive_draft(study: Study, by) -> str:

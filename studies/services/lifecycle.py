@@ -40,6 +40,7 @@ STATES = {
     "archive": {State.DRAFT, State.CLOSED},
     "restore": {State.DRAFT, State.CLOSED},
     "delete draft": {State.DRAFT},
+    "remove texts": {State.DRAFT},
 }
 
 

@@ -22,6 +22,7 @@ BATCHES = {
     "plan_size",
     "plan_strategies",
     "rehearsal",
+    "invented_report",
 }
 WAITED_FOR = {
     "analyse",
