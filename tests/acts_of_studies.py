@@ -16,6 +16,7 @@ from studies import access
 from studies.access import Action
 from studies.imports.bundle_files import bundle_text, create_draft_from_bundle
 from studies.imports.preparation import prepare_stimuli_and_delete_dropped_prompts
+from studies.imports.study_templates import archive_own_template, keep_as_template
 from studies.imports.tables import Options, import_stimuli_file
 from studies.models import Output, Study
 from studies.services import copying, drafts, jobs, known_answers, lifecycle, questions
@@ -136,6 +137,12 @@ def share(w, by):
     return access.replace_member_roles(w.study, by, [(one.user_id, one.role) for one in access.members_of(w.study)])
 
 
+def kept(owner) -> World:
+    world = draft(owner)
+    world.template = keep_as_template(world.study, None, "Mine")
+    return world
+
+
 ACTS = {
     "studies/services/drafts:create_draft_with_default_arm": Act(
         Action.CREATE,
@@ -169,6 +176,12 @@ ACTS = {
         draft,
         lambda w, by: create_draft_from_bundle(bundle_text(w.study), by),
         may_repeat=True,
+    ),
+    "studies/imports/study_templates/__init__:keep_as_template": Act(
+        Action.CLONE, "keep template", draft, step(keep_as_template, "Mine"), may_repeat=True
+    ),
+    "studies/imports/study_templates/__init__:archive_own_template": Act(
+        Action.ARCHIVE, "archive template", kept, lambda w, by: archive_own_template(w.template, by), may_repeat=True
     ),
     "studies/services/lifecycle:launch": Act(Action.LAUNCH, "launch", draft, launch),
     "studies/services/lifecycle:freeze_and_close": Act(Action.EDIT, "freeze", draft, step(lifecycle.freeze_and_close)),

@@ -65,7 +65,7 @@ def test_the_tutorial_can_be_followed(browser, live_server, settings):
     reader.fill("Title", "My board")
     reader.fill("Address", "my-board")
     page.get_by_label("Visibility").select_option(label="public: everybody can see results without a login")
-    page.get_by_label("Template").select_option(label="Answers rated in five categories (template)")
+    page.get_by_label("Template").select_option(label="Answers rated in five categories")
     reader.done |= {"Visibility", "Template"}
     reader.fill("Labels per output", "2")
     reader.press("Make the board")

@@ -12,6 +12,7 @@ from django.contrib import messages
 from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import path, reverse
 
+from studies.imports.study_templates import keep_as_template
 from studies.services import copying, lifecycle
 from studies.services.lifecycle import is_lifecycle_step_allowed
 
@@ -54,12 +55,21 @@ class CloneForm(CleanTextMixin, forms.Form):
     texts = forms.ChoiceField(
         choices=[
             ("with", "with the texts: its prompts, outputs, test questions and ready-made batches"),
-            ("without", "without the texts: you import others into the copy"),
+            ("without", "without the texts: you import others"),
         ],
         initial="with",
         required=False,
         widget=forms.RadioSelect,
     )
+
+
+class TemplateForm(CloneForm):
+    """The same questions as of a clone; a template is usually for other texts."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.fields["title"].help_text = "The name of the template in the list of templates."
+        self.initial["texts"] = "without"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +86,12 @@ class Act:
 
     @property
     def lifecycle_step(self) -> str:
-        return {"draw-more": "draw more", "delete": "delete draft", "remove-texts": "remove texts"}.get(
-            self.name, self.name
-        )
+        return {
+            "draw-more": "draw more",
+            "delete": "delete draft",
+            "remove-texts": "remove texts",
+            "keep-template": "clone",
+        }.get(self.name, self.name)
 
     def is_available(self, study: Study) -> bool:
         return is_lifecycle_step_allowed(self.lifecycle_step, study)
@@ -116,6 +129,11 @@ def _clone(study, user, cleaned):
         "This is the copy: a draft with the same design and a new seed. If you change the design, check its target and its cap.",
         reverse("admin:studies_study_change", args=[copy.pk]),
     )
+
+
+def _keep_template(study, user, cleaned):
+    keep_as_template(study, user, cleaned["title"], has_texts=cleaned["texts"] == "with")
+    return "The template is kept. “New study from a template” on the list of studies makes studies of it.", ""
 
 
 def _remove_texts(study, user, cleaned):
@@ -204,6 +222,17 @@ ACTS = {
             Action.CLONE,
         ),
         Act(
+            "keep-template",
+            "Keep as a template",
+            (
+                "Keep the design as a template: sections, questions, sample size, pay, words and planned comparisons. The study itself does not change.",
+                "Members of this study who may clone it can make new studies of the template.",
+            ),
+            _keep_template,
+            TemplateForm,
+            Action.CLONE,
+        ),
+        Act(
             "remove-texts",
             "Remove all texts",
             (
@@ -278,7 +307,7 @@ def act_page(request, pk, name) -> HttpResponse:
             f"You cannot do this now: the study is {_state_text(study)}. The buttons below show what you can do.",
         )
         return HttpResponseRedirect(home)
-    initial = {"title": f"Copy of {study.title}"[:200]}
+    initial = {"title": study.title if act.form is TemplateForm else f"Copy of {study.title}"[:200]}
     form = act.form(request.POST or None, initial=initial) if request.method == "POST" else act.form(initial=initial)
     if request.method == "POST" and (act.form is NoFields or form.is_valid()):
         cleaned = form.cleaned_data if act.form is not NoFields else {}

@@ -16,12 +16,26 @@ from django.urls import NoReverseMatch, reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
-from studies.access import Action, check_draw_is_readable, check_permission_or_404, get_study
+from studies.access import (
+    Action,
+    check_draw_is_readable,
+    check_permission_or_404,
+    get_study,
+    is_allowed,
+    roles_by_study_id,
+)
 from studies.imports.bundle import MAX_BUNDLE_BYTES, BundleIncomplete, BundleRefused
 from studies.imports.bundle_files import bundle_text, create_draft_from_bundle
 from studies.imports.formats import inspect_log
 from studies.imports.preparation import prepare_stimuli_and_delete_dropped_prompts, preview_preparation
-from studies.imports.study_templates import STUDY_TEMPLATES, TEMPLATES_BY_SLUG, create_draft_from_template
+from studies.imports.study_templates import (
+    STUDY_TEMPLATES,
+    TEMPLATES_BY_SLUG,
+    archive_own_template,
+    create_draft_from_own_template,
+    create_draft_from_template,
+    own_templates_of,
+)
 from studies.imports.tables import run
 from studies.imports.tables.columns import GROUP_COLUMNS, SOURCE, Options
 from studies.imports.tables.mapping import parse_mapping
@@ -33,7 +47,10 @@ from studies.stimuli.rows import ACCEPTED
 from studies.stimuli.texts import SettingsRefused
 
 from . import study_page
+from .forms import CleanTextMixin
+from .permissions import parse_row_id
 from .preparation_form import PreparationForm
+from .workflow import reverse_or_empty
 
 SHOWN_MISSING = 500
 
@@ -453,20 +470,48 @@ def bundle_upload_page(request) -> HttpResponse:
     return render_page(request, "import_bundle", None, status, form=form, problems=problems)
 
 
+class OwnTemplateForm(CleanTextMixin, forms.Form):
+    title = forms.CharField(max_length=200)
+
+
 @login_required
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def draft_from_template_page(request) -> HttpResponse:
-    """List the study templates with their sources and deviations. POST makes a draft of one."""
+    """List one's own templates, and those of papers with their sources and deviations. POST makes a draft of one."""
     check_permission_or_404(request.user, Action.CREATE)
-    if request.method == "POST":
+    own, fault = own_templates_of(request.user), ""
+    form = OwnTemplateForm(request.POST if "own" in request.POST else None)
+    if request.method == "POST" and {"own", "archive"} & set(request.POST):
+        template = own.filter(pk=parse_row_id(request.POST.get("archive", request.POST.get("own", ""))) or 0).first()
+        if template is None:
+            fault = "This template does not exist."
+        elif "archive" in request.POST:
+            archive_own_template(template, request.user)
+            return HttpResponseRedirect(request.path)
+        elif form.is_valid():
+            try:
+                study = create_draft_from_own_template(template, request.user, form.cleaned_data["title"])
+            except BundleRefused as refused:
+                fault = str(refused)
+            else:
+                following = "" if template.has_texts else reverse_or_empty("new_study_file", study.pk)
+                return HttpResponseRedirect(following or study_page_url(study))
+        else:
+            fault = f"{template}: give the new study a title of at most 200 characters."
+    elif request.method == "POST":
         blueprint = TEMPLATES_BY_SLUG.get(request.POST.get("template", ""))
-        if blueprint is None:
-            return render_page(
-                request, "templates", None, 400, blueprints=STUDY_TEMPLATES, fault="This template does not exist."
-            )
-        return HttpResponseRedirect(study_page_url(create_draft_from_template(blueprint, request.user)))
-    return render_page(request, "templates", None, blueprints=STUDY_TEMPLATES)
+        if blueprint is not None:
+            return HttpResponseRedirect(study_page_url(create_draft_from_template(blueprint, request.user)))
+        fault = "This template does not exist."
+    roles = roles_by_study_id(request.user)
+    may_archive = {
+        one.pk
+        for one in own
+        if one.by_id == request.user.pk or is_allowed(request.user, Action.ARCHIVE, one.study, roles)
+    }
+    context = {"blueprints": STUDY_TEMPLATES, "own": own, "may_archive": may_archive, "fault": fault}
+    return render_page(request, "templates", None, 400 if fault else 200, **context)
 
 
 @login_required

@@ -7,7 +7,7 @@ from .fields import FIRST_TEST_NUMBER, new_seed
 from .jobs import Job, JobPart
 from .plan import ComparisonFamily, Contrast, ExclusionRule, PilotFile, SizePlan, StudyPilot
 from .stimuli import Output, Prompt
-from .study import ResearcherFacts, Study, StudyMember
+from .study import OwnTemplate, ResearcherFacts, Study, StudyMember
 
 __all__ = [
     "Arm",
@@ -24,6 +24,7 @@ __all__ = [
     "Job",
     "JobPart",
     "Output",
+    "OwnTemplate",
     "Placement",
     "Prompt",
     "Qualification",

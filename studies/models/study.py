@@ -21,6 +21,7 @@ from .fields import (
     new_seed,
     optional_noneditable_datetime_field,
     optional_protected_foreign_key,
+    protected_foreign_key,
 )
 from .guards import DesignModel, DesignQuerySet, StudyFrozen
 
@@ -475,3 +476,19 @@ class ResearcherFacts(models.Model):
 
     def __str__(self):
         return f"facts about {self.user}"
+class OwnTemplate(models.Model):
+    """A study's design as its members keep it for new studies: a bundle, with or without texts. It has no seed."""
+
+    study = protected_foreign_key(Study, "own_templates")
+    title = models.CharField(max_length=200)
+    bundle = models.JSONField()
+    has_texts = models.BooleanField(default=False)
+    by = optional_protected_foreign_key(settings.AUTH_USER_MODEL)
+    created_at = models.DateTimeField(db_default=Now())
+    archived_at = optional_noneditable_datetime_field()
+
+    class Meta:
+        ordering = ["-pk"]
+
+    def __str__(self):
+        return self.title

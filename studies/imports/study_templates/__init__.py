@@ -4,12 +4,20 @@ The files are ordinary bundles. A draft that is made from one gets its own seed.
 the paper prints it. We wrote the instructions.
 """
 
+import json
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from studies.imports.bundle_files import create_draft_from_bundle, parse_bundle_json
-from studies.models import ResearcherFacts, Study, new_seed
+from django.db import transaction
+from django.db.models import QuerySet
+from django.db.models.functions import Now
+
+from studies.access import Action, check_permission_or_404, filter_allowed
+from studies.imports.bundle import MAX_BUNDLE_BYTES, BundleIncomplete
+from studies.imports.bundle_files import create_draft_from_bundle, parse_bundle_json, serialize_bundle
+from studies.models import OwnTemplate, ResearcherFacts, Study, audit, new_seed
+from studies.services.lifecycle import ActionRefused
 
 SPA = "Ethayarajh and Jurafsky 2022, The Authenticity Gap in Human Evaluation"
 GOLD = "Clark et al. 2021, All That's ‘Human’ Is Not Gold"
@@ -322,3 +330,51 @@ def fill_marks(text: str, facts: ResearcherFacts) -> str:
         if value := getattr(facts, name).strip().removesuffix("."):
             text = text.replace(mark, value)
     return text
+
+
+# Templates of one's own: a study's bundle without its seed, and without texts unless its members want them.
+
+
+# What the texts of a study are in a bundle, and what only they determine.
+_TEXTS: dict[str, Any] = {"prompts": [], "outputs": [], "items": [], "batches": [], "images": {}}
+
+
+def keep_as_template(study: Study, by: Any, title: str, has_texts: bool = False) -> OwnTemplate:
+    """Keep the study's design as a template for its members. Raise ActionRefused."""
+    check_permission_or_404(by, Action.CLONE, study)
+    try:
+        value = serialize_bundle(study)
+    except BundleIncomplete as incomplete:
+        raise ActionRefused(str(incomplete)) from None
+    if not has_texts:
+        value |= _TEXTS
+    value["study"] = value["study"] | {"seed": 0}
+    if len(json.dumps(value)) > MAX_BUNDLE_BYTES:
+        raise ActionRefused("The texts and images are too large for a template. Keep the template without them.")
+    with transaction.atomic():
+        template = OwnTemplate.objects.create(study=study, title=title, bundle=value, has_texts=has_texts, by=by)
+        audit.record("keep template", study=study, by=by, template=template.pk)
+    return template
+
+
+def own_templates_of(user: Any) -> QuerySet[OwnTemplate]:
+    """Return the templates that the user may make studies of, the newest first."""
+    kept = OwnTemplate.objects.filter(archived_at=None).select_related("study", "by").defer("bundle")
+    return filter_allowed(user, kept, Action.CLONE)
+
+
+def create_draft_from_own_template(template: OwnTemplate, by: Any, title: str) -> Study:
+    """Make a new draft of a kept template, with its own title and seed. Raise BundleRefused."""
+    check_permission_or_404(by, Action.CLONE, template.study)
+    return create_draft_from_bundle(
+        template.bundle | {"study": template.bundle["study"] | {"title": title, "seed": new_seed()}}, by
+    )
+
+
+def archive_own_template(template: OwnTemplate, by: Any) -> None:
+    """Hide a template. The person who kept it may do so, and the owners of its study."""
+    is_own = by is not None and template.by_id == by.pk
+    check_permission_or_404(by, Action.CLONE if is_own else Action.ARCHIVE, template.study)
+    with transaction.atomic():
+        OwnTemplate.objects.filter(pk=template.pk).update(archived_at=Now())
+        audit.record("archive template", study=template.study, by=by, template=template.pk)

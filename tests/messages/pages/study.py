@@ -170,6 +170,7 @@ PAGES = {
     "more places are open": only_informs(says(launched, act("draw-more", places=2))),
     "Outcomes are visible": only_informs(says(launched, act("unblind", reason="A look."))),
     "This is the copy": says(launched, act("clone", title="Copy")),
+    "The template is kept": says(draft, act("keep-template", title="Mine")),
     "Removed: ": says(draft, act("remove-texts")),
     "The study is archived. To see": says(draft, act("archive")),
     "The study is back": only_informs(says(archived, act("restore"))),

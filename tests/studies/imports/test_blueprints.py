@@ -170,8 +170,8 @@ def test_one_button_makes_a_draft_with_its_checklist(client):
     assert page.count("As the method asks") == page.count("What we chose") == len(STUDY_TEMPLATES) - n_papers == 2
     done = client.post(reverse("study_templates"), {"template": "image_makers"}, follow=True)
     text = done.content.decode()
-    assert "Image makers (template)" in text and "there are 0" in text and "no contact for annotators" in text
-    study = Study.objects.get(title="Image makers (template)")
+    assert "Image makers" in text and "there are 0" in text and "no contact for annotators" in text
+    study = Study.objects.get(title="Image makers")
     assert study.owner == user() and study.members.get().role == "owner"
     assert audit.events_of(study).filter(verb="import bundle").exists()
     file = client.get(reverse("study_template", args=["image_makers"]))
