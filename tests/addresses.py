@@ -104,7 +104,9 @@ def filled(route: str, w) -> str:
         "analysis/apitoken": w["token"].pk, "analysis/analysisrun": w["run"].pk,
         "analysis/codingsample": w["sample"].pk, "boards/board": w["board"].pk if "board" in w else 1,
     }  # fmt: skip
-    route = route.replace("/study/<int:pk>/", f"/study/{w['study'].pk}/").replace("studies/<path:page>", f"studies/{w['study'].code}/analyses/")
+    route = route.replace("/study/<int:pk>/", f"/study/{w['study'].pk}/").replace(
+        "studies/<path:page>", f"studies/{w['study'].code}/analyses/"
+    )
     route = route.replace("<path:page>", "preview/")
     if "exclusion/<int:pk>" in route:
         route = route.replace("<int:pk>", str(w["done"].exclusions.first().pk))

@@ -476,6 +476,8 @@ class ResearcherFacts(models.Model):
 
     def __str__(self):
         return f"facts about {self.user}"
+
+
 class OwnTemplate(models.Model):
     """A study's design as its members keep it for new studies: a bundle, with or without texts. It has no seed."""
 

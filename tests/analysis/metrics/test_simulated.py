@@ -46,9 +46,7 @@ def test_pages_results_tables_and_figures_of_robots_are_marked(study):
     for form in ("csv", "tex", "json"):
         sent = client.get(reverse("analysis_table", args=[study.pk, run.number, named[0]["name"], form]))
         assert 'filename="simulated-analysis-' in sent["Content-Disposition"]
-    drawn = client.get(
-        reverse("analysis_figure", args=[study.pk, run.number, run.result["figures"][0]["name"], "svg"])
-    )
+    drawn = client.get(reverse("analysis_figure", args=[study.pk, run.number, run.result["figures"][0]["name"], "svg"]))
     assert "(simulated)</text>" in drawn.content.decode()
 
 

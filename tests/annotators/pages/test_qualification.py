@@ -216,9 +216,7 @@ def test_the_collecting_page_and_rest_count_the_results():
         attempt(assignment, wrong)
     answered(fresh(assignment))
     attempt(assignment, 1)
-    shown = (
-        logged_in(owner).get(f"/admin/studies/study/{study.pk}/collecting/", follow=True).content.decode()
-    )
+    shown = logged_in(owner).get(f"/admin/studies/study/{study.pk}/collecting/", follow=True).content.decode()
     assert "1 passed, 1 failed twice, 0 skipped" in shown
     answer = logged_in(owner).get(f"/api/v1/studies/{study.code}/progress/").json()
     assert answer["test"]["passed"] == answer["test"]["failed"] == 1

@@ -162,9 +162,7 @@ def large_bundle():
 def cancelled_import():
     """A job reads the file, and is cancelled."""
     study, client = draft(), logged_in(me())
-    page = client.post(
-        reverse("import", args=[study.pk]), {"file": upload("prompt_key,system,text\np1,alpha,One.\n")}
-    )
+    page = client.post(reverse("import", args=[study.pk]), {"file": upload("prompt_key,system,text\np1,alpha,One.\n")})
     stored = run.get_upload(page["Location"].rstrip("/").rpartition("/")[2], study.pk)
     job = Job.objects.create(kind="import", study=study, by=me(), state="cancelled", ended_at=timezone.now())
     stored.job, stored.report = str(job.code), None

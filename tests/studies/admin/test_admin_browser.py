@@ -269,7 +269,9 @@ def test_pages_of_templates_and_of_imported_answers_have_no_fault(page, live_ser
         found += look(page, f"{base}/{upload.token}/", f"import-answers-{name}")
     run.process_or_queue_upload(study, kept["good"], owner, is_confirmed=True)
     report = run_analysis(lifecycle.Study.objects.get(pk=study.pk), {"resamples": 99}, by=owner)
-    found += look(page, f"{live_server.url}/admin/studies/study/{study.pk}/analyses/{report.number}/", "import-answers-report")
+    found += look(
+        page, f"{live_server.url}/admin/studies/study/{study.pk}/analyses/{report.number}/", "import-answers-report"
+    )
     found += look(page, f"{live_server.url}/admin/studies/study/{study.pk}/change/", "import-answers-study")
     found += page.complaints
     assert not found, "\n".join(found)

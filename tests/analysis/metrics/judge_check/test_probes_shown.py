@@ -53,9 +53,7 @@ def test_a_file_of_runs_and_pairs_in_both_orders_is_probed_on_the_page():
         "scale_high": 5,
         "question": "verdict",
     }
-    assert (
-        client.post(reverse("study_metrics_upload", args=[study.pk]), described | {"file": file}).status_code == 302
-    )
+    assert client.post(reverse("study_metrics_upload", args=[study.pk]), described | {"file": file}).status_code == 302
     judge = Metric.objects.get()
     assert (MetricScore.objects.count(), PairScore.objects.count()) == (4 * N_PROMPTS, 2 * N_PROMPTS)
 

@@ -73,10 +73,7 @@ def test_money_is_what_was_promised_and_every_page_says_the_same(world):
         ("1.20", "bonus", "paid"),
     ]
     report = {one["link"]: one for one in api.get(f"studies/{study.code}/pay/").json()["links"]}
-    all_links = {
-        one.pk: money
-        for one, money in client.get(f"/admin/studies/study/{study.pk}/pay/").context["links"]
-    }
+    all_links = {one.pk: money for one, money in client.get(f"/admin/studies/study/{study.pk}/pay/").context["links"]}
     room = study.target_n - len([one for one in in_time(live(study)) if not one.replaced_at])
     for link, highest in ((panel, Decimal("3.50")), (by_hand, Decimal("2.00"))):
         sums = sums_by_hand(link)

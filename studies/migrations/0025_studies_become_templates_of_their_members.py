@@ -8,7 +8,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("studies", "0022_studies_say_what_may_be_given_away"),
+        ("studies", "0024_researchers_have_facts_for_their_texts"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

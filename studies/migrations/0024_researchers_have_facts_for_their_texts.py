@@ -8,7 +8,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("studies", "0022_studies_say_what_may_be_given_away"),
+        ("studies", "0023_drafts_keep_what_the_pages_of_a_new_study_chose"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
