@@ -311,7 +311,7 @@ class PeopleForm(CleanTextMixin, forms.ModelForm):
 
     def __init__(self, study: Study, data: Mapping[str, Any] | None = None):
         self.stored = {
-            name: getattr(study, name) for name in (*self._meta.fields, "batches_per_annotator", "target_cap")
+            name: getattr(study, name) for name in (*self.Meta.fields, "batches_per_annotator", "target_cap")
         }
         sections = [one for one in study.read_sections() if one.protocol in REGISTRY]
         needed = [REGISTRY[one.protocol].annotators_needed_per_batch(one) for one in sections]

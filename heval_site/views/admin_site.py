@@ -5,6 +5,7 @@ from uuid import UUID
 from django.contrib import admin
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
 from django.urls import path
 from django.views.decorators.http import require_safe
 
@@ -75,7 +76,7 @@ class HevalAdminSite(admin.AdminSite):
             *super().get_urls(),
         ]
 
-    def index(self, request, extra_context=None) -> HttpResponse:
+    def index(self, request, extra_context=None) -> TemplateResponse:
         """Show the researcher's own studies first. Django's index of models is one of the account menu's pages."""
         from .home import home_page
 

@@ -57,7 +57,7 @@ class Notice:
     url: str
 
 
-def home_page(request) -> HttpResponse:
+def home_page(request) -> TemplateResponse:
     """Show the user's studies, their boards, and what waits for them."""
     mine = filter_allowed(request.user, Study.objects.filter(archived_at=None), Action.VIEW_BASICS)
     studies = list(_most_urgent_first(mine)[: MAX_STUDIES + 1])

@@ -104,7 +104,7 @@ class StimulusAdmin(StudyScopedAdmin):
             "is_across": request.POST.get("select_across") == "1",
             "back": request.get_full_path(),
         }
-        return render_study_page(request, self.admin_site, "admin/studies/remove_texts.html", study, context)
+        return render_study_page(request, "admin/studies/remove_texts.html", study, context)
 
 
 @admin.register(Prompt)

@@ -35,7 +35,7 @@ class FactsForm(CleanTextMixin, forms.ModelForm):
 
     class Meta:
         model = ResearcherFacts
-        fields = (*TEXT_FACTS, "screened_out_pay", "full_pay")
+        fields: tuple[str, ...] = (*TEXT_FACTS, "screened_out_pay", "full_pay")
 
 
 class TextFactsForm(FactsForm):

@@ -80,7 +80,7 @@ class OtherStudy:
     """
 
     title: str
-    code: str
+    pk: int
     annotator: str
     n_assignments: int
     is_flagged: bool | None
@@ -219,7 +219,7 @@ def add_other_studies(study: Study, rows: Sequence[AnnotatorRow], user, token=No
         other = studies[study_pk]
         pseudonym = annotator_pseudonym(other, code)
         is_flagged = pseudonym in flagged[study_pk] if study_pk in flagged else None
-        by_pk[annotator].others.append(OtherStudy(other.title, str(other.code), pseudonym, n, is_flagged))
+        by_pk[annotator].others.append(OtherStudy(other.title, other.pk, pseudonym, n, is_flagged))
 
 
 def _flagged_by_study(study_pks: Iterable[int]) -> dict[int, frozenset[str]]:
