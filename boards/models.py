@@ -303,11 +303,6 @@ class Board(models.Model):
         """Return the weekdays of the launch window; Monday is 0."""
         return sorted({int(day) for day in self.launch_weekdays.split(",") if day})
 
-    @property
-    def launch_window_text(self) -> str:
-        days = ", ".join(WEEKDAYS[day] for day in self.launch_days)
-        return f"{days} at {self.launch_hour:02d}:00 ({self.time_zone})" if days else ""
-
 
 class BoardMember(models.Model):
     """A researcher's role in a board. It gives the same role in the studies of its rounds."""

@@ -1,7 +1,7 @@
 """Read a file of scores: a row for each output or pair of outputs, and a column for each metric or judge."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -339,8 +339,3 @@ def _text(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return str(value).strip() if isinstance(value, str | int | float) else ""
-
-
-def problems_as_rows(problems: TableProblems) -> list[Mapping[str, Any]]:
-    """Return the problems for a REST answer."""
-    return [{"row": problem.row, "column": problem.column, "error": problem.text} for problem in problems]

@@ -17,7 +17,7 @@ from studies.access import Action, check_permission_or_404
 from studies.models import Study, audit
 from studies.services.lifecycle import ActionRefused
 
-Outcome, Rule = OutcomePay.Outcome, OutcomePay.Rule
+Outcome = OutcomePay.Outcome
 Promises = Mapping[str, tuple[str, Decimal | None]]  # by outcome: the rule, and its amount if the rule has one
 
 

@@ -170,13 +170,13 @@ def claim_batch(
                     annotator,
                     batch,
                     history,
-                    recruitment,
-                    origin,
-                    external_ids,
-                    trust,
-                    is_consented,
-                    is_consented and (shares_preferences or any(row.shares_preferences for row in history)),
-                    code,
+                    recruitment=recruitment,
+                    origin=origin,
+                    external_ids=external_ids,
+                    trust=trust,
+                    is_consented=is_consented,
+                    shares_preferences=shares_preferences,
+                    code=code,
                 ),
             )
         if is_kept_out:
@@ -251,18 +251,20 @@ def _newest_design(study: Study) -> Design | None:
 
 
 def _create_assignment(
-    study,
-    annotator,
-    batch,
-    history,
-    recruitment,
-    origin,
+    study: Study,
+    annotator: Annotator,
+    batch: Batch,
+    history: list[Assignment],
+    *,
+    recruitment: Recruitment | None,
+    origin: str,
     external_ids,
-    trust,
-    is_consented,
-    shares_preferences,
-    code,
+    trust: str,
+    is_consented: bool,
+    shares_preferences: bool,
+    code: str,
 ) -> Assignment:
+    """``shares_preferences``: as the person answered now; an earlier yes holds, too."""
     Batch.objects.filter(pk=batch.pk).update(claimed=F("claimed") + 1)
     design = _newest_design(study)
     ordinals = {row.ordinal for row in history if not row.released_at}
@@ -280,7 +282,7 @@ def _create_assignment(
         reserved_until=NowPlusSeconds(max(study.start_window_seconds, channel_min_reserved_seconds(recruitment))),
         consent_version=design.version if design and is_consented else None,
         consented_at=Now() if is_consented else None,
-        shares_preferences=shares_preferences,
+        shares_preferences=is_consented and (shares_preferences or any(row.shares_preferences for row in history)),
         qualified_by=find_valid_pass(study, annotator, design),
     )
     assignment.refresh_from_db(fields=["claimed_at", "reserved_until", "consented_at"])  # the database set them

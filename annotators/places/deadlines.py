@@ -12,7 +12,6 @@ from studies.models import Study
 
 from . import assign, places
 
-DAY_SECONDS = 24 * 60 * 60
 RESERVED_UNTIL_TEXT = "Place kept until {}."
 CLOSING_UNTIL_TEXT = "The study has been closed. You can finish until {}."
 

@@ -364,8 +364,6 @@ def is_due(board: Board, *, now: datetime | None = None) -> bool:
 
 KIND = "board_round"
 Progress = Callable[..., object]
-# A round is closed when its places are filled. Drop-outs are replaced before.
-ENDED = (Study.State.CLOSING, Study.State.CLOSED)
 
 
 def request_round(board: Board, by, request_token: str | None = None) -> Job:

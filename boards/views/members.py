@@ -132,7 +132,6 @@ class RenewalForm(forms.Form):
 
 
 REFRESH_SECONDS = 3
-LISTED_JOBS = 3
 
 
 def _add_errors(form, refused: ValidationError) -> None:
