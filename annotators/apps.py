@@ -1,6 +1,13 @@
 from django.apps import AppConfig
 
 
+def render_first_question(**asked):
+    """Return the first page on which a draft's section asks. The preview is imported when it is needed."""
+    from .admin import preview
+
+    return preview.render_first_question(asked["request"], asked["study"], asked["section"])
+
+
 class AnnotatorsConfig(AppConfig):
     name = "annotators"
 
@@ -22,6 +29,7 @@ class AnnotatorsConfig(AppConfig):
             (studies_signals.deleting_draft, batch_plan.delete_draft_recruitments),
             (studies_signals.checking_draft, promises.find_pay_problems),
             (studies_signals.counting_progress, monitor.progress_by_study),
+            (studies_signals.rendering_first_question, render_first_question),
             (recruitment_signals.collect_obstacles, ledger.collect_pay_obstacles),
             (recruitment_signals.collect_alerts, ledger.collect_retention_alerts),
             (recruitment_signals.submissions_imported, ledger.update_ledger_after_import),

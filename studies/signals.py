@@ -43,6 +43,11 @@ describing_families = AskingSignal()
 # page shows what the design can find. Receivers return a list of sentences. An exception fails the page.
 describing_forecast = AskingSignal()
 
+# Arguments: ``request``, ``study`` and ``section``, a draft's. Sent in a transaction that is rolled back, when the page Question shows what
+# annotators will see. The receiver returns the first page on which the section asks, as a response that a page of this site may frame.
+# If the draft cannot be shown it raises ActionRefused, and otherwise an exception fails the page.
+rendering_first_question = AskingSignal()
+
 # Arguments: ``study_ids``, a list. Sent when a page shows the progress of studies. Receivers return a dict by id. Its values have
 # ``submitted``, ``last_submitted_at``, ``robots``, ``imported`` and ``in_progress``. A missing id means no progress. If two receivers
 # return the same id, the later one counts. An exception fails the page.

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from django.db import transaction
 from django.db.models.functions import Now
 from django.http import HttpResponse
+from django.urls import reverse
 
 from annotators.models import Assignment, Recruitment
 from annotators.pages.record import full_page_state
@@ -19,7 +20,7 @@ from annotators.places.assign import get_or_create_annotator
 from annotators.places.batch_plan import TEST_POOL, create_test_batch_and_assignment
 from annotators.recruitment.channels.generic import OpenLink
 from annotators.views import entry, lookup, pages
-from studies.models import FIRST_TEST_NUMBER, Arm, Study
+from studies.models import FIRST_TEST_NUMBER, Arm, Section, Study
 from studies.protocols import REGISTRY
 from studies.services.lifecycle import ActionRefused
 
@@ -75,8 +76,10 @@ def _create_preview_assignment(study: Study, arm: Arm | None) -> Assignment:
     )
 
 
-def render_preview_page(request, study: Study, page_key: str, arm: Arm | None = None) -> PreviewPage:
-    """Render one page of the study.
+def render_preview_page(
+    request, study: Study, page_key: str, arm: Arm | None = None, section: Section | None = None
+) -> PreviewPage:
+    """Render one page of the study. ``section``: instead of a key, the first page on which this section asks.
 
     Raises ActionRefused if the design cannot be shown yet, KeyError for an unknown page.
     """
@@ -85,6 +88,9 @@ def render_preview_page(request, study: Study, page_key: str, arm: Arm | None = 
         assignment = Assignment.objects.select_related("study", "recruitment").get(pk=assignment.pk)
         page_state = full_page_state(assignment)
         keys = (*PAGES_BEFORE, *page_state.steps, *PAGES_AFTER)
+        if section is not None:
+            asking = (key for key, step in page_state.steps.items() if _asks(step, section))
+            page_key = next(asking, "")
         page_key = page_key or keys[0]
         makers: dict[str, Callable[[], HttpResponse]] = {
             "landing": lambda: _render_entry_page(request, study),
@@ -102,6 +108,23 @@ def render_preview_page(request, study: Study, page_key: str, arm: Arm | None = 
         return PreviewPage(
             response.content.decode(), keys, page_key, media_file_names_by_id(assignment) | {"": assignment.code}, names
         )
+
+
+def _asks(step: Step, section: Section) -> bool:
+    return step.page.section.position == section.position and bool(step.page.questions)
+
+
+def render_first_question(request, study: Study, section: Section) -> HttpResponse:
+    """Return the first page on which a section asks, for a frame on a page of this site. Nothing on it leads anywhere."""
+    page = render_preview_page(request, study, "", section=section)
+
+    def image(name: str) -> str:
+        return reverse("admin:studies_media", args=[study.pk, name]) if name else ""
+
+    response = HttpResponse(build_preview_html(page, lambda key: "#", image, "", "", ""))
+    response.headers["Content-Security-Policy"] = lookup.content_security_policy(frame_ancestors=("'self'",))
+    response.headers["X-Frame-Options"] = "SAMEORIGIN"
+    return response
 
 
 def _name(assignment: Assignment, step: Step) -> str:

@@ -57,7 +57,7 @@ def new_study_page(request) -> HttpResponse:
                 drafts.create_draft_with_default_arm(study, request.user)
                 if isinstance(form, ExampleForm):
                     _import_example_texts(study, request.user)
-                    return HttpResponseRedirect(reverse("new_study_file", args=[study.pk]))
+                    return HttpResponseRedirect(reverse("new_study_question", args=[study.pk]))
                 upload = form.store_and_read(study, request.user, is_guided=True)
         except ActionRefused as refused:
             form.add_error("title" if has_example else "file", str(refused))
@@ -101,7 +101,7 @@ def file_page(request, pk: int) -> HttpResponse:
     form = FileForm(request.POST, request.FILES) if request.method == "POST" and not is_about_authors else FileForm()
     if is_about_authors:
         _set_human_authors(study, request.POST.getlist("human"), request.user)
-        return HttpResponseRedirect(reverse("new_study_file", args=[study.pk]))
+        return HttpResponseRedirect(reverse("new_study_question", args=[study.pk]))
     if form.is_bound and form.is_valid():
         try:
             upload = form.store_and_read(study, request.user, is_guided=True)

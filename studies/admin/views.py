@@ -190,7 +190,7 @@ def render_page(request, template_name: str, study: Study | None, status: int = 
     if study is None:
         return TemplateResponse(request, template, admin.site.each_context(request) | context, status=status)
     if "upload" in context and context["upload"].is_guided:
-        context |= {"home_url": reverse("new_study_file", args=[study.pk])}
+        context |= {"home_url": reverse("new_study_question", args=[study.pk])}
         return study_page.render_new_study_page(request, template, study, "Your file", context, status)
     return study_page.render_study_page(request, template, study, {"here": "Design"} | context, status)
 
@@ -229,7 +229,7 @@ def import_confirmation_page(request, pk, token) -> HttpResponse:
     if job is not None and job.state not in jobs.ENDED:
         return render_page(request, "import_wait", study, upload=upload, job=job, has_runner=jobs.is_runner_alive())
     if upload.is_guided and upload.is_confirmed:
-        return HttpResponseRedirect(reverse("new_study_file", args=[study.pk]))
+        return HttpResponseRedirect(reverse("new_study_question", args=[study.pk]))
     return _render_report(request, study, upload, job)
 
 

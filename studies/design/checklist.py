@@ -97,8 +97,27 @@ def section_problems(section) -> Iterator[Problem]:
     if section.reuses_id and section.reuses.position >= section.position:
         yield Problem(f"{where} must come after the section that it reuses.", "sections")
     yield from pass_mark_problems(section)
+    yield from _bare_scale_problems(section)
     for problem in protocol.problems(section):
         yield _prefix_with_section(problem, section)
+
+
+def _bare_scale_problems(section) -> Iterator[Problem]:
+    """Yield the scales whose ends have no words. Drafts of the pages of a new study must have them; others, as rounds of boards, may go on."""
+    for question in section.questions.all() if section.purpose == Section.Purpose.LIVE else ():
+        try:
+            scale = parse_scale(question.scale)
+        except (ValueError, TypeError, KeyError):
+            continue  # another check reports the scale
+        ends = (scale.points[0].label, scale.points[-1].label) if scale.kind == "likert" else (scale.low, scale.high)
+        if scale.kind in ("likert", "continuous") and not all(ends):
+            yield Problem(
+                f"Section {numbered_name(section)}, question {question.key}: the ends of the scale have no words, so annotators use it "
+                "differently. Add words to both.",
+                "questions",
+                section.study.guide is not None,
+                f"scale_without_words:{section.position}:{question.key}",
+            )
 
 
 def _prefix_with_section(problem: Problem, section) -> Problem:

@@ -5,6 +5,9 @@ The wording is heval's. Codes and names are those of the Quality Criteria for Ev
 """
 
 from dataclasses import dataclass
+from typing import Any
+
+from django.utils.text import slugify
 
 SOURCE_NAME = "QCET 3.4.1 (Belz, Mille and Thomson 2025)"
 SOURCE_URL = "https://nlp-qcet.github.io"
@@ -14,7 +17,8 @@ SOURCE_URL = "https://nlp-qcet.github.io"
 class Criterion:
     """A criterion. ``how`` asks about ``{it}``, one output. An output ``is`` ``more``, ``most`` or ``least`` than or of others.
 
-    ``definition`` is what annotators read below the question. ``points`` are the words of five points, the worst first.
+    ``definition`` is what annotators read with the question. ``points`` are the words of five points, the worst first. ``question``
+    replaces the usual wording. A criterion of one's own has no ``code``.
     """
 
     key: str
@@ -26,19 +30,26 @@ class Criterion:
     most: str
     least: str
     definition: str
-    points: tuple[str, str, str, str, str]
+    points: tuple[str, ...]
+    question: str = ""
 
     @property
-    def low(self) -> str:
-        return self.points[0]
+    def label(self) -> str:
+        """Return the name in questions, comparisons and reports."""
+        return self.name[0].lower() + self.name[1:]
 
     @property
-    def high(self) -> str:
-        return self.points[-1]
-
-    @property
-    def standard(self) -> str:
-        return f"{self.code} {self.standard_name}"
+    def scale(self) -> dict[str, Any]:
+        """Return the scale of a question, as it is stored."""
+        if all(self.points):
+            return {"kind": "likert", "labels": list(self.points)}
+        return {
+            "kind": "likert",
+            "minimum": 1,
+            "maximum": len(self.points),
+            "low": self.points[0],
+            "high": self.points[-1],
+        }
 
 
 CRITERIA = (
@@ -56,8 +67,8 @@ CRITERIA = (
     ),
     Criterion(
         "answers_question", "Answers the question", "QIG-w-2", "Degree to which Output Answers Question in Input",
-        "How well does {it} answer the question?", "the better answer to the question", "the best answer to the question",
-        "the worst answer to the question",
+        "How well does {it} answer the question?", "better at answering the question", "the best at answering the question",
+        "the worst at answering the question",
         "Everything that was asked is answered. What nobody asked for does not count.",
         ("not at all", "badly", "in part", "mostly", "completely"),
     ),
@@ -84,7 +95,7 @@ CRITERIA = (
     Criterion(
         "no_additions", "Nothing added", "QIC-c-2", "Absence of Additions (relative to input)",
         "How free is {it} of things that are not in the source?", "freer of things that are not in the source",
-        "the freest of things that are not in the source", "the one with most things that are not in the source",
+        "the freest of things that are not in the source", "the least free of things that are not in the source",
         "An addition is a statement that the source neither makes nor implies, even if it happens to be true.",
         ("almost all is added", "much is added", "some is added", "little is added", "nothing is added"),
     ),
@@ -96,21 +107,21 @@ CRITERIA = (
     ),
     Criterion(
         "coverage", "Coverage of topics", "QIC-c-4", "Coverage of Topics (given in input)",
-        "How well does {it} cover the topics of the prompt?", "the better coverage of the topics",
-        "the best coverage of the topics", "the worst coverage of the topics",
+        "How well does {it} cover the topics of the prompt?", "better at covering the topics",
+        "the best at covering the topics", "the worst at covering the topics",
         "Count the topics that the prompt names. A topic is covered if something is said about it.",
         ("covers none", "covers few", "covers about half", "covers most", "covers all"),
     ),
     Criterion(
         "translation", "Accuracy of a translation", "QIC-w-1", "Translation Accuracy",
-        "How accurate a translation is {it}?", "the more accurate translation", "the most accurate translation",
-        "the least accurate translation",
+        "How accurate a translation is {it}?", "closer in meaning to the original", "the closest in meaning to the original",
+        "the furthest in meaning from the original",
         "It means what the original means, with nothing changed, added or lost. How well it reads is another matter.",
         ("means something else", "much is wrong", "some is wrong", "little is wrong", "means the same"),
     ),
     Criterion(
         "explanation", "Quality as an explanation", "QIG-w-3", "Quality as Explanation of Input",
-        "How well does {it} explain the matter?", "the better explanation", "the best explanation", "the worst explanation",
+        "How well does {it} explain the matter?", "better at explaining the matter", "the best at explaining the matter", "the worst at explaining the matter",
         "After reading it, you understand why things are as the prompt says.",
         ("explains nothing", "explains little", "explains a part", "explains most", "explains it fully"),
     ),
@@ -142,7 +153,7 @@ CRITERIA = (
     Criterion(
         "consistency", "Freedom from contradictions", "QOG-c-4", "Internal Consistency of Outputs",
         "How free is {it} of contradictions?", "freer of contradictions", "the freest of contradictions",
-        "the one with most contradictions",
+        "the least free of contradictions",
         "No part of it says the opposite of another part. The prompt and the world do not matter here.",
         ("contradicts itself throughout", "many contradictions", "some contradictions", "few contradictions", "no contradiction"),
     ),
@@ -211,4 +222,14 @@ CRITERIA = (
         ("out of place", "rather unsuitable", "partly suitable", "suitable", "exactly right"),
     ),
 )  # fmt: skip
+
+
+def own_criterion(name: str, definition: str, low: str, high: str, question: str = "") -> Criterion:
+    """Return a criterion that a researcher worded. Its scale has words at its ends."""
+    return Criterion(
+        slugify(name).replace("-", "_")[:50] or "own", name, "", "", f"How good is {{it}} in {name}?", f"better in {name}", f"the best in {name}",
+        f"the worst in {name}", definition, (low, "", "", "", high), question,
+    )  # fmt: skip
+
+
 CRITERIA_BY_KEY = {criterion.key: criterion for criterion in CRITERIA}

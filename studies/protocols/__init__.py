@@ -10,11 +10,13 @@ from pkgutil import iter_modules
 from .base.fields import Answer
 from .base.pages import Page, PageField, PageItem, PageQuestion, PageSection, check_fields, question_fields
 from .base.protocol import (
+    DraftTexts,
     DrawnItem,
     EstimandDirection,
     ExampleStudy,
     Problem,
     Protocol,
+    ProtocolCard,
     ShownSystems,
     StimulusPool,
     UnfillableBatch,
@@ -49,5 +51,5 @@ def choices() -> list[tuple[str, str]]:
 
 __all__ = [
     "REGISTRY", "Answer", "PageField", "DrawnItem", "PageSection", "Page", "PageItem", "PageQuestion", "StimulusPool", "UnfillableBatch",
-    "Problem", "Protocol", "EstimandDirection", "ExampleStudy", "ShownSystems", "arms_of", "check_fields", "choices", "load_protocols", "question_fields", "register",
+    "Problem", "Protocol", "ProtocolCard", "DraftTexts", "EstimandDirection", "ExampleStudy", "ShownSystems", "arms_of", "check_fields", "choices", "load_protocols", "question_fields", "register",
 ]  # fmt: skip

@@ -7,7 +7,18 @@ more systems than people can rank, because each page shows only a few of them, d
 from django import forms
 from django.db.models import Count
 
-from . import REGISTRY, DrawnItem, EstimandDirection, ExampleStudy, PageField, Problem, Protocol, arms_of, register
+from . import (
+    REGISTRY,
+    DrawnItem,
+    EstimandDirection,
+    ExampleStudy,
+    PageField,
+    Problem,
+    Protocol,
+    ProtocolCard,
+    arms_of,
+    register,
+)
 from .base.fields import ExposureChoiceField, explanation_field, layout_field, letters_field, noun_field
 from .base.pairs import EXTREME_REFERENCES, ShownCounts
 
@@ -56,6 +67,18 @@ class BestWorst(Protocol):
         {"key": WORST, "text": "Which one is the worst?", "scale": {"kind": "output"}},
     )
     sample = ExampleStudy(systems=4)
+    card = ProtocolCard(
+        order=4,
+        name="Which is best, which is worst?",
+        tells="How strong many systems are, from the best and the worst of a few outputs.",
+        not_when="Not with two systems: a choice says the same in half the time.",
+        instructions="Each page has a prompt and a few {noun}s. Read them all. Then choose the one that is {most} and the one that is {least}.",
+        fewest_systems=3,
+        n_outputs=4,
+        answers=2,
+        headline="ranking",
+        example_m=6,
+    )
     source = "Finn and Louviere 1992; Kiritchenko and Mohammad 2017"
     column_meanings = {
         "chosen_system": f"Question {BEST}: the system of the best output. Question {WORST}: that of the worst.",
@@ -72,6 +95,14 @@ class BestWorst(Protocol):
         return ()
 
     # The design
+
+    def questions_about(self, criteria, noun):
+        return [
+            question
+            | {"criterion": one.label, "text": f"Which one is {one.most if question['key'] == BEST else one.least}?"}
+            for question in self.questions
+            for one in criteria
+        ]
 
     def draw(self, section, pool, rng):
         """Draw a few systems for each prompt, all equally often in a batch."""

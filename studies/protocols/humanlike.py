@@ -8,7 +8,7 @@ from collections import Counter
 from django import forms
 from django.db.models import Count
 
-from . import DrawnItem, ExampleStudy, Page, PageField, Problem, Protocol, question_fields, register
+from . import DrawnItem, ExampleStudy, Page, PageField, Problem, Protocol, ProtocolCard, question_fields, register
 from .base.fields import ExposureChoiceField, parse_scale
 from .base.pairs import ShownCounts
 
@@ -88,6 +88,21 @@ class HumanLike(Protocol):
     }
     source = "Clark et al. 2021"
     sample = ExampleStudy(has_human_system=True)
+    card = ProtocolCard(
+        order=6,
+        name="Human or machine?",
+        tells="How often people see whether a person or a machine wrote a text, and what gives it away.",
+        not_when="Not as a measure of quality: a text can be good and clearly machine-made. All machines count as one.",
+        instructions="Some of the {noun}s that you read were written by people, the others by machines. Say of each who you think wrote it, "
+        "and then why. Do not look the {noun}s up.",
+        most_criteria=0,
+        estimand="accuracy",
+        n_outputs=1,
+        answers=2,
+        fewest_items=4,
+        headline="humanlike",
+        example_m=10,
+    )
 
     def estimands(self, section):
         return {
@@ -119,6 +134,12 @@ class HumanLike(Protocol):
             yield from _training_problems(section)
         elif section.purpose == "live":
             yield from _live_problems(section, questions)
+
+    def reason_not_offered(self, texts):
+        for n, kind in ((texts.humans, "by a person"), (texts.systems - texts.humans, "by a machine")):
+            if not n:
+                return f"It needs texts written {kind}. Add them, or say under Your file who is a person."
+        return super().reason_not_offered(texts)
 
     def drawing_problems(self, section, drawing):
         return _drawing_problems(section, drawing) if section.purpose == "live" else ()

@@ -25,7 +25,7 @@ from studies.protocols.base.fields import (
 from studies.stimuli.normalising import get_sentence_end_rule
 from studies.stimuli.texts import TextRefused, clean_text, is_blank
 
-from . import EstimandDirection, Page, PageField, PageItem, Problem, Protocol, question_fields, register
+from . import EstimandDirection, Page, PageField, PageItem, Problem, Protocol, ProtocolCard, question_fields, register
 
 # The codebook of error marks: error categories, and severity levels with weights, written one per line.
 
@@ -344,6 +344,19 @@ class Marks(Protocol):
         },
     )
     source = "Kocmi et al. 2024; Freitag et al. 2021"
+    card = ProtocolCard(
+        order=7,
+        name="Which errors does it have?",
+        tells="Where the errors of each output are, of which kind and how grave, with a score from 0 to 100.",
+        not_when="Not with untrained people and long texts: marking takes long, and needs somebody who knows the matter.",
+        instructions="Each page has one {noun}. Mark each error: where it is, its category and its severity. Then score the whole. If there is "
+        "no error, say so.",
+        most_criteria=0,
+        fewest_systems=1,
+        answers_each=4,
+        headline="marks",
+        example_m=4,
+    )
 
     def answer_keys(self, section, question):
         return tuple(option.key for option in self.codebook_of(section).categories) if question.key == ERRORS else ()
@@ -364,6 +377,11 @@ class Marks(Protocol):
 
     def direction(self, estimand, questions):
         return EstimandDirection(null=0.0)  # a penalty is that of y less that of x
+
+    def reason_not_offered(self, texts):
+        if not texts.is_plain:
+            return "Some outputs are Markdown, dialogues or images, and errors are marked in plain text. Choose another card."
+        return super().reason_not_offered(texts)
 
     def problems(self, section):
         questions = {question.key: question for question in section.questions.all()}

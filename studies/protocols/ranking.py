@@ -12,7 +12,7 @@ from typing import ClassVar
 from django import forms
 from django.db.models import Count
 
-from . import EstimandDirection, ExampleStudy, PageField, Problem, Protocol, arms_of, register
+from . import EstimandDirection, ExampleStudy, PageField, Problem, Protocol, ProtocolCard, arms_of, register
 from .base.fields import Answer, WholeNumberField, explanation_field, layout_field, letters_field, noun_field
 
 SHARE = "share"
@@ -66,6 +66,17 @@ class Ranking(Protocol):
         "text": "The place, as typed.",
     }
     sample = ExampleStudy(systems=5)
+    card = ProtocolCard(
+        order=5,
+        name="In which order are they?",
+        tells="How often each output of a prompt has a better place than another one.",
+        not_when="Not with more than about seven systems: people guess the middle places.",
+        instructions="Each page has a prompt and a few {noun}s. Read them all. Then give place 1 to the one that is {most}, place 2 to the "
+        "next, and so on. Equally good ones may share a place.",
+        answers_each=1,
+        headline="ranking",
+        example_m=6,
+    )
 
     def estimands(self, section):
         return {SHARE: "P(x ranked above y) + P(same place) / 2"}
@@ -75,6 +86,9 @@ class Ranking(Protocol):
 
     def direction(self, estimand, questions):
         return EstimandDirection(null=0.5)
+
+    def questions_about(self, criteria, noun):
+        return [question | {"criterion": one.label} for question in self.questions for one in criteria]
 
     def problems(self, section):
         systems = section.study.systems.judged().count()

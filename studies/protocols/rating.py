@@ -5,7 +5,7 @@ Source: the standard protocol, Ethayarajh and Jurafsky, sections 2 to 4.
 
 from django import forms
 
-from . import EstimandDirection, Problem, Protocol, question_fields, register
+from . import EstimandDirection, Problem, Protocol, ProtocolCard, question_fields, register
 from .base.fields import explanation_field, layout_field, noun_field, shortest_scale_length
 from .base.known_answers import KnownAnswerSettings
 from .base.pairs import draw_items_of_sets
@@ -62,6 +62,19 @@ class Rating(Protocol):
     comparison_scope = ""
     placeholder_help = "{label} becomes the letter of the output asked about."
     source = "Ethayarajh and Jurafsky 2022, sections 2 to 4"
+    card = ProtocolCard(
+        order=2,
+        name="How good is it?",
+        tells="How good people find each output on five points in words, by one criterion or several.",
+        not_when="Not if the systems are nearly alike: people then give the same point to both, and a choice finds more.",
+        instructions="Each page has a prompt and a few {noun}s. Rate each of them by itself, with all the points that the page offers. Use the "
+        "same standard on every page.",
+        most_criteria=6,
+        fewest_systems=1,
+        answers_each=1,
+        headline="rating",
+        example_m=6,
+    )
 
     def estimands(self, section):
         return {
@@ -79,6 +92,17 @@ class Rating(Protocol):
         if len(lower_better) > 1 or (estimand == "utility" and True in lower_better):
             return None  # the maximal reference of a utility has the highest ratings
         return EstimandDirection(0.0 if estimand in ("difference", "utility") else 0.5, True in lower_better)
+
+    def questions_about(self, criteria, noun):
+        return [
+            {
+                "key": one.key,
+                "criterion": one.label,
+                "text": one.question or one.how.format(it=f"{noun} {{label}}"),
+                "scale": one.scale,
+            }
+            for one in criteria
+        ]
 
     def turn_sets(self, section, systems):
         return one_system_sets(systems) if self.cleaned_settings(section)["shown"] == "one" else ()

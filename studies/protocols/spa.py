@@ -10,7 +10,17 @@ from typing import Any
 
 from django import forms
 
-from . import EstimandDirection, ExampleStudy, Page, Problem, Protocol, arms_of, question_fields, register
+from . import (
+    EstimandDirection,
+    ExampleStudy,
+    Page,
+    Problem,
+    Protocol,
+    ProtocolCard,
+    arms_of,
+    question_fields,
+    register,
+)
 from .base.pairs import draw_balanced_positions
 
 DEFAULT_EXPLANATION = """\
@@ -82,6 +92,17 @@ class SPA(Protocol):
     placeholder_help = "{x} and {y} become the letters of the two systems."
     source = "Ethayarajh and Jurafsky 2022, section 5"
     sample = ExampleStudy(systems=5)
+    card = ProtocolCard(
+        order=3,
+        name="How often is it better overall?",
+        tells="How likely people find it that one system is better than another, after they read a few outputs of both.",
+        not_when="Not if you want to know which outputs are better: nobody judges a single one.",
+        instructions="First you read a few texts of some writers, who have letters. Then you say how likely it is that one of them is better "
+        "than another. Read all texts before you answer.",
+        fewest_items=4,
+        headline="spa",
+        example_m=5,
+    )
 
     def size_in_words(self, section):
         return f"after {section.m} example{'' if section.m == 1 else 's'}"
@@ -94,6 +115,22 @@ class SPA(Protocol):
 
     def direction(self, estimand, questions):
         return EstimandDirection(null=0.5)
+
+    def questions_about(self, criteria, noun):
+        return [
+            {
+                "key": one.key,
+                "criterion": one.label,
+                "text": one.question
+                or f"Based on what you have read, what is the chance that the texts of {noun} {{x}} are {one.more} than those of {noun} {{y}}?",
+                "help": one.definition,
+                "scale": {"kind": "percent"},
+            }
+            for one in criteria
+        ]
+
+    def settings_about(self, criteria, has_baseline):
+        return self.settings_of_new_section()
 
     def draw(self, section, pool, rng):
         """Draw items without planted references, unless a question names them or another section reuses the items."""

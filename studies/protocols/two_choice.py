@@ -8,7 +8,7 @@ from typing import ClassVar
 from django import forms
 from django.db.models import Count
 
-from . import EstimandDirection, PageField, Problem, Protocol, register
+from . import EstimandDirection, PageField, Problem, Protocol, ProtocolCard, register
 from .base.fields import TIE, ExposureChoiceField, explanation_field
 from .base.pairs import (
     PairSettings,
@@ -87,6 +87,19 @@ class TwoChoice(Protocol):
     item_noun = "pairs"
     comparison_scope = "pair"
     source = "Thorleiksdóttir et al. 2022"
+    card = ProtocolCard(
+        order=1,
+        name="Which is better?",
+        tells="How often people prefer the output of one system to that of another for the same prompt.",
+        not_when="Not if you need to know how good the outputs are: two bad ones have a winner, too.",
+        instructions="Each page has a prompt and two {noun}s. Read both to the end. Then choose the one that is {more}. They are on random "
+        "sides, and a longer {noun} is not a better one.",
+        n_outputs=2,
+        answers=1,
+        headline="two_choice",
+        example_m=9,
+        takes_turns=True,
+    )
     column_meanings = {
         "chosen_system": "The system whose output was chosen. Empty for a tie and for a skipped question. The table of items names both "
         "systems.",
@@ -104,6 +117,22 @@ class TwoChoice(Protocol):
         return EstimandDirection(null=0.5)
 
     # The design
+
+    def questions_about(self, criteria, noun):
+        return [
+            {
+                "key": one.key,
+                "criterion": one.label,
+                "text": one.question or f"Which {noun} is {one.more}?",
+                "help": one.definition,
+                "scale": {"kind": "output"},
+            }
+            for one in criteria
+        ]
+
+    def settings_about(self, criteria, has_baseline):
+        # The number of labels of an item follows from the people that the plan finds.
+        return self.settings_of_new_section() | {"strategy": "any", "pairs": "reference" if has_baseline else "all"}
 
     def answer_keys(self, section, question):
         return (TIE,) if self.cleaned_settings(section)["allows_tie"] else ()

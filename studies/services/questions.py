@@ -1,16 +1,23 @@
-"""Generate directed questions about pairs of systems and the contrasts that they test, and the last question about AI tools."""
+"""Generate directed questions about pairs of systems and their contrasts, the section of a new study, and the question about AI tools."""
 
-from collections.abc import Iterable
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import combinations, pairwise
+from typing import Any
 
-from django.db.models import F, Max
+from django.db.models import Avg, Count, F, Max, ProtectedError, Q
+from django.db.models.functions import Length
 from django.utils.text import slugify
 
-from studies.models import Contrast, Question, Section, Study, System
-from studies.protocols import REGISTRY
-from studies.protocols.base.pairs import order_systems
+from studies.design.criteria import Criterion
+from studies.design.serialization import canonical_json
+from studies.models import Batch, Contrast, Output, Question, Section, Study, System
+from studies.protocols import REGISTRY, DraftTexts, Protocol, ProtocolCard
+from studies.protocols.base.pairs import EXTREME_REFERENCES, Reference, order_systems
 
 from . import drafts
+from .lifecycle import ActionRefused
 
 Pair = tuple[System, System]
 PAIR_CHOICES = {
@@ -172,3 +179,200 @@ def _move_to_end(section: Section, last: int) -> None:
         Section.objects.filter(pk=later.pk).update(position=F("position") - 1)
     Section.objects.filter(pk=section.pk).update(position=last)
     section.position = last
+
+
+# The section of a new study: what the page Question chose, as rows of the draft. The draft keeps the choice in ``Study.guide``.
+
+
+MINUTES_OF_ITEMS, MOST_ITEMS = 12, 20
+CHARACTERS_OF_WORD = 6
+# Fewer prompts cannot stand for prompts like these.
+FEWEST_PROMPTS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuidedSection:
+    """A live section to write. ``contrasts``: columns of Contrast. ``baseline``: the system with which the others are compared.
+
+    ``pairs``: of the questions, if each names two systems. ``study``: columns of Study. ``choice``: what the page shows again.
+    """
+
+    protocol: str
+    settings: dict[str, Any]
+    m: int
+    questions: Sequence[Mapping[str, Any]]
+    instructions: str
+    choice: dict[str, Any]
+    pairs: Sequence[Pair] = ()
+    contrasts: Sequence[Mapping[str, Any]] = ()
+    baseline: System | None = None
+    study: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read_draft_texts(study: Study) -> DraftTexts:
+    """Return what the texts of a draft allow."""
+    systems = study.systems.judged().aggregate(n=Count("pk"), humans=Count("pk", filter=Q(is_human=True)))
+    outputs = Output.objects.filter(system__in=study.systems.judged())
+    found = outputs.aggregate(length=Avg(Length("text")), rich=Count("pk", filter=~Q(format="plain", media="")))
+    shown = study.prompts.annotate(
+        n=Count("outputs__system", filter=Q(outputs__system__in=study.systems.judged()), distinct=True)
+    )
+    prompts = study.prompts.aggregate(n=Count("pk"), length=Avg(Length("text") + Length("source")))
+    return DraftTexts(
+        systems=systems["n"],
+        humans=systems["humans"],
+        prompts=prompts["n"],
+        complete=shown.filter(n=systems["n"]).count(),
+        is_plain=not found["rich"],
+        words_of_prompt=(prompts["length"] or 0) / CHARACTERS_OF_WORD,
+        words_of_output=(found["length"] or 0) / CHARACTERS_OF_WORD,
+    )
+
+
+def _card_of(protocol: Protocol) -> ProtocolCard:
+    if protocol.card is None:
+        raise ValueError(f"The protocol {protocol.slug} has no card.")
+    return protocol.card
+
+
+def most_items(protocol: Protocol, texts: DraftTexts) -> int:
+    """Return how many items a person can get."""
+    return min(100, texts.complete if protocol.shows_every_system else texts.prompts)
+
+
+def usual_items(protocol: Protocol, texts: DraftTexts, n_criteria: int, words_per_minute: int) -> int:
+    """Return how many items one person reads and answers in about twelve minutes, at most twenty."""
+    card = _card_of(protocol)
+    n_outputs = min(card.n_outputs or texts.systems, texts.systems)
+    words = texts.words_of_prompt + n_outputs * texts.words_of_output
+    answers = card.answers + n_outputs * card.answers_each * max(1, n_criteria)
+    minutes = words / words_per_minute + answers / 4
+    fitting = int(MINUTES_OF_ITEMS / minutes) if minutes else MOST_ITEMS
+    return max(1, min(max(fitting, card.fewest_items), MOST_ITEMS, most_items(protocol, texts)))
+
+
+def build_guided_section(
+    study: Study,
+    protocol: Protocol,
+    texts: DraftTexts,
+    criteria: Sequence[Criterion],
+    baseline: System | None,
+    m: int | None,
+    choice: dict[str, Any],
+) -> GuidedSection:
+    """Return the section of a protocol with its questions and all comparisons: with the baseline, or of all pairs."""
+    card = _card_of(protocol)
+    systems = [one for one in study.systems.judged().order_by("name") if one.reference not in EXTREME_REFERENCES]
+    pairs = [(one, baseline) for one in systems if one != baseline] if baseline else list(combinations(systems, 2))
+    settings = protocol.settings_about(criteria, baseline is not None)
+    noun = settings.get("noun") or "text"
+    stands_for_others = texts.prompts >= FEWEST_PROMPTS and not protocol.has_directed_questions
+    population = Contrast.Population.PEOPLE_AND_PROMPTS if stands_for_others else Contrast.Population.PEOPLE
+    contrasts: list[dict[str, Any]] = [{"estimand": card.estimand}] if card.estimand else []
+    if not card.estimand:
+        contrasts = [
+            {"x": x, "y": y, "criterion": one} for one in [c.label for c in criteria] or [""] for x, y in pairs
+        ]
+    first = criteria[0] if criteria else None
+    words = {"noun": noun} | ({"more": first.more, "most": first.most, "least": first.least} if first else {})
+    return GuidedSection(
+        protocol=protocol.slug,
+        settings=settings,
+        m=m or usual_items(protocol, texts, len(criteria), study.words_per_minute),
+        questions=protocol.questions_about(criteria, noun),
+        instructions=card.instructions.format(**words),
+        choice=choice,
+        pairs=pairs if protocol.has_directed_questions else (),
+        contrasts=[row | {"population": population} for row in contrasts],
+        baseline=None if card.estimand else baseline,
+    )
+
+
+def find_guided_section(study: Study) -> Section | None:
+    """Return the section that the page Question made, if it still exists."""
+    pk = (study.guide or {}).get("section")
+    return study.sections.filter(pk=pk).first() if pk else None
+
+
+def reason_not_guided(study: Study) -> str:
+    """Return why the page Question must not write the section of this draft: another hand did. Return '' if it may."""
+    made = find_guided_section(study)
+    others = study.sections.filter(purpose=Section.Purpose.LIVE).exclude(pk=made.pk if made else 0)
+    if others.exists():
+        return "The study has a section that was made under All settings. Change it there."
+    if study.batches.exclude(origin=Batch.Origin.TEST).exists():
+        return "The study has ready-made batches, which name their sections. Change the sections under All settings."
+    if made is not None and _rows_sha256(study, made) != (study.guide or {}).get("rows"):
+        return "Its section was changed under All settings. Change it there, or delete it there to choose again here."
+    return ""
+
+
+def _rows_sha256(study: Study, section: Section) -> str:
+    """Return a hash of the section's rows and comparisons, without its number of items, which the plan of the size may set."""
+    asked = ("key", "text", "help", "criterion", "scale", "required", "skip_reasons", "x", "y")
+    compared = (
+        "section", "estimand", "x", "y", "x_condition", "y_condition", "criterion", "role", "family", "expected", "hypothesis", "margin", "level", "population",
+    )  # fmt: skip
+    rows = [
+        [section.protocol, section.settings, section.pass_mark, section.reuses_id, section.section_arms.count()],
+        section.items.exclude(kind="live").count(),
+        list(section.questions.order_by("position").values(*asked)),
+        list(study.contrasts.order_by("pk").values(*compared)),
+        list(study.comparison_families.order_by("pk").values("name", "adjustment", "after")),
+    ]
+    return hashlib.sha256(canonical_json({"rows": rows}).encode()).hexdigest()
+
+
+def write_guided_section(study_id: int, made: GuidedSection, by) -> Study:
+    """Write the section in place of the one that the page made before. Raise ActionRefused if that was edited by another hand."""
+    with drafts.locked_draft(study_id, by, deletes_test_runs=True) as study:
+        if reason := reason_not_guided(study):
+            raise ActionRefused(reason)
+        guide = study.guide or {}
+        old = find_guided_section(study)
+        position = (study.sections.aggregate(last=Max("position"))["last"] or 0) + 1
+        if old is not None:
+            position = old.position
+            study.contrasts.filter(section=old).delete()
+            try:
+                drafts.delete_section_and_test_runs(old, by)
+            except ProtectedError:
+                raise ActionRefused("Something else refers to its section. Change it under All settings.") from None
+        section = Section.objects.create(
+            study=study, position=position, protocol=made.protocol, m=made.m, settings=made.settings
+        )
+        if made.pairs:
+            (question,) = made.questions
+            _write_questions(
+                section, list(made.pairs), question["text"], question["criterion"], asks_both_directions(section)
+            )
+            Question.objects.filter(section=section).update(help=question["help"])
+        else:
+            Question.objects.bulk_create(
+                Question(section=section, position=n, **columns) for n, columns in enumerate(made.questions, 1)
+            )
+        Contrast.objects.bulk_create(Contrast(study=study, section=section, **columns) for columns in made.contrasts)
+        _mark_baseline(study, made.baseline)
+        # What another card had changed in the study is as before.
+        before = guide.get("study", {})
+        columns = before | dict(made.study)
+        if study.instructions in ("", guide.get("instructions")):
+            columns["instructions"] = made.instructions
+        columns["guide"] = guide | {
+            "question": made.choice, "section": section.pk, "rows": _rows_sha256(study, section), "instructions": made.instructions,
+            "study": {name: before.get(name, getattr(study, name)) for name in made.study},
+        }  # fmt: skip
+        Study.objects.filter(pk=study.pk).update(**columns)
+        drafts.record_edit_and_raise_version(
+            study, by, wrote=f"section {position}", protocol=made.protocol, choice=made.choice
+        )
+    study.refresh_from_db()
+    return study
+
+
+def _mark_baseline(study: Study, baseline: System | None) -> None:
+    """Mark the baseline as the reference, and no other system. Planted references keep their mark."""
+    references = study.systems.filter(reference=Reference.ORDINARY).exclude(pk=baseline.pk if baseline else 0)
+    references.update(reference="")
+    if baseline is not None and not baseline.reference:
+        study.systems.filter(pk=baseline.pk).update(reference=Reference.ORDINARY)

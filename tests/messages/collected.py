@@ -32,7 +32,7 @@ AREAS = {
         "studies/protocols/**/*.py", "annotators/pages/form_data.py", "annotators/views/appeals.py", "annotators/views/pages.py", "annotators/views/entry.py",
     ),
     "forms": (
-        "studies/admin/**/*.py", "studies/access.py", "studies/models/**/*.py", "studies/services/known_answers.py", "studies/stimuli/texts.py",
+        "studies/admin/**/*.py", "studies/access.py", "studies/models/**/*.py", "studies/services/known_answers.py", "studies/services/questions.py", "studies/stimuli/texts.py",
         "annotators/admin/**/*.py", "annotators/participation/link_actions.py", "annotators/recruitment/sample.py",
         "annotators/recruitment/channels/*.py", "annotators/recruitment/channels/external_question.py",
         "annotators/recruitment/channels/prolific/__init__.py", "annotators/recruitment/channels/prolific/files.py",
@@ -96,7 +96,7 @@ AREAS_OF_FIELD_ERRORS = {"checklist", "forms", "metrics"}
 AREAS_OF_FORMS = {"forms", "metrics"}
 # What nobody can see: a fault of the code itself, or an answer to a panel's server.
 INTERNAL = (
-    "register: ", "register_importer: ", "_build_field: a question on a ", "approve_submissions: Somebody approves.", "bulk_form_texts: ", "add: The rule ",
+    "register: ", "_card_of: ", "register_importer: ", "_build_field: a question on a ", "approve_submissions: Somebody approves.", "bulk_form_texts: ", "add: The rule ",
     "reading_minutes: ", ": Please answer this question.", "image_path: ", "get_or_create_order: ", "_require_https: ", "_build_xml: ", "parse_notification: ", "_lock_and_reload: ",
 )  # fmt: skip
 # Functions whose words are shown as they return them; those of acts are found by their parameter ``cleaned``.

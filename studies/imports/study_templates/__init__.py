@@ -17,6 +17,7 @@ from studies.access import Action, check_permission_or_404, filter_allowed
 from studies.imports.bundle import MAX_BUNDLE_BYTES, BundleIncomplete
 from studies.imports.bundle_files import create_draft_from_bundle, parse_bundle_json, serialize_bundle
 from studies.models import OwnTemplate, ResearcherFacts, Study, audit, new_seed
+from studies.protocols import ProtocolCard
 from studies.services.lifecycle import ActionRefused
 
 SPA = "Ethayarajh and Jurafsky 2022, The Authenticity Gap in Human Evaluation"
@@ -37,7 +38,7 @@ GENIE = "Khashabi et al. 2022, Genie: Toward Reproducible and Standardized Human
 class StudyTemplate:
     """One experiment. ``as_in_source`` lists what is as in the source, ``deviations`` what differs and why, ``required_inputs`` what a
     researcher must add. The source is an experiment (``is_from_paper``), or guidance on a method, which leaves the rest open.
-    ``is_for_boards``: it names no system and plans no comparison, because teams submit the systems."""
+    ``card``: how the page Question of a new study offers it. ``is_for_boards``: it names no system and plans no comparison, because teams submit the systems."""
 
     slug: str
     title: str
@@ -48,6 +49,7 @@ class StudyTemplate:
     required_inputs: tuple[str, ...]
     is_from_paper: bool = True
     is_for_boards: bool = False
+    card: ProtocolCard | None = None
 
     @property
     def text(self) -> str:
@@ -286,6 +288,15 @@ STUDY_TEMPLATES = (
             "the question that your judge answers, and your minimums",
         ),
         is_from_paper=False,
+        card=ProtocolCard(
+            order=8,
+            name="Is my judge good enough?",
+            tells="Whether a model that judges outputs agrees with people as well as people agree with each other.",
+            not_when="Not if you have no scores of a judge, or if they are not a yes or a no.",
+            instructions="",
+            most_criteria=0,
+            fewest_systems=1,
+        ),
     ),
 )
 TEMPLATES_BY_SLUG = {blueprint.slug: blueprint for blueprint in STUDY_TEMPLATES}

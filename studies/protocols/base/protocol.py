@@ -118,6 +118,48 @@ class ExampleStudy:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProtocolCard:
+    """How the page Question of a new study offers a protocol.
+
+    ``name`` is a question of researchers, ``tells`` what its answer says, ``not_when`` when another card is better.
+    ``instructions`` are a model text for annotators. ``most_criteria``: 0 if the protocol has its own question.
+    ``estimand``: of the only comparison, which names no system, if systems are not compared with each other. ``n_outputs``: shown
+    at once, 0 for those of all systems. ``answers``: to an item; ``answers_each``: to each output of an item, about one criterion.
+    ``headline`` and ``example_m`` are for the costs of an example: what the plan calls such answers
+    (``analysis.stats.planning.inputs.HEADLINES``), and items of one person. ``takes_turns``: an item shows one of the pairs.
+    """
+
+    order: int
+    name: str
+    tells: str
+    not_when: str
+    instructions: str
+    most_criteria: int = 1
+    fewest_systems: int = 2
+    estimand: str = ""
+    n_outputs: int = 0
+    answers: int = 0
+    answers_each: int = 0
+    fewest_items: int = 1
+    headline: str = ""
+    example_m: int = 8
+    takes_turns: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftTexts:
+    """What the texts of a draft allow. ``complete``: prompts with an output of every system. ``words_*``: means of one text."""
+
+    systems: int
+    humans: int
+    prompts: int
+    complete: int
+    is_plain: bool
+    words_of_prompt: float
+    words_of_output: float
+
+
 class Protocol:
     """The definition of a protocol. Only ``slug``, ``label`` and ``page_fields`` are required. ``analysis.protocols`` analyses
     its answers."""
@@ -156,6 +198,8 @@ class Protocol:
     sample = ExampleStudy()
     # The paper and section that the protocol implements.
     source = ""
+    # Its card on the page Question of a new study, or None.
+    card: ProtocolCard | None = None
 
     @property
     def template(self) -> str:
@@ -181,6 +225,26 @@ class Protocol:
         if self.settings_form is None:
             return {}
         return _clean_settings(self.settings_form, json.dumps(self.raw_settings(section), sort_keys=True, default=str))
+
+    def reason_not_offered(self, texts: DraftTexts) -> str:
+        """Return why the protocol's card cannot be chosen for these texts, and what to do. Return '' if it can."""
+        fewest = self.card.fewest_systems if self.card else 0
+        if texts.systems < fewest:
+            return (
+                f"It needs outputs of {fewest} systems, and the study has {texts.systems}. Add a file with another one."
+            )
+        if self.shows_every_system and not texts.complete:
+            return "No prompt has an output of every system. Add a file with the missing outputs."
+        return ""
+
+    def questions_about(self, criteria: Sequence[Any], noun: str) -> Sequence[Mapping[str, Any]]:
+        """Return the columns of the questions that ask about these criteria (``studies.design.criteria.Criterion``)."""
+        return self.questions
+
+    def settings_about(self, criteria: Sequence[Any], has_baseline: bool) -> dict[str, Any]:
+        """Return what a new section about these criteria stores. ``has_baseline``: all systems are compared with one of them."""
+        explanation = "\n".join(f"{'- ' * (len(criteria) > 1)}**{one.name}**: {one.definition}" for one in criteria)
+        return self.settings_of_new_section() | ({"explanation": explanation} if criteria else {})
 
     def problems(self, section) -> Iterable[Problem]:
         """Yield what is missing or unwise in a section's definition."""

@@ -158,6 +158,7 @@ CHECKLIST = {
         "#questions-group", on(rating, scale(kind="percent"))
     ),
     "All questions ask": At("#questions-group", on(rating, scale(kind="text"))),
+    "the ends of the scale have no words": At("#questions-group", on(rating, scale(kind="likert", maximum=7))),
     "Question … rates": At("#questions-group", on(rating, names_systems)),
     "studies/protocols/rating:problems: Annotators must see": At("#id_m", on(rating, section_with(m=0))),
     "There is a … reference": At("#systems-group", on(rating, references(("alpha", "maximal")))),
