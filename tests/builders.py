@@ -255,12 +255,15 @@ def spa_study(by=None, **options) -> Study:
     return launched(spa_draft(owner=by, **options), by)
 
 
-def recruitment(study: Study, channel="open_link", **columns) -> Recruitment:
-    return Recruitment.objects.create(study=study, channel=channel, **columns)
+def recruitment(study: Study, channel="open_link", *, promises="nothing", **columns) -> Recruitment:
+    """A link that promises the same for each early end, or says nothing of them (``promises=""``)."""
+    link = Recruitment.objects.create(study=study, channel=channel, **columns)
+    return promised(link, **dict.fromkeys(OutcomePay.Outcome.values, promises)) if promises else link
 
 
 def promised(recruitment: Recruitment, **rules) -> Recruitment:
     """What an early end pays, said for each outcome: a rule, or an amount; "nothing" where nothing is given."""
+    recruitment.outcome_pays.all().delete()
     said = dict.fromkeys(OutcomePay.Outcome.values, "nothing") | rules
     for outcome, words in said.items():
         rule, amount = ("amount", words) if words[0].isdigit() else (words, None)

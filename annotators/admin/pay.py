@@ -3,6 +3,7 @@
 They also add bonuses, order payments and mark them as paid.
 """
 
+from collections.abc import Sequence
 from copy import copy
 from decimal import Decimal, InvalidOperation
 
@@ -34,7 +35,6 @@ from .panel import PanelAdmin, TableFileField
 
 Outcome, Rule = OutcomePay.Outcome, OutcomePay.Rule
 CHECKED_COLUMNS = {"key", "reward", "currency", "opens_at", "closes_at"}
-FIELD_NAMES = tuple((f"ends_{outcome}", f"ends_{outcome}_amount") for outcome in Outcome)
 HELP_TEXTS = {
     Outcome.SCREENED_OUT: "Consider how long the first questions take.",
     Outcome.FAILED_CHECKS: (
@@ -46,9 +46,13 @@ HELP_TEXTS = {
 }
 
 
-def outcome_pay_form_fields() -> dict[str, forms.Field]:
+def field_names(outcomes: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    return tuple((f"ends_{outcome}", f"ends_{outcome}_amount") for outcome in outcomes)
+
+
+def outcome_pay_form_fields(outcomes: Sequence[OutcomePay.Outcome]) -> dict[str, forms.Field]:
     fields: dict[str, forms.Field] = {}
-    for outcome, (name, amount) in zip(Outcome, FIELD_NAMES, strict=True):
+    for outcome, (name, amount) in zip(outcomes, field_names(outcomes), strict=True):
         fields[name] = forms.ChoiceField(
             required=False,
             choices=[("", "not set yet"), *Rule.choices],
@@ -66,17 +70,19 @@ def outcome_pay_form_fields() -> dict[str, forms.Field]:
 
 
 class PromisesForm(SettingsFormMixin):
-    """The part of a link's form with the pay of each early end.
+    """The part of a link's form with the pay of each early end that can happen. What is stored for the others stays.
 
     Validation adds the faults of ``link_actions.find_link_errors`` for the link as it would be saved.
     """
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        current_rows = {row.outcome: row for row in OutcomePay.objects.filter(recruitment=self.instance)}
-        for outcome, (name, amount) in zip(Outcome, FIELD_NAMES, strict=True):
-            if row := current_rows.get(outcome):
-                self.initial.update({name: row.rule, amount: row.amount})
+        self.asked = [outcome for outcome in Outcome if f"ends_{outcome}" in self.fields]
+        rows = OutcomePay.objects.filter(recruitment=self.instance)
+        self.stored = {row.outcome: (row.rule, row.amount) for row in rows}
+        for outcome, (name, amount) in zip(self.asked, field_names(self.asked), strict=True):
+            if outcome in self.stored:
+                self.initial[name], self.initial[amount] = self.stored[outcome]
 
     def clean(self):
         cleaned = super().clean() or self.cleaned_data
@@ -84,7 +90,7 @@ class PromisesForm(SettingsFormMixin):
         changed = copy(self.instance)
         for column in CHECKED_COLUMNS & set(cleaned):
             setattr(changed, column, cleaned[column])
-        names: dict[str, str] = {outcome: name for outcome, (name, _) in zip(Outcome, FIELD_NAMES, strict=True)}
+        names: dict[str, str] = {outcome: f"ends_{outcome}" for outcome in Outcome}
         for column, message in link_actions.find_link_errors(changed, self.promises).items():
             name = names.get(column, column)
             if name in self.fields and name not in self.errors:
@@ -92,8 +98,10 @@ class PromisesForm(SettingsFormMixin):
         return cleaned
 
     def _clean_promises(self, cleaned) -> dict[str, tuple[str, Decimal | None]]:
-        promises: dict[str, tuple[str, Decimal | None]] = {}
-        for outcome, (name, amount) in zip(Outcome, FIELD_NAMES, strict=True):
+        promises: dict[str, tuple[str, Decimal | None]] = {
+            outcome: said for outcome, said in self.stored.items() if outcome not in self.asked
+        }
+        for outcome, (name, amount) in zip(self.asked, field_names(self.asked), strict=True):
             rule, value = cleaned.get(name), cleaned.get(amount)
             if rule == Rule.AMOUNT and value is None and amount not in self.errors:
                 self.add_error(amount, f"“{Rule.AMOUNT.label}” needs an amount. Enter it here.")

@@ -11,6 +11,7 @@ from django.urls import path, reverse
 from annotators.participation import link_actions
 from annotators.recruitment import sample
 from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.links import possible_early_ends
 from annotators.recruitment.panels import stand_in
 from studies.access import Action, filter_allowed, get_row
 from studies.admin import study_page, workflow
@@ -322,7 +323,7 @@ class RecruitmentAdmin(VerdictAdmin, pay.PayAdmin):
             (
                 "Pay for an early end",
                 {
-                    "fields": pay.FIELD_NAMES,
+                    "fields": pay.field_names(possible_early_ends(obj)),
                     "description": "The first page shows this. People who reach the last page get the reward.",
                     "classes": ["pairs"],
                 },
@@ -351,7 +352,7 @@ class RecruitmentAdmin(VerdictAdmin, pay.PayAdmin):
         channel = REGISTRY.get(obj.channel)
         arms = {row.pk: row for row in obj.study.arms.order_by("name")}
         form = build_form_with_settings(self.form, channel.settings_form if channel else None)
-        extra = pay.outcome_pay_form_fields() | {
+        extra = pay.outcome_pay_form_fields(possible_early_ends(obj)) | {
             "shown_arms": RowMultipleChoiceField(arms, label="arms", help_text="If you tick none, all are allowed.")
         }
         return super().get_form(request, obj, change, **kwargs | {"form": type("RecruitmentForm", (form,), extra)})
@@ -365,10 +366,8 @@ class RecruitmentAdmin(VerdictAdmin, pay.PayAdmin):
 
     def save_model(self, request, obj, form, change):
         if change:
-            promised = {name for pair in pay.FIELD_NAMES for name in pair}
-            link_actions.update_link(
-                obj, request.user, [name for name in form.changed_data if name not in promised], form.promises
-            )
+            columns = [name for name in form.changed_data if not name.startswith("ends_")]
+            link_actions.update_link(obj, request.user, columns, form.promises)
         else:
             link_actions.create_link(obj, request.user)
 

@@ -11,8 +11,9 @@ from django.db.models.functions import Now
 
 from annotators.models import OutcomePay, Recruitment
 from annotators.pay import ledger
-from annotators.pay.promises import build_default_outcome_pays, is_pay_reduced, sorted_arm_rewards
+from annotators.pay.promises import build_default_outcome_pays, is_pay_reduced
 from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.links import sorted_arm_rewards
 from studies.access import Action, check_permission_or_404
 from studies.models import Study, audit
 from studies.services.lifecycle import ActionRefused
@@ -33,9 +34,7 @@ def create_link(recruitment: Recruitment, by) -> Recruitment:
         recruitment.settings = {name: value for name, value in first.items() if value is not None}
     with transaction.atomic():
         recruitment.save()
-        for row in build_default_outcome_pays():
-            row.recruitment = recruitment
-            row.save()
+        OutcomePay.objects.bulk_create(build_default_outcome_pays(recruitment, by))
         audit.record_study_event("recruit", study, by=by, recruitment=recruitment.key, channel=recruitment.channel)
     return recruitment
 

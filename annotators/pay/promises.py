@@ -6,8 +6,13 @@ from decimal import ROUND_UP, Decimal
 from typing import Any
 
 from annotators.places.places import arm_offer
+from annotators.recruitment.links import (
+    outcomes_missing_required_pay_rule,
+    possible_early_ends,
+    sorted_arm_rewards,
+)
 from studies.design.wording import Wording, frozen_wording, wording_of
-from studies.models import Arm, Design, Section, Study
+from studies.models import Design, ResearcherFacts, Section, Study
 from studies.protocols import Problem
 
 from ..models import OutcomePay, Recruitment
@@ -30,33 +35,24 @@ OUTCOME_CONDITIONS = {
 SCREENED_OUT_BY_TEST = "you do not pass the test at the beginning in two attempts, or the first answers show that the study looks for other people"
 
 
-def build_default_outcome_pays() -> list[OutcomePay]:
-    """Return the default rows of a new link."""
-    return [OutcomePay(outcome=outcome, rule=rule) for outcome, rule in DEFAULT_RULES.items()]
-
-
-def sorted_arm_rewards(recruitment: Recruitment, assumed_link_reward: Decimal | None) -> list[Decimal]:
-    """Return the pay of each arm if the link paid ``assumed_link_reward`` (None: arm and study decide), the lowest first."""
-    study = recruitment.study
-    arms = list(recruitment.arms.all()) if recruitment.pk else []
-    arms = arms or list(Arm.objects.filter(study=study))
-    rewards = [
-        next((value for value in (assumed_link_reward, arm.reward, study.reward) if value is not None), ZERO)
-        for arm in arms
+def build_default_outcome_pays(recruitment: Recruitment, by: Any) -> list[OutcomePay]:
+    """Return the first rows of a new link: no early end is a rejection, and ``by`` has said once what the others get."""
+    facts = ResearcherFacts.objects.filter(user=by).first() if by is not None else None
+    amounts = {Outcome.SCREENED_OUT: facts.screened_out_pay, Outcome.FULL: facts.full_pay} if facts else {}
+    possible = possible_early_ends(recruitment)
+    said = [
+        OutcomePay(recruitment=recruitment, outcome=outcome, rule=Rule.AMOUNT, amount=amount)
+        if amount
+        else OutcomePay(recruitment=recruitment, outcome=outcome, rule=Rule.NOTHING)
+        for outcome, amount in amounts.items()
+        if amount is not None and outcome in possible
     ]
-    return sorted(rewards) or [ZERO]
-
-
-def outcomes_missing_required_pay_rule(recruitment: Recruitment) -> list[Outcome]:
-    """Return the outcomes without a pay rule, for a link that pays."""
-    if not sorted_arm_rewards(recruitment, recruitment.reward)[-1]:
-        return []
-    ruled_outcomes = set(OutcomePay.objects.filter(recruitment=recruitment).values_list("outcome", flat=True))
-    return [outcome for outcome in Outcome if outcome not in ruled_outcomes]
+    usual = [OutcomePay(recruitment=recruitment, outcome=outcome, rule=rule) for outcome, rule in DEFAULT_RULES.items()]
+    return [*usual, *said]
 
 
 def outcome_labels_missing_required_pay_rule(recruitment: Recruitment) -> list[str]:
-    """Return the labels of these outcomes."""
+    """Return the labels of the outcomes without a pay rule, for a link that pays."""
     return [str(outcome.label) for outcome in outcomes_missing_required_pay_rule(recruitment)]
 
 
@@ -64,7 +60,9 @@ def pay_obstacles(recruitment: Recruitment) -> list[str]:
     """Return the problems to fix before this link may pay people."""
     problems = []
     if labels := outcome_labels_missing_required_pay_rule(recruitment):
-        problems.append(f"No pay is set for these early ends: {', '.join(labels)}. Set it in the link's form.")
+        problems.append(
+            f"The link is closed to visitors: no pay is set for {', '.join(labels)}. Set it in the link's form."
+        )
     by_panel = recruitment.settings.get("screen_out_pay")
     screen_out_rule = OutcomePay.objects.filter(recruitment=recruitment, outcome=Outcome.SCREENED_OUT).first()
     if (
@@ -86,8 +84,10 @@ def pay_obstacles(recruitment: Recruitment) -> list[str]:
 
 def _is_failing_checks_unpaid(recruitment: Recruitment) -> bool:
     """Return whether a paying link could pay for failed attention checks nothing, or less than for screening out."""
+    if not recruitment.study.sections.filter(purpose=Section.Purpose.ATTENTION).exists():
+        return False
     rewards = sorted_arm_rewards(recruitment, recruitment.reward)
-    if not rewards[-1] or not recruitment.study.sections.filter(purpose=Section.Purpose.ATTENTION).exists():
+    if not rewards[-1]:
         return False
     rows = {row.outcome: row for row in OutcomePay.objects.filter(recruitment=recruitment)}
     failed, screened_out = rows.get(Outcome.FAILED_CHECKS), rows.get(Outcome.SCREENED_OUT)

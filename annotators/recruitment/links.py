@@ -1,11 +1,17 @@
 """Links: whether people may start by one now, with the reason if not, and copies for the clone of a study."""
 
+from decimal import Decimal
 from enum import StrEnum
 
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from annotators.models import OutcomePay, PanelSecret, Recruitment, RecruitmentArm
-from studies.models import Study
+from studies.models import Arm, Section, Study
+
+from .channels import OUTCOMES, REGISTRY
+
+Outcome = OutcomePay.Outcome
 
 
 class LinkState(StrEnum):
@@ -15,6 +21,7 @@ class LinkState(StrEnum):
     CLOSED = "closed"  # the study is closed or closing
     STOPPED = "stopped"
     ENDED = "ended"  # the link's closing time has passed
+    INCOMPLETE = "incomplete"  # the link pays and does not say what an early end pays
     NOT_YET = "not yet"
     PAUSED = "paused"
     OPEN = "open"
@@ -36,9 +43,57 @@ def recruitment_link_state(study: Study, recruitment: Recruitment) -> LinkState:
         return LinkState.STOPPED
     if recruitment.closes_at and now > recruitment.closes_at:
         return LinkState.ENDED
+    if recruitment.pk and outcomes_missing_required_pay_rule(recruitment):
+        return LinkState.INCOMPLETE
     if recruitment.opens_at and now < recruitment.opens_at:
         return LinkState.NOT_YET
     return LinkState.PAUSED if study.state == Study.State.PAUSED else LinkState.OPEN
+
+
+# What a link must promise before people may come by it.
+
+
+def sorted_arm_rewards(recruitment: Recruitment, assumed_link_reward: Decimal | None) -> list[Decimal]:
+    """Return the pay of each arm if the link paid ``assumed_link_reward`` (None: arm and study decide), the lowest first."""
+    study, own = recruitment.study, RecruitmentArm.objects.filter(recruitment=recruitment.pk, arm=OuterRef("pk"))
+    arms = list(Arm.objects.filter(study=study).annotate(is_own=Exists(own)).values_list("reward", "is_own"))
+    chosen = [reward for reward, is_own in arms if is_own] or [reward for reward, _ in arms]
+    rewards = [
+        next((value for value in (assumed_link_reward, reward, study.reward) if value is not None), Decimal(0))
+        for reward in chosen
+    ]
+    return sorted(rewards) or [Decimal(0)]
+
+
+def possible_early_ends(recruitment: Recruitment) -> list[Outcome]:
+    """Return the early ends that people of this link can meet in its study."""
+    sections = list(Section.objects.filter(study=recruitment.study_id).values_list("purpose", "pass_mark"))
+    purposes = {purpose for purpose, _ in sections}
+    channel = REGISTRY.get(recruitment.channel)
+    possible = {
+        Outcome.SCREENED_OUT: Section.Purpose.SCREENING in purposes or any(mark for _, mark in sections),
+        Outcome.FAILED_CHECKS: Section.Purpose.ATTENTION in purposes,
+        # Whoever opens a link that names nobody has done nothing for it.
+        Outcome.FULL: channel is None or channel.identifies_people,
+    }
+    return [outcome for outcome in Outcome if possible.get(outcome, True)]
+
+
+def possible_outcomes(recruitment: Recruitment) -> list[str]:
+    """Return the ways in which a visit by this link can end. The panel needs a code or an address for each of them."""
+    possible = possible_early_ends(recruitment)
+    impossible = {str(outcome) for outcome in Outcome if outcome not in possible}
+    if not recruitment.study.consent:
+        impossible.add("no_consent")
+    return [outcome for outcome in OUTCOMES if outcome not in impossible]
+
+
+def outcomes_missing_required_pay_rule(recruitment: Recruitment) -> list[Outcome]:
+    """Return the early ends without a pay rule, for a link that pays. Most links need two queries."""
+    ruled = set(OutcomePay.objects.filter(recruitment=recruitment).values_list("outcome", flat=True))
+    missing = [outcome for outcome in Outcome if outcome not in ruled]
+    missing = missing and [outcome for outcome in possible_early_ends(recruitment) if outcome not in ruled]
+    return missing if missing and sorted_arm_rewards(recruitment, recruitment.reward)[-1] else []
 
 
 # Copy the links of a study to a clone of it.

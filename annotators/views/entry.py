@@ -32,6 +32,12 @@ from .lookup import (
 )
 from .pages import render_parts_overview
 
+# What a visitor reads at a link that is not open.
+NOTICE_BY_STATE = {
+    LinkState.PAUSED: "paused",
+    LinkState.NOT_YET: "not_open",
+    LinkState.INCOMPLETE: "not_open",
+}
 # A person may press "I cannot wait" until this long after "No place right now".
 WAIT_TOKEN_MAX_AGE = 24 * 3600
 
@@ -96,7 +102,7 @@ def entry_page(request, key) -> HttpResponse:
         if returning is None and state is not LinkState.OPEN:
             if turned_away is not None:
                 return HttpResponseRedirect(f"{path(turned_away)}done/")
-            kind = "paused" if state is LinkState.PAUSED else "closed"
+            kind = NOTICE_BY_STATE.get(state, "closed")
             return render_notice(
                 request, study_wording, kind, get_panel_way_back(recruitment, OUTCOME_BY_NOTICE[kind], arrival.ids)
             )
@@ -126,7 +132,8 @@ def entry_page(request, key) -> HttpResponse:
     if returning is None and state not in (LinkState.OPEN, LinkState.PAUSED):
         if turned_away is not None:
             return HttpResponseRedirect(f"{path(turned_away)}done/")
-        return render_notice(request, study_wording, "closed", get_panel_way_back(recruitment, "closed", arrival.ids))
+        kind = NOTICE_BY_STATE.get(state, "closed")
+        return render_notice(request, study_wording, kind, get_panel_way_back(recruitment, "closed", arrival.ids))
     if returning is None and study_wording["consent"] and request.POST.get("agree") != "1":
         return render_entry_page(
             request,

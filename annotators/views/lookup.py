@@ -47,6 +47,10 @@ NOTICES = {
     ),
     "paused": ("The study is paused", "The researchers have paused this study. Please try again later."),
     "closed": ("The study is closed", "Thank you for coming. This study does not take answers any more."),
+    "not_open": (
+        "This link is not open yet",
+        "Nobody can start by this link now. Please try again later, or write to the researchers.",
+    ),
     "no_consent": ("You did not agree to take part", "That is fine. We stored nothing about you."),
 }
 OUTCOME_BY_NOTICE = {
@@ -57,6 +61,7 @@ OUTCOME_BY_NOTICE = {
     "no_further": "done",
     "paused": "closed",
     "closed": "closed",
+    "not_open": "closed",
     "no_consent": "no_consent",
 }
 

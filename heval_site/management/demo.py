@@ -8,6 +8,7 @@ from django.db import transaction
 from django.urls import reverse
 
 from annotators.models import Recruitment
+from annotators.participation import link_actions
 from studies.models import Contrast, ExclusionRule, Output, Prompt, Question, Section, Study, System
 from studies.services import drafts, lifecycle
 
@@ -55,7 +56,9 @@ def _report_path(study: Study) -> str:
 def _create_open_study(user) -> Study:
     study = _create_draft(user, OPEN_TITLE, target_n=20)
     study = lifecycle.launch(study, user, _warning_keys(study))
-    Recruitment.objects.create(study=study, channel="open_link")
+    link = link_actions.create_link(Recruitment(study=study, channel="open_link"), user)
+    promises = {row.outcome: (row.rule, row.amount) for row in link.outcome_pays.all()}
+    link_actions.update_link(link, user, [], promises | {"screened_out": ("nothing", None)})
     return study
 
 

@@ -25,9 +25,9 @@ from django.urls import reverse
 import heval_site
 from analysis.report.runs import MAX_ROBOTS, with_missing_texts
 from annotators.models import Assignment, Recruitment
-from annotators.pay.promises import outcomes_missing_required_pay_rule
 from annotators.places import assign
 from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.links import outcomes_missing_required_pay_rule
 from annotators.recruitment.panels.orders import publishing_obstacles
 from annotators.recruitment.panels.stand_in import DEFAULT_PEOPLE, MAX_PEOPLE, MIN_PEOPLE, StandIn
 from studies.design.checklist import find_design_problems

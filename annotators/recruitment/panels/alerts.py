@@ -105,7 +105,7 @@ def _quiet_alerts(recruitment: Recruitment) -> Iterator[Alert]:
     tasks = PanelTask.objects.filter(recruitment=recruitment, closed_at=None).aggregate(
         n=Sum("places"), at=Max("made_at")
     )
-    if recruitment_link_state(study, recruitment) is not LinkState.OPEN or tasks["at"] is None:
+    if tasks["at"] is None or recruitment_link_state(study, recruitment) is not LinkState.OPEN:
         return
     claims = Batch.objects.filter(study=study, number__lt=study.open_to).aggregate(
         wanted=Sum("wanted"), claimed=Sum("claimed")

@@ -329,15 +329,14 @@ def test_compensation_replaces_an_approval_that_cannot_come(service):
 
 def test_nobody_is_refused_by_default_and_promises_only_rise():
     study = spa_study(user("owner"), target_n=12)
-    recruitment = panel(study)
+    recruitment = panel(study, promises="")
     assert outcome_labels_missing_required_pay_rule(recruitment) == [
         "screened out",
-        "failed the checks",
         "no place left",
         "ended because of a fault of the study",
         "withdrew before the end",
     ]
-    assert {row.outcome: row.rule for row in build_default_outcome_pays()} == {
+    assert {row.outcome: row.rule for row in build_default_outcome_pays(recruitment, None)} == {
         "failed_checks": "all",
         "fault": "all",
         "withdrawn": "share",

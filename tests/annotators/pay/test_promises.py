@@ -99,27 +99,27 @@ def test_who_leaves_reads_their_share_and_their_id_is_kept_until_it_is_paid(stud
 
 def test_a_link_that_pays_says_what_each_end_pays_before_launch_and_publishing():
     draft = spa_draft(owner=user("owner"), rules=[])
-    recruitment = panel(draft)
+    recruitment = panel(draft, promises="")
     key = f"outcome_pay_{recruitment.pk}"
     assert key in warnings_of(draft) and any(
         "withdrew before the end" in words for words in publishing_obstacles(recruitment)
     )
-    with pytest.raises(lifecycle.NotReady, match="No pay is set for these early ends"):
+    with pytest.raises(lifecycle.NotReady, match="no pay is set for screened out, no place left"):
         lifecycle.launch(draft, None, [one for one in warnings_of(draft) if one != key])
     promised(recruitment, screened_out="0.30")
     assert key not in warnings_of(draft) and not any(
-        "early ends" in words for words in publishing_obstacles(recruitment)
+        "no pay is set" in words for words in publishing_obstacles(recruitment)
     )
     recruitment.settings |= {"screen_out_pay": "0.20"}
     assert any("promises another amount" in words for words in publishing_obstacles(recruitment))
     OutcomePay.objects.all().delete()
     recruitment.reward = Decimal(0)
-    assert not any("early ends" in words for words in publishing_obstacles(recruitment))
+    assert not any("no pay is set" in words for words in publishing_obstacles(recruitment))
 
 
 def test_the_form_proposes_that_nobody_is_refused_and_keeps_what_is_said(study):
     client = logged_in(user("owner"))
-    answer = client.post("/admin/annotators/recruitment/add/", {"study": study.pk, "channel": "open_link"})
+    answer = client.post("/admin/annotators/recruitment/add/", {"study": study.pk, "channel": "generic"})
     assert answer.status_code == 302, errors_of(answer)
     recruitment = Recruitment.objects.get()
     assert set(OutcomePay.objects.values_list("outcome", "rule")) == {
@@ -128,7 +128,7 @@ def test_the_form_proposes_that_nobody_is_refused_and_keeps_what_is_said(study):
         ("withdrawn", "share"),
     }
     page = client.get(address(recruitment)).content.decode()
-    assert "early ends: screened out, no place left" in page
+    assert "closed to visitors: no pay is set for screened out, no place left." in page
     answer = saved(client, recruitment, ends_full="amount")
     assert "needs an amount" in errors_of(answer)
     answer = saved(client, recruitment, ends_full="all", ends_full_amount="1")
@@ -136,7 +136,7 @@ def test_the_form_proposes_that_nobody_is_refused_and_keeps_what_is_said(study):
     answer = saved(client, recruitment, ends_full="amount", ends_full_amount="0.10", ends_screened_out="nothing")
     assert answer.status_code == 302, errors_of(answer)
     assert OutcomePay.objects.get(outcome="full").amount == Decimal("0.10")
-    assert "is not said" not in client.get(address(recruitment)).content.decode()
+    assert "no pay is set" not in client.get(address(recruitment)).content.decode()
     assert AuditEvent.objects.get(verb="promise pay").data["full"] == "amount 0.10"
 
 

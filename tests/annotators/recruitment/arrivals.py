@@ -4,14 +4,14 @@ from django.test import Client
 
 from annotators.models import Assignment, Recruitment
 from annotators.recruitment.panels.http_client import store_or_delete_secrets
-from tests.builders import spa_study, user
+from tests.builders import recruitment, spa_study, user
 from tests.players import answered
 
 PEOPLE = {name: f"{n:x}f1a" * 6 for n, name in enumerate(("done", "half", "gone"), 1)}
 
 
 def recruited(channel: str, secrets: dict, **settings) -> Recruitment:
-    made = Recruitment.objects.create(study=spa_study(user("owner")), channel=channel, settings=settings)
+    made = recruitment(spa_study(user("owner")), channel, settings=settings)
     store_or_delete_secrets(made, secrets, by=None)
     return made
 

@@ -32,7 +32,7 @@ def paying_link(**rules):
     """A link whose panel pays 1.00 to people who are screened out; with the rules of early ends, if any are given."""
 
     def change(study):
-        link = builders.recruitment(study, "prolific", settings={"screen_out_pay": 1.0})
+        link = builders.recruitment(study, "prolific", promises="", settings={"screen_out_pay": 1.0})
         if rules:
             builders.promised(link, **rules)
 
@@ -77,7 +77,7 @@ def _claim_about_sources(study):
 
 
 CHECKLIST = {
-    "No pay is set": on(spa, paying_link()),
+    "The link is closed to visitors": on(spa, paying_link()),
     "The panel pays": on(spa, paying_link(screened_out="2.00")),
     "People who fail": on(spa, lambda study: add_attention(study, position=9), paying_link(screened_out="1.00")),
     "The exclusion rule": on(ruled("gone")),

@@ -7,7 +7,7 @@ from django.test import Client
 from annotators.models import Assignment, Recruitment
 from annotators.recruitment.channels import OUTCOMES, REGISTRY
 from annotators.recruitment.channels.generic import GenericSettings, clean_return_code_or_url
-from tests.builders import spa_study, user
+from tests.builders import recruitment, spa_study, user
 
 GENERIC = REGISTRY["generic"]
 KEYED = {"person_parameter": "who", "session_parameter": "s", "key_parameter": "k", "key_value": "s3cret-of-the-link"}
@@ -45,7 +45,7 @@ def test_only_the_panels_own_link_is_keyed_and_another_lets_nobody_in():
 @pytest.mark.django_db
 def test_trust_in_who_came_is_stored_with_their_work():
     study = spa_study(user("owner"), target_n=4)
-    way = Recruitment.objects.create(study=study, channel="generic", pool="p", settings=KEYED)
+    way = recruitment(study, "generic", pool="p", settings=KEYED)
     start = {"start": "1", "agree": "1"}
     assert Client().post(f"/e/{way.key}/?who=W1&k=wrong", start).status_code != 302 and not Assignment.objects.exists()
     assert Client().post(f"/e/{way.key}/?who=W1&k={KEYED['key_value']}", start).status_code == 302

@@ -6,7 +6,7 @@ from django.test import Client
 from annotators.models import Assignment, Recruitment
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.channels.generic import invitation_token
-from tests.builders import spa_study, user
+from tests.builders import recruitment, spa_study, user
 
 INVITATION = REGISTRY["invitation"]
 
@@ -57,7 +57,7 @@ def test_a_revoked_invitation_is_no_longer_good_and_the_others_are():
 @pytest.mark.django_db
 def test_nobody_starts_with_an_invitation_that_was_not_given():
     study = spa_study(user("owner"), target_n=4)
-    way = Recruitment.objects.create(study=study, channel="invitation", pool="p", settings={"people": 2})
+    way = recruitment(study, "invitation", pool="p", settings={"people": 2})
     start = {"start": "1", "agree": "1"}
     for wrong in (invitation_token("another", 1), "1-" + "0" * 32):
         assert Client().post(f"/e/{way.key}/?i={wrong}", start).status_code != 302

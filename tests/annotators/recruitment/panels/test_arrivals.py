@@ -5,7 +5,7 @@ from django.core.cache import cache
 from django.test import Client
 
 from annotators import tasks
-from annotators.models import Annotator, Assignment, PanelEvent, PanelTask, Recruitment
+from annotators.models import Annotator, Assignment, PanelEvent, PanelTask
 from annotators.models.constants import APPROVED, EXPIRED, RETURNED, SCREENED_OUT, SUBMITTED, UNKNOWN, WORKING
 from annotators.places.assign import hash_person_id
 from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
@@ -20,6 +20,7 @@ from annotators.recruitment.panels.arrival_checks import (
 from annotators.recruitment.panels.http_client import store_or_delete_secrets
 from studies.models import Job
 from studies.services import jobs
+from tests import builders
 from tests.admin_pages import logged_in
 from tests.builders import spa_study, user
 
@@ -36,9 +37,7 @@ def fake(settings, db):
 
 @pytest.fixture
 def recruitment(fake):
-    made = Recruitment.objects.create(
-        study=spa_study(user("owner"), target_n=12), channel="prolific", settings={"code_complete": "A2K7PQ"}
-    )
+    made = builders.recruitment(spa_study(user("owner"), target_n=12), "prolific", settings={"code_complete": "A2K7PQ"})
     store_or_delete_secrets(made, {"token": TOKEN}, by=None)
     PanelTask.objects.create(recruitment=made, external_id=fake.add_study())
     return made
