@@ -29,12 +29,13 @@ document.addEventListener("change", (event) => event.target.matches("select[data
 document.addEventListener("formset:added", fitAll);
 fitAll();
 
-// A running job: update the page in place, and reload it when the job ends.
+// A running job: update the page in place. When the job ends, open its result, or reload the page.
 const job = document.getElementById("job");
 if (job) {
   const renew = async () => {
     try {
       const now = await (await fetch(job.dataset.url, { headers: { Accept: "application/json" } })).json();
+      if (now.state === "done" && now.url) return location.assign(now.url);
       if (!["waiting", "running"].includes(now.state)) return location.reload();
       if (now.doing) job.querySelector(".lead").textContent = now.doing;
       if (now.total) {

@@ -33,7 +33,7 @@ TITLES = {
     "plan_strategies": "Simulating labelling strategies",
 }
 # The page of a finished job's result: kind > name of a URL that takes the study's id.
-RESULT_URL_NAMES = {"launch": "admin:annotators_collecting"}
+RESULT_URL_NAMES = {"launch": "new_study_link"}
 LONGEST = 200  # characters of an outcome in the list; the job's page shows all of it
 # The part of a finished job's result that lists show. Outcomes are left to pages that check who may see them.
 RESULT_TEXTS = {

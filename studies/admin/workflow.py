@@ -190,6 +190,7 @@ class LinkedProblem:
     key: str
     is_blocking: bool
     url: str
+    field: str
 
 
 # A problem's field > the part of the study's page that holds it, if the field has no input of its own.
@@ -220,7 +221,7 @@ def problems_with_correction_urls(
         section_ids_by_position = dict(study.sections.values_list("position", "pk"))
     page = reverse_or_empty("admin:studies_study_change", study.pk)
     return [
-        LinkedProblem(p.text, p.key, p.is_blocking, _correction_url(study, p, page, section_ids_by_position))
+        LinkedProblem(p.text, p.key, p.is_blocking, _correction_url(study, p, page, section_ids_by_position), p.field)
         for p in problems
     ]
 

@@ -94,6 +94,15 @@ class WayBack:
         return f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""
 
 
+@dataclass(frozen=True, slots=True)
+class FormLine:
+    """What a researcher copies into one field of the panel's form."""
+
+    label: str
+    value: str
+    help: str = ""
+
+
 class Channel:
     slug = ""
     label = ""
@@ -124,6 +133,8 @@ class Channel:
     person_column = ""
     # Whether the panel can send notifications (``PanelService.subscribe``, ``read_message``).
     sends_webhooks = False
+    # Whether the researcher makes a study at the panel, in a form that asks for its title, link, places and pay.
+    has_form = False
     preview_words = "Nothing is stored. To take part, start from the panel. The link then has your id."
     # The panel's rejection policy. None if heval cannot reject at this channel.
     rejection_policy: RejectionPolicy | None = None
@@ -174,6 +185,28 @@ class Channel:
     def links(self, recruitment, base: str) -> list[tuple[str, str]]:
         """Return (label, link) pairs to paste at the panel or to send."""
         return [("Link for annotators", base)]
+
+    def code_lines(self, recruitment, outcomes: Sequence[str]) -> list[FormLine]:
+        """Return the codes that the panel's form asks for, for these ways to end."""
+        return []
+
+    def form_lines(self, recruitment, base: str, outcomes: Sequence[str]) -> list[FormLine]:
+        """Return what to copy to the panel, in the order of its form: exactly what the study needs. ``outcomes``: how visits can end."""
+        links = [FormLine(label, link) for label, link in self.links(recruitment, base)]
+        if not self.has_form:
+            return links
+        study = recruitment.study
+        reward = study.reward if recruitment.reward is None else recruitment.reward
+        lines = [
+            FormLine("Title", study.public_title),
+            FormLine("Description", study.purpose),
+            *links,
+            *self.code_lines(recruitment, outcomes),
+            FormLine("Places", str(recruitment.wanted or study.target_n or "")),
+            FormLine("Minutes", str(study.minutes or "")),
+            FormLine(f"Reward, {recruitment.currency or study.currency}", "" if reward is None else str(reward)),
+        ]
+        return [line for line in lines if line.value]
 
     def problems(self, recruitment) -> list[str]:
         """Return what is missing before annotators may use this link."""

@@ -58,6 +58,7 @@ class ConnectSettings(exported_file.FileColumnsForm):
 class Connect(Channel):
     slug = "connect"
     label = "CloudResearch Connect"
+    has_form = True
     help = "Connect adds its ids to the link. People return by the project's own redirect or code."
     settings_form = ConnectSettings
 

@@ -126,6 +126,7 @@ class ExternalQuestionSettings(exported_file.FileColumnsForm, QuestionSettings):
 class ExternalQuestion(Channel):
     slug = "external_question"
     label = "External question (Mechanical Turk's interface)"
+    has_form = True
     help = "For a site that frames a study as Mechanical Turk did, with the same parameters and the same last form."
     settings_form: type[forms.Form] = ExternalQuestionSettings
     link_is_personal = True

@@ -264,6 +264,7 @@ class GenericSettings(exported_file.FileColumnsForm):
 class Generic(Channel):
     slug = "generic"
     label = "Any panel, by parameters of the link"
+    has_form = True
     help = "Name the parameters that the panel adds to the link, and a code or an address for each way to end."
     settings_form = GenericSettings
 

@@ -61,6 +61,7 @@ class SonaSettings(forms.Form):
 class Sona(Channel):
     slug = "sona"
     label = "SONA"
+    has_form = True
     help = "People come with the code of their sign-up, and get credit when they reach the last page."
     settings_form = SonaSettings
     secrets: ClassVar = {CREDIT_TOKEN: "credit token"}

@@ -1,10 +1,11 @@
 """Prolific: people come by a link with three ids, and return with a code that says how their visit ended."""
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from django import forms
 
-from annotators.recruitment.channels import Arrival, Channel, WayBack, is_unfilled, register
+from annotators.recruitment.channels import OUTCOMES, Arrival, Channel, FormLine, WayBack, is_unfilled, register
 from annotators.recruitment.channels.generic import OutcomeCodesForm
 from annotators.recruitment.panels import ForgedMessage
 
@@ -13,6 +14,22 @@ from .files import bulk_form_texts, parse_submissions_csv
 from .service import ThresholdsForm, declared_thresholds, threshold_lines
 
 HOME_URL = "https://app.prolific.com/"
+# How a visit ended > the label of its code in Prolific's form.
+CODE_LABELS = {
+    "complete": "completed",
+    "screened_out": "screened out",
+    "failed_checks": "failed attention check",
+    "no_consent": "no consent",
+}
+
+
+def _review_text(settings: Mapping[str, Any], outcome: str) -> str:
+    """Return what Prolific shall do when somebody enters the code of this outcome."""
+    if outcome == "complete" and settings.get("review") == "automatic":
+        return "approve at once"
+    if outcome == "screened_out" and settings.get("screen_out_pay"):
+        return f"pay {settings['screen_out_pay']} to each of {settings['screen_out_places']} people at most"
+    return "review by hand"
 
 
 def clean_prolific_id(value: str) -> str:
@@ -79,7 +96,7 @@ class Prolific(Channel):
     secrets: ClassVar = {"token": "API token"}
     person_column = "Participant id"
     link_is_personal = True
-    publishes = True
+    publishes = has_form = True
     pays_by = frozenset({"approval", "bonus", "screen_out"})
     sends_webhooks = shows_active_submissions = has_blocklist = True
     rejection_policy = REJECTION_POLICY
@@ -109,6 +126,19 @@ class Prolific(Channel):
     def links(self, recruitment, base):
         query = "&".join(f"{parameter}={{{{%{parameter}%}}}}" for parameter in PARAMETERS.values())
         return [("Study link for Prolific: paste it unchanged", f"{base}?{query}")]
+
+    def code_lines(self, recruitment, outcomes):
+        """Return the codes, each with what Prolific asks about it."""
+        asked = [(outcome, recruitment.settings.get(f"code_{outcome}", "")) for outcome in outcomes]
+        return [
+            FormLine(
+                f"Code: {OUTCOMES[outcome]}",
+                code,
+                f"At Prolific: {CODE_LABELS.get(outcome, 'other')}; {_review_text(recruitment.settings, outcome)}.",
+            )
+            for outcome, code in asked
+            if code
+        ]
 
     def problems(self, recruitment):
         return (
