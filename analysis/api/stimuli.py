@@ -11,6 +11,7 @@ from studies.access import Action, check_draw_is_readable, check_permission_or_4
 from studies.models import Batch, Output, Prompt, Study, System, audit
 from studies.models.fields import FIRST_IMPORT_NUMBER
 from studies.models.guards import StudyFrozen
+from studies.services.drafts import refuse_during_import
 from studies.stimuli.texts import is_blank, name_key
 
 from .base import CreatedOrUnchangedMixin, StudyView
@@ -167,6 +168,7 @@ def create_missing_rows(study: Study, kind: type[RowSerializer], body: Any, by) 
         locked = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
         if not locked.is_draft:
             raise StudyFrozen(kind.noun)
+        refuse_during_import(locked)
         keys = [tuple(_at(row, name) for name in kind.identified_by) for row in rows]
         _refuse_repeats(kind, keys)
         prepared = kind.prepare(study, rows)

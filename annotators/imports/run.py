@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import fields
 from datetime import datetime
+from functools import partial
 from heapq import nsmallest
 from itertools import chain
 from operator import attrgetter
@@ -21,16 +22,17 @@ from studies.imports.formats import flattened_answers, headed
 from studies.imports.tables import ImportReport
 from studies.imports.tables.result import RowCounts
 from studies.imports.tables.run import (
-    KIND,
     ProgressCallback,
     add_file_findings,
     check_expected_outcome,
     file_sha256,
     no_progress,
-    refuse_other_import,
+    removing_if_stopped,
+    running_import,
 )
+from studies.imports.tables.writing import remove_unfinished_stimuli
 from studies.models import Job, Question, Study, audit
-from studies.services import jobs, lifecycle
+from studies.services import drafts, lifecycle
 from studies.stimuli.columns import Columns
 from studies.stimuli.rows import TableLimits, read_rows
 from studies.stimuli.texts import is_shortened_number, lookalikes, name_key
@@ -99,6 +101,7 @@ def import_answers_and_close_draft(
     import_options = options if isinstance(options, Options) else Options.from_json(options or {})
     if obstacle := reason_answers_not_importable(study):
         raise lifecycle.ActionRefused(obstacle)
+    remove_unfinished_stimuli(study, job)
     filename = filename or path.name
     report = ImportReport(
         filename=filename, sha256=file_sha256(path), counts={kind: RowCounts() for kind in COUNTED_KINDS}
@@ -120,33 +123,20 @@ def import_answers_and_close_draft(
     if is_dry_run or not report.is_sound or not report.has_changes:
         return report
     with ExitStack() as stack:
-        report_progress = progress
-        if job is None:
-            details = {"imports": "answers", "is_confirmed": True, "filename": filename[:200], "sha256": report.sha256}
-            job, renew = stack.enter_context(jobs.running_here(KIND, study=study, by=by, **details))
-
-            def report_progress(done: int, total: int, doing: str = "") -> None:
-                renew(done, total, doing)
-                progress(done, total, doing)
-
-        refuse_other_import(study, job)
-        writer = ImportWriter(study, by, job, answers, report_progress)
-        try:
-            writer.store()
-            with writer.publishing(report.outcome()) as study:
-                audit.record(
-                    AUDIT_VERB,
-                    study=study,
-                    by=by,
-                    filename=filename[:200],
-                    options=import_options.as_json(),
-                    **report.outcome(),
-                )
-        except jobs.LeaseLost:
-            raise  # another process has the job now, and the rows are its own
-        except BaseException:
-            remove_unfinished_import(study, job)
-            raise
+        job, progress = stack.enter_context(running_import(job, "answers", study, by, report, progress))
+        drafts.refuse_other_import(study, job)
+        stack.enter_context(removing_if_stopped(partial(remove_unfinished_import, study, job)))
+        writer = ImportWriter(study, by, job, answers, progress)
+        writer.store()
+        with writer.publishing(report.outcome()) as study:
+            audit.record(
+                AUDIT_VERB,
+                study=study,
+                by=by,
+                filename=filename[:200],
+                options=import_options.as_json(),
+                **report.outcome(),
+            )
     report.is_written = True
     return report
 

@@ -1,21 +1,18 @@
 """Write imported answers: a batch and an assignment for each annotator, and their responses."""
 
 import json
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
-from itertools import islice
 from string import ascii_uppercase
 from tempfile import TemporaryFile
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db import connection, transaction
-from django.db.models import Exists, F, Max, Model, OuterRef, QuerySet
+from django.db.models import Exists, Max, OuterRef, QuerySet
 from django.utils import timezone
 
 from annotators.models import Annotator, Assignment, Response
@@ -23,18 +20,25 @@ from annotators.models.identity import keyed_hash
 from annotators.pages.form_data import NewResponse, answer_value, response_column_values
 from annotators.pages.sequence import build_page_question
 from annotators.places.batch_plan import erase_test_run_data
-from studies.design.draw import item_content_hash
 from studies.design.serialization import canonical_json, serialize_design, sha256_of
 from studies.design.wording import QuestionWording, SectionWording
 from studies.imports.tables.columns import CellRefused
-from studies.imports.tables.run import KIND, refuse_other_import
-from studies.imports.tables.writing import STUDY_CHANGED, StudyChanged
+from studies.imports.tables.run import KIND
+from studies.imports.tables.writing import (
+    ItemWriter,
+    NewItem,
+    Turns,
+    chunks_of,
+    publish_rows,
+    refuse_changed,
+    remove_in_turns,
+    unfinished_rows,
+)
 from studies.models import FIRST_TEST_NUMBER, Batch, Exposure, Item, Job, Output, Placement, Study
 from studies.models.fields import FIRST_IMPORT_NUMBER
-from studies.models.guards import allowing_amendment, allowing_erasure
+from studies.models.guards import allowing_amendment
 from studies.protocols import Page, PageField, PageItem, PageQuestion, PageSection, Protocol
 from studies.services import lifecycle
-from studies.services.databases import insert_rows, prepare_rows
 from studies.stimuli.rows import TableProblems
 
 from .columns import AnswerRow, natural_sort_key
@@ -358,9 +362,9 @@ def _row(slot: str, resolved: ResolvedRow, ask: PageField, value: Any) -> NewRes
 # process that ends early leaves them behind, and the next run of the job, or periodic work, removes them.
 
 
-CHUNK = 1000  # rows in one transaction
+CHUNK = 1000  # answers of annotators whose batches are made in one transaction
 BATCHES_IN_CHUNK = 500
-LONGEST_PAUSE = 0.1
+WRITING = "Writing answers"
 
 
 class StoredSitting(NamedTuple):
@@ -424,27 +428,15 @@ class ImportWriter:
     """Write checked answers into a study. ``store`` takes any number of short transactions, and ``publishing`` is the last one."""
 
     def __init__(self, study: Study, by: Any, source: Job, answers: CheckedAnswers, progress: Callable[..., None]):
-        self.study, self.by, self.source, self.answers, self._progress = study, by, source, answers, progress
-        self._n_written = 0
-
-    @contextmanager
-    def _turn(self, doing: str = "Writing answers") -> Iterator[Study]:
-        """Open a transaction that begins only if the job is still ours and nobody has changed the study."""
-        began = time.monotonic()
-        with transaction.atomic():
-            self._progress(self._n_written, self.answers.count, doing)
-            study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=self.study.pk)
-            if (study.version, study.state) != (self.study.version, self.study.state):
-                raise StudyChanged(STUDY_CHANGED)
-            yield study
-        _let_others_write(time.monotonic() - began)
+        self.study, self.by, self.source, self.answers = study, by, source, answers
+        self._turns = Turns(study, source, answers.count, progress)
+        self._turn = self._turns.turn
 
     def store(self) -> None:
         """Store everything so that nothing counts it yet."""
         remove_unfinished_import(self.study, self.source)
         with self._turn("Deleting test runs") as study:
-            if imports_fingerprint(study) != self.answers.earlier.fingerprint:
-                raise StudyChanged(STUDY_CHANGED)
+            refuse_changed(imports_fingerprint(study) != self.answers.earlier.fingerprint)
             erase_test_run_data(study, spares_imports=True)
         self._store_items()
         last = self.study.batches.filter(number__lt=FIRST_TEST_NUMBER).aggregate(n=Max("number"))["n"]
@@ -461,54 +453,22 @@ class ImportWriter:
                 study = lifecycle.freeze_and_close(study, self.by)
             design = study.designs.order_by("version").last()
             found = (design and design.sha256, imports_fingerprint(study))
-            if found != (self.answers.design_sha256, self.answers.earlier.fingerprint):
-                raise StudyChanged(STUDY_CHANGED)
-            rows = _unfinished_rows(study)
+            refuse_changed(found != (self.answers.design_sha256, self.answers.earlier.fingerprint))
             with allowing_amendment():
-                rows.assignments.update(origin=Assignment.Origin.IMPORTED, design=design)
-                number = F("number") - FIRST_IMPORT_NUMBER
-                _unguarded(rows.batches).update(origin=Batch.Origin.ANSWERED, number=number)
-                _unguarded(rows.items).update(number=number)
+                _unfinished_assignments(study).update(origin=Assignment.Origin.IMPORTED, design=design)
+                publish_rows(study, Batch.Origin.ANSWERED)
             Job.objects.filter(pk=self.source.pk).update(result=outcome)
             yield study
 
     def _store_items(self) -> None:
         """Create the missing items. They are numbered in the natural order of their prompts' keys."""
-        keys = list(self.answers.positions)
-        contents = [(key[0], item_content_hash(key[1], key[2], Item.Kind.LIVE)) for key in keys]
-        stored: dict[tuple[int, str], int] = {}
-        last: Counter[int] = Counter()
-        rows = self.study.items.filter(number__lt=FIRST_TEST_NUMBER).values_list(
-            "section_id", "content", "pk", "number"
-        )
-        for section, content, pk, number in rows.iterator(CHUNK):
-            stored[section, content] = pk
-            last[section] = max(last[section], number)
-        self._items: list[Any] = [stored.get(content) for content in contents]
-        missing = (index for index in self._sorted_items(keys) if self._items[index] is None)
-        while chunk := list(islice(missing, CHUNK // 4)):
-            with self._turn("Writing items"):
-                items = []
-                for index in chunk:
-                    section, prompt, _ = keys[index]
-                    last[section] += 1
-                    number = FIRST_IMPORT_NUMBER + last[section]
-                    content = contents[index][1]
-                    items.append(
-                        Item(study=self.study, section_id=section, number=number, prompt_id=prompt, content=content)
-                    )
-                Item.objects.bulk_create(items)
-                for index, item in zip(chunk, items, strict=True):
-                    self._items[index] = item.pk
-                insert_rows(
-                    Exposure,
-                    ("item_id", "output_id", "number"),
-                    [
-                        (self._items[index], output, number)
-                        for index in chunk
-                        for number, output in enumerate(keys[index][2])
-                    ],
-                )
+        writer, keys = ItemWriter(self.study), list(self.answers.positions)
+        items = [NewItem(*key) for key in keys]
+        for chunk in chunks_of(self._sorted_items(keys), CHUNK // 4):
+            if missing := [items[index] for index in chunk if items[index].key not in writer.ids]:
+                with self._turn("Writing items"):
+                    writer.add_missing(missing)
+        self._items = [writer.ids[item.key] for item in items]
         exposures = Exposure.objects.filter(item__study=self.study).values_list("item_id", "output_id", "pk")
         self._exposures = {(item, output): pk for item, output, pk in exposures.iterator(CHUNK)}
 
@@ -526,7 +486,7 @@ class ImportWriter:
 
     def _store_sittings(self, sittings: list[StoredSitting]) -> None:
         study, now = self.study, timezone.now()
-        with self._turn():
+        with self._turn(WRITING):
             people = _get_or_create_annotators(study, [sitting.person for sitting in sittings])
             batches = Batch.objects.bulk_create(
                 Batch(study=study, arm_id=sitting.arm, number=number, claimed=1, origin=Batch.Origin.TEST)
@@ -553,27 +513,20 @@ class ImportWriter:
             for sitting, batch in zip(sittings, batches, strict=True)
             for number, item in enumerate(sitting.answered_items)
         )
-        self._insert(Placement, ("batch_id", "item_id", "number"), placements)
+        self._turns.insert(Placement, ("batch_id", "item_id", "number"), placements, WRITING)
         responses = (
             self._response(assignment.pk, answer, now)
             for sitting, assignment in zip(sittings, assignments, strict=True)
             for answer in sitting.answers
         )
-        self._insert(Response, RESPONSE_COLUMNS, responses)
+        self._turns.insert(Response, RESPONSE_COLUMNS, responses, WRITING)
+        self._turns.n_written += sum(len(sitting.answers) for sitting in sittings)
 
     def _response(self, assignment: int, answer: list[Any], now: datetime) -> tuple[Any, ...]:
         question, item, exposure, chosen, value, at, *texts = answer
         item_pk: Any = None if item is None else self._items[item]
         shown, picked = (output and self._exposures[item_pk, output] for output in (exposure, chosen))
         return (assignment, question, item_pk, shown, picked, value and Decimal(value), _time(at) or now, *texts)
-
-    def _insert(self, model: type[Model], columns: Sequence[str], rows: Iterator[tuple[Any, ...]]) -> None:
-        while chunk := list(islice(rows, CHUNK)):
-            prepared = prepare_rows(model, columns, chunk)
-            if model is Response:
-                self._n_written += len(chunk)
-            with self._turn():
-                insert_rows(model, columns, prepared)
 
 
 def _get_or_create_annotators(study: Study, people: Sequence[str]) -> dict[str, int]:
@@ -606,61 +559,20 @@ def _time(text: str | None) -> datetime | None:
     return datetime.fromisoformat(text) if text else None
 
 
-def _let_others_write(seconds: float) -> None:
-    """On SQLite, leave the lock free for as long as it was held: others look for it only now and then."""
-    if connection.vendor == "sqlite" and not connection.in_atomic_block:
-        time.sleep(min(seconds, LONGEST_PAUSE))
-
-
-class _UnfinishedRows(NamedTuple):
-    """The rows of an import that is not published, in the order in which they can be deleted."""
-
-    responses: QuerySet
-    assignments: QuerySet
-    placements: QuerySet
-    batches: QuerySet
-    exposures: QuerySet
-    items: QuerySet
-    people: QuerySet
-
-
-def _unfinished_rows(study: Study) -> _UnfinishedRows:
-    assignments = Assignment.objects.filter(study=study, origin=Assignment.Origin.TEST, source__isnull=False)
-    batches = Batch.objects.filter(study=study, number__gte=FIRST_IMPORT_NUMBER)
-    items = Item.objects.filter(study=study, number__gte=FIRST_IMPORT_NUMBER)
-    return _UnfinishedRows(
-        Response.objects.filter(assignment__in=assignments.values("pk")),
-        assignments,
-        Placement.objects.filter(batch__in=batches.values("pk")),
-        batches,
-        Exposure.objects.filter(item__in=items.values("pk")),
-        items,
-        Annotator.objects.filter(pool=import_pool_name(study), assignments=None),
-    )
-
-
-def _unguarded(rows: QuerySet) -> QuerySet:
-    """Return the same rows without the guard of frozen designs. These are no part of the design until they are published."""
-    unguarded: QuerySet = QuerySet(rows.model, rows.query.chain())
-    return unguarded
+def _unfinished_assignments(study: Study) -> QuerySet:
+    return Assignment.objects.filter(study=study, origin=Assignment.Origin.TEST, source__isnull=False)
 
 
 def remove_unfinished_import(study: Study, job: Job | None) -> None:
-    """Remove what imports have stored without publishing it, in short transactions. Raise ActionRefused if one is writing.
-
-    ``job``: the import that removes its own rows, or None.
-    """
-    for rows in _unfinished_rows(study):
-        while True:
-            began = time.monotonic()
-            with allowing_erasure(), allowing_amendment():
-                Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
-                refuse_other_import(study, job)
-                keys = list(rows.order_by().values_list("pk", flat=True)[:CHUNK])
-                QuerySet(rows.model).filter(pk__in=keys).delete()
-            if not keys:
-                break
-            _let_others_write(time.monotonic() - began)
+    """Remove what imports of answers have stored without publishing it. ``job``: see ``remove_in_turns``."""
+    assignments = _unfinished_assignments(study)
+    rows = [
+        Response.objects.filter(assignment__in=assignments.values("pk")),
+        assignments,
+        *unfinished_rows(study),
+        Annotator.objects.filter(pool=import_pool_name(study), assignments=None),
+    ]
+    remove_in_turns(study, job, rows)
 
 
 def remove_unfinished_imports() -> int:

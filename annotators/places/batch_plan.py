@@ -27,13 +27,24 @@ from studies.access import Action, check_permission_or_404
 from studies.design.checklist import find_design_problems
 from studies.design.draw import BatchDraw, DrawnBatch, UnfillableBatch, store_drawn_batches
 from studies.design.wording import QuestionWording, Wording, wording_of
-from studies.imports.tables.run import writing_imports
-from studies.models import FIRST_TEST_NUMBER, Arm, Batch, Design, Expected, Exposure, Item, Placement, Section, Study
+from studies.models import (
+    FIRST_TEST_NUMBER,
+    Arm,
+    Batch,
+    Design,
+    Expected,
+    Exposure,
+    Item,
+    Job,
+    Placement,
+    Section,
+    Study,
+)
 from studies.models.fields import FIRST_IMPORT_NUMBER
 from studies.models.guards import allowing_erasure
 from studies.protocols import REGISTRY
 from studies.protocols.base.known_answers import KnownAnswer, practice_answer
-from studies.services.drafts import locked_draft
+from studies.services.drafts import locked_draft, refuse_during_import
 from studies.services.lifecycle import ActionRefused
 
 from .assign import get_or_create_annotator
@@ -285,7 +296,7 @@ def start_test_run(study: Study, by, arm: Arm | None = None) -> Assignment:
     check_permission_or_404(by, Action.EDIT, study)
     if study.archived_at:
         raise ActionRefused("The study is archived. Bring it back first.")
-    _refuse_during_import(study)
+    refuse_during_import(study)
     return create_test_batch_and_assignment(study, arm)
 
 
@@ -295,23 +306,20 @@ def delete_test_runs(study: Study, by) -> int:
         return erase_test_run_data(draft)
 
 
-def _refuse_during_import(study: Study) -> None:
-    if writing_imports().filter(study=study, arguments__imports="answers").exists():
-        raise ActionRefused("A file is being imported into this study. Wait until the import has ended, or cancel it.")
-
-
-def erase_test_run_data(study: Study, *, spares_imports: bool = False, **signal_kwargs: object) -> int:
+def erase_test_run_data(
+    study: Study, *, spares_imports: bool = False, job: Job | None = None, **signal_kwargs: object
+) -> int:
     """Delete all data of test runs: answers, visits, assignments, batches, and the items that only they used.
 
     Until an import of answers is complete, its rows are marked like these. They are deleted, too, if the import has ended early.
-    ``spares_imports``: the import itself deletes the test runs.
+    ``spares_imports``: the import itself deletes the test runs. ``job``: it does so before it has rows of its own.
     """
     tests = Assignment.objects.filter(study=study, origin=Assignment.Origin.TEST)
     batches = Batch.objects.filter(study=study, origin=Batch.Origin.TEST)
     if spares_imports:
         tests, batches = tests.filter(source=None), batches.filter(number__lt=FIRST_IMPORT_NUMBER)
     else:
-        _refuse_during_import(study)
+        refuse_during_import(study, job)
     if not tests.exists() and not batches.exists():
         return 0
     with allowing_erasure():

@@ -96,8 +96,13 @@ def preview_preparation(study: Study, settings: object) -> PreparationReport:
 
 
 @transaction.atomic
-def prepare_stimuli_and_delete_dropped_prompts(study: Study, settings: object, *, by: Any) -> PreparationReport:
-    """Prepare a draft's stimuli as declared. Raise SettingsRefused or ActionRefused; then nothing has changed."""
+def prepare_stimuli_and_delete_dropped_prompts(
+    study: Study, settings: object, *, by: Any, is_import: bool = False
+) -> PreparationReport:
+    """Prepare a draft's stimuli as declared. Raise SettingsRefused or ActionRefused; then nothing has changed.
+
+    ``is_import``: it is part of the last transaction of an import.
+    """
     check_permission_or_404(by, Action.EDIT, study)
     study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
     if study.state != Study.State.DRAFT:
@@ -108,7 +113,7 @@ def prepare_stimuli_and_delete_dropped_prompts(study: Study, settings: object, *
         stored = study.preparation  # equal settings can have different JSON: keep the stored JSON
     report = PreparationReport()
     _drop(study, preparation, report)
-    _delete_prompts(study, report.dropped)
+    _delete_prompts(study, report.dropped, is_import)
     for chunk in _chunks(_changed_prompts(study, preparation, report, set())):
         Prompt.objects.bulk_update(chunk, ["text", "attributes"])
     for chunk in _chunks(_changed_outputs(study, preparation, report, set())):
@@ -151,11 +156,11 @@ def _drop(study: Study, preparation: Preparation, report: PreparationReport) -> 
         report.dropped_by_filter[result.filter] = report.dropped_by_filter.get(result.filter, 0) + 1
 
 
-def _delete_prompts(study: Study, dropped: list[FilteredPrompt]) -> None:
+def _delete_prompts(study: Study, dropped: list[FilteredPrompt], is_import: bool) -> None:
     keys = [result.key for result in dropped]
     if keys:
         # Test runs refer to the prompts.
-        signals.deleting_test_runs.send(Study, study=study)
+        signals.deleting_test_runs.send(Study, study=study, spares_imports=is_import)
     for start in range(0, len(keys), CHUNK):
         chunk_keys = keys[start : start + CHUNK]
         used = (

@@ -48,6 +48,14 @@ def insert_rows(model: type[Model], columns: Sequence[str], prepared_rows: Seque
         cursor.executemany(f"INSERT INTO {quote(model._meta.db_table)} ({names}) VALUES ({places})", prepared_rows)  # noqa: S608 - only names of the model
 
 
+def update_rows(model: type[Model], columns: Sequence[str], prepared_rows: Sequence[Sequence[Any]]) -> None:
+    """Set these columns of rows. The last value of each prepared row is its id. Guards of managers are not asked."""
+    quote = connection.ops.quote_name
+    assignments = ", ".join(f"{quote(name)} = %s" for name in columns)
+    with connection.cursor() as cursor:
+        cursor.executemany(f"UPDATE {quote(model._meta.db_table)} SET {assignments} WHERE id = %s", prepared_rows)  # noqa: S608 - only names of the model
+
+
 # Update PostgreSQL's statistics about the size of tables.
 
 

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib.metadata import entry_points
+from itertools import accumulate
 from math import inf, sqrt
 
 from .normalising import SENTENCE_END_RULES
@@ -316,13 +317,17 @@ def personal_data_in(text: str) -> list[str]:
     return [noun for noun, finds in _personal_data().items() if finds(text)]
 
 
-def odd_lengths(word_counts: list[int]) -> tuple[int, int, int]:
+def odd_lengths(texts_by_words: Counter[int]) -> tuple[int, int, int]:
     """Return the median number of words, and how many texts have less than a tenth or more than ten times of it.
 
-    >>> odd_lengths([20] * 30 + [1, 900])
+    >>> odd_lengths(Counter([20] * 30 + [1, 900]))
     (20, 1, 1)
     """
-    if len(word_counts) < MIN_TEXTS:
+    n_texts = texts_by_words.total()
+    if n_texts < MIN_TEXTS:
         return 0, 0, 0
-    median = sorted(word_counts)[len(word_counts) // 2]
-    return median, sum(ODD_RATIO * n < median for n in word_counts), sum(n > ODD_RATIO * median for n in word_counts)
+    lengths = sorted(texts_by_words)
+    at_most = accumulate(texts_by_words[n] for n in lengths)
+    median = next(n for n, n_shorter in zip(lengths, at_most, strict=True) if n_shorter > n_texts // 2)
+    short = sum(texts_by_words[n] for n in lengths if ODD_RATIO * n < median)
+    return median, short, sum(texts_by_words[n] for n in lengths if n > ODD_RATIO * median)

@@ -3,6 +3,7 @@
 import json
 import shlex
 import sys
+import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,11 +26,12 @@ from studies.imports.tables import ImportReport, Options, import_stimuli_file, r
 from studies.imports.tables.columns import GROUPS_BY
 from studies.imports.tables.mapping import parse_mapping
 from studies.models import Study
-from studies.services import drafts, lifecycle
+from studies.services import jobs, lifecycle
 from studies.stimuli.rows import is_bundle
 from studies.stimuli.texts import SettingsRefused
 
 PEEKED_BYTES = 256 * 1024
+PROGRESS_SECONDS = 2
 
 
 class Command(BaseCommand):
@@ -101,6 +103,22 @@ class Command(BaseCommand):
         path = options["file"]
         if not path.is_file():
             raise CommandError(f"There is no file {path}. Correct the path.")
+        self._shown_at = time.monotonic()
+        try:
+            self._import(path, options)
+        except (KeyboardInterrupt, jobs.Cancelled):
+            raise CommandError("The import was stopped. The study keeps nothing of the file.", returncode=130) from None
+        except jobs.LeaseLost:
+            raise CommandError(
+                "The import stood still for a minute, so the server took it over. Import the file again."
+            ) from None
+
+    def _show_progress(self, done: int, total: int, doing: str = "") -> None:
+        if time.monotonic() - self._shown_at >= PROGRESS_SECONDS:
+            self._shown_at = time.monotonic()
+            self.stderr.write(f"{doing}: {done:,} of {total:,}" if total else doing, style_func=str)
+
+    def _import(self, path: Path, options: dict[str, Any]) -> None:
         by = self._get_user(options["owner"])
         if options["study"] == "new" and by is None and not options["dry_run"]:
             raise CommandError("A new study needs an owner, or only administrators see it. Add --owner NAME.")
@@ -161,16 +179,14 @@ class Command(BaseCommand):
     def _import_stimuli(
         self, study_name: str, path: Path, import_options: Options, by, *, is_dry_run: bool, check=None
     ) -> tuple[str | None, ImportReport]:
-        """Return the study's code and the report. A new study is kept only if something was imported."""
+        """Return the study's code and the report. A new study is stored only if something is imported."""
         how: dict[str, Any] = {"options": import_options, "by": by, "is_dry_run": is_dry_run, "check": check}
+        how["progress"] = self._show_progress
         if study_name != "new":
             study = find_study(study_name)
             return str(study.code), import_stimuli_file(study, path, **how)
-        with transaction.atomic():
-            study = drafts.create_draft_with_default_arm(Study(title=path.stem[:200]), by)
-            report = import_stimuli_file(study, path, **how)
-            if not report.is_written:
-                transaction.set_rollback(True)
+        study = Study(title=path.stem[:200])
+        report = import_stimuli_file(study, path, **how)
         return (str(study.code) if report.is_written else None), report
 
     def _refuse_other_names(self, study_name: str, path: Path, import_options: Options, by) -> None:
@@ -188,7 +204,7 @@ class Command(BaseCommand):
 
     def _import_answers(self, path: Path, by, options) -> None:
         study = find_study(options["study"])
-        read = partial(run.get_importer("answers").read, study, path, by=by)
+        read = partial(run.get_importer("answers").read, study, path, by=by, progress=self._show_progress)
         try:
             columns = AnswerOptions.from_texts(options["map"], sheet=options["sheet"])
             report = read(options=columns, is_dry_run=options["dry_run"])

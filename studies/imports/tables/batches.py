@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from studies.models import Section, Study
+from studies.models import Arm, Section, Study
 from studies.protocols import REGISTRY
 from studies.stimuli.rows import TableProblems
 from studies.stimuli.surface import find_repeated_prompts
@@ -52,11 +52,11 @@ class BatchCollector:
         self.problems = problems
         self.batches: dict[str, GatheredBatch] = {}
         self._by_name: dict[str, str] = {}
-        self._arms = {arm.name: arm for arm in study.arms.prefetch_related("systems")}
+        self._arms = {arm.name: arm for arm in Arm.objects.filter(study=study.pk).prefetch_related("systems")}
         self._arm_systems = {name: {s.name for s in arm.systems.all()} for name, arm in self._arms.items()}
         self._sections: dict[int, Section] = {
             section.position: section
-            for section in study.sections.prefetch_related("arms").order_by("position")
+            for section in Section.objects.filter(study=study.pk).prefetch_related("arms").order_by("position")
             if section.protocol in REGISTRY
             and REGISTRY[section.protocol].has_items
             and section.m

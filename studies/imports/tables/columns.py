@@ -23,7 +23,6 @@ from studies.stimuli.texts import (
     clean_text,
     is_blank,
     is_missing_word,
-    name_key,
     parse_record,
     tuples_to_lists,
 )
@@ -568,18 +567,3 @@ def around_difference(before: str, after: str) -> tuple[str, str]:
 def columns_of(cells: PromptCells, media: str) -> tuple[str, ...]:
     """Return the columns of a prompt in the order of the journal."""
     return cells.key, cells.text, cells.source, cells.domain, cells.language, media, cells.attributes, cells.group
-
-
-# Check that the names in a file look different to a person.
-
-
-class DistinctNames:
-    """A set of names that must look different to a person."""
-
-    def __init__(self, taken):
-        self._by_key = {name_key(name): name for name in taken}
-
-    def add_and_find_lookalike(self, name: str) -> str:
-        """Take the name. Return another taken name that looks the same, or '' if all others look different."""
-        other = self._by_key.setdefault(name_key(name), name)
-        return "" if other == name else other

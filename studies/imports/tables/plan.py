@@ -1,15 +1,16 @@
 """The effect of a file on a study, decided row by row. A dry run reports it, and a confirmation writes it.
 
-The plan keeps only digests of the texts, so memory grows with the number of rows and not with their length. For a confirmed
-import, each decision goes to a journal: a temporary file that the writing replays without new decisions.
+The plan keeps digests of the texts in a temporary database, so memory does not grow with the rows. For a confirmed import, what is new
+and what changes goes to a journal each: temporary files that the writing replays without new decisions.
 """
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import IO, Any
+from tempfile import TemporaryFile
+from typing import Any
 
 from studies.design.draw import seeded_random
 from studies.models import Output, Study
@@ -28,7 +29,6 @@ from .batches import BatchCollector
 from .columns import (
     MAX_NUMBER,
     SOURCE,
-    DistinctNames,
     Options,
     OutputCells,
     PromptCells,
@@ -43,8 +43,10 @@ from .existing import (
     NO_EXTRAS,
     ExistingStimuli,
     ImportedImages,
-    OutputKey,
+    OutputState,
     PromptState,
+    last_ids,
+    load_existing_stimuli,
     output_content_digest,
     text_digest,
 )
@@ -62,61 +64,64 @@ PROPOSED = "groups_proposed"  # the kind of a finding; its example is the value 
 class PromptGroups:
     """Note the group of each prompt of a file once, and propose groups if the file seems to have some."""
 
-    def __init__(self, options: Options, known: Iterable[PromptState]):
-        self.options = options
-        known = list(known)
-        self._names = DistinctNames({state.group for state in known} - {""})
-        self._taken = {state.group for state in known}
-        self._by_source = {state.source: state.group for state in known if state.source and state.group}
-        self._proposed: dict[str, Counter[str | bytes]] = {}
+    def __init__(self, options: Options, stored: ExistingStimuli):
+        self.options, self.stored = options, stored
+        self._by_source = stored.staging.table("sources", "digest", "grp")
+        self._n_sources = 0
+        for source, group in stored.sources_with_groups() if options.groups_by == SOURCE else ():
+            self._n_sources += self._by_source.add(source, group)
+        self._proposed = stored.staging.table("proposed", "name value", "")
+        self._noted: Counter[str] = Counter()
+        self._distinct: Counter[str] = Counter()
 
     def with_group(self, cells: PromptCells) -> PromptCells:
         """Return the prompt with the group of its source, if the options ask for it. Equal sources have a group with a number."""
         if self.options.groups_by != SOURCE or not cells.source or cells.group:
             return cells
         digest = text_digest(cells.source)
-        if digest not in self._by_source:
-            names = (f"source {number}" for number in count(len(self._by_source) + 1))
-            self._by_source[digest] = name = next(name for name in names if name not in self._taken)
-            self._taken.add(name)
-        return replace(cells, group=self._by_source[digest])
+        found = self._by_source.get(digest)
+        if found is None:
+            names = (f"source {number}" for number in count(self._n_sources + 1))
+            found = (next(name for name in names if not self.stored.has_name("group", name)),)
+            self._n_sources += self._by_source.add(digest, *found)
+        return replace(cells, group=found[0])
 
     def find_lookalike(self, group: str) -> str:
         """Take the group. Return another group that looks the same, or '' if there is none."""
-        return self._names.add_and_find_lookalike(group) if group else ""
+        return self.stored.find_lookalike("group", group) if group else ""
 
     def note(self, cells: PromptCells) -> None:
         """Count a prompt for the proposals. Call it once for each prompt of the file."""
-        proposed: dict[str, str | bytes] = dict(cells.proposed_groups)
+        proposed = dict(cells.proposed_groups)
         if cells.source and not cells.group:
-            proposed[SOURCE] = text_digest(cells.source)
+            proposed[SOURCE] = cells.source
         for name, value in proposed.items():
-            self._proposed.setdefault(name, Counter())[value] += 1
+            self._noted[name] += 1
+            self._distinct[name] += self._proposed.add(name, text_digest(value))
 
-    def findings(self, prompts: Iterable[PromptState]) -> Iterator[tuple[str, str, list[str], int]]:
+    def findings(self) -> Iterator[tuple[str, str, list[str], int]]:
         """Yield (kind, text, examples, number): the groups that the study would have, or what may be groups."""
-        groups = Counter(state.group for state in prompts)
-        n_alone = groups.pop("", 0)
-        if groups:
+        n_groups, n_grouped = self.stored.count_groups()
+        if n_groups:
             yield (
                 "groups",
-                f"Groups of prompts: {len(groups):,}, with {groups.total():,} prompts; prompts without a group: {n_alone:,}. Results count groups "
-                "in place of prompts.",
+                f"Groups of prompts: {n_groups:,}, with {n_grouped:,} prompts; prompts without a group: "
+                f"{self.stored.n_prompts - n_grouped:,}. Results count groups in place of prompts.",
                 [],
-                len(groups),
+                n_groups,
             )
             return
-        for name, values in self._proposed.items():
+        for name, n in self._noted.items():
             # One value for all prompts, or another one for each, says nothing about which prompts belong together.
-            if not 1 < len(values) < values.total():
+            if not 1 < self._distinct[name] < n:
                 continue
             what = "Equal source texts" if name == SOURCE else f"The column “{name}”"
             yield (
                 PROPOSED,
-                f"{what} may say which prompts belong together: {len(values):,} groups of {values.total():,} prompts. Choose this if prompts of "
+                f"{what} may say which prompts belong together: {self._distinct[name]:,} groups of {n:,} prompts. Choose this if prompts of "
                 "a group resemble each other.",
                 [name],
-                len(values),
+                self._distinct[name],
             )
 
 
@@ -269,6 +274,25 @@ def _as_rows(pairs: list[tuple[PairCandidate, PairCandidate]], columns: tuple[st
 FIRST_ROWS = 10
 
 
+class Journal:
+    """Operations in a temporary file, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._file = TemporaryFile("w+", encoding="ascii")  # noqa: SIM115 - closed with this object
+
+    def add(self, operation: Any) -> None:
+        self.count += 1
+        self._file.write(json.dumps(operation) + "\n")
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __iter__(self) -> Iterator[Any]:
+        self._file.seek(0)
+        return map(json.loads, self._file)
+
+
 class ImportPlan:
     """Take the entries of a file one by one. ``finish`` completes the report."""
 
@@ -276,36 +300,33 @@ class ImportPlan:
         self,
         study: Study,
         options: Options,
-        existing: ExistingStimuli,
         images: ImportedImages,
         report: ImportReport,
-        journal: IO | None,
+        *,
+        stores: bool,
     ):
-        self.study, self.options, self.stored = study, options, existing
-        self.images, self.report, self.journal = images, report, journal
+        self.study, self.options = study, options
+        self.last_ids = last_ids(study)
+        self.stored = existing = load_existing_stimuli(study, with_batches=options.makes_batches)
+        self.images, self.report = images, report
+        # What is new, and what changes: "p" or "o", and the columns of a prompt or an output.
+        self.additions = Journal() if stores else None
+        self.changes = Journal() if stores else None
         self.problems: TableProblems = report.problems
-        self.systems = dict(existing.systems)
+        self.systems, self._n_stored_systems = existing.systems, len(existing.systems)
         self.new_systems: dict[str, list[int]] = {}  # name > first row, number of rows
-        self.prompts = existing.prompts
-        self.seen: dict[OutputKey, int] = {}
-        self.by_content: dict[tuple[int, int, bytes], int] = {}
+        self._used_systems: set[int] = set()
         self.batch_collector = BatchCollector(study, report.problems) if options.makes_batches else None
-        self.groups = PromptGroups(options, self.prompts.values())
-        self._system_names = DistinctNames(self.systems)
-        self._prompt_names = DistinctNames(self.prompts)
+        self.groups = PromptGroups(options, existing)
         self._profiles = existing.profiles
-        self._first_places: dict[bytes, tuple[int, int]] = {}
         self._without_text = 0
         # What is odd about outputs and prompts, by kind: its number, and the first examples.
         self._odd: dict[str, tuple[int, list[str]]] = {}
         self._sampling = seeded_random(study.seed, report.sha256)
-        self._word_counts: list[int] = []
-        self._first_prompts: dict[bytes, str] = {}
+        self._word_counts: Counter[int] = Counter()
         self._changed_keys: list[tuple[ImportChange, tuple[str, str, int] | None]] = []
-        for (system, prompt, sample), content in existing.outputs.items():
-            self._first_places.setdefault(content, (system, prompt))
-            if self.batch_collector:
-                self.by_content[system, prompt, content] = sample
+        for key in existing.prompt_keys():
+            self._note_key(key)
 
     def add(self, entry: StimulusRow) -> None:
         """Decide what one row changes."""
@@ -338,7 +359,7 @@ class ImportPlan:
         except ImageRefused as refused:
             self.problems.add(entry.row, "prompt_image", str(refused))
             return None
-        state = self.prompts.get(cells.key)
+        state = self.stored.prompt(cells.key)
         if other := self.groups.find_lookalike(cells.group):
             self.problems.add(entry.row, "group", f"“{cells.group}” and “{other}” differ only in case or blanks.")
             return None
@@ -352,29 +373,30 @@ class ImportPlan:
                 )
                 return None
             return state
-        state.row = entry.row
         self.groups.note(cells)
         if differing:
-            state.is_changed = True
             self.report.counts["prompts"].changed += 1
             self._note_change(
                 ImportChange(entry.row, f"prompt {cells.key}: {', '.join(differing)}", "", excerpt(cells.text)), None
             )
-            self._write("P", *columns_of(cells, media))
-            self._take_over(state, cells, media)
+            self._write(self.changes, "p", *columns_of(cells, media))
+            state = self._taken_over(state, cells, media)
         else:
             self.report.counts["prompts"].same += 1
+        state = state._replace(row=entry.row)
+        self.stored.keep_prompt(cells.key, state)
         return state
 
     def _new_prompt(self, entry: StimulusRow, cells: PromptCells, media: str) -> PromptState | None:
-        if other := self._prompt_names.add_and_find_lookalike(cells.key):
+        if other := self.stored.find_lookalike("prompt", cells.key):
             self.problems.add(entry.row, "prompt_key", f"“{cells.key}” and “{other}” differ only in case or blanks.")
             return None
         state = PromptState(
-            len(self.prompts), text_digest(cells.text), text_digest(cells.source), cells.domain, cells.language, media,
-            text_digest(cells.attributes), cells.group, entry.row, is_new=True,
+            self.stored.new_number(), text_digest(cells.text), text_digest(cells.source), cells.domain, cells.language, media,
+            text_digest(cells.attributes), cells.group, entry.row,
         )  # fmt: skip
-        self.prompts[cells.key] = state
+        self.stored.keep_prompt(cells.key, state)
+        self._note_key(cells.key)
         if not (cells.text or cells.source or media):
             if cells.has_text_column:
                 self.problems.add(
@@ -386,12 +408,11 @@ class ImportPlan:
             self._note_odd(f"personal:{noun}", f"prompt {cells.key} (row {entry.row})")
         if cells.text:
             digest = text_digest(cells.text.strip() + cells.source)
-            first = self._first_prompts.setdefault(digest, cells.key)
-            if first != cells.key:
-                self._note_odd("same_prompts", f"{first} = {cells.key} (row {entry.row})")
+            if not self.stored.prompt_texts.add(digest, cells.key) and (first := self.stored.prompt_texts.get(digest)):
+                self._note_odd("same_prompts", f"{first[0]} = {cells.key} (row {entry.row})")
         self.groups.note(cells)
         self.report.counts["prompts"].new += 1
-        self._write("p", *columns_of(cells, media))
+        self._write(self.additions, "p", *columns_of(cells, media))
         return state
 
     @staticmethod
@@ -406,12 +427,16 @@ class ImportPlan:
         return [name for name, given, known in pairs if given and given != known]
 
     @staticmethod
-    def _take_over(state: PromptState, cells: PromptCells, media: str) -> None:
-        state.text = text_digest(cells.text) or state.text
-        state.source = text_digest(cells.source) or state.source
-        state.domain, state.language = cells.domain or state.domain, cells.language or state.language
-        state.group = cells.group or state.group
-        state.media, state.attributes = media or state.media, text_digest(cells.attributes) or state.attributes
+    def _taken_over(state: PromptState, cells: PromptCells, media: str) -> PromptState:
+        return state._replace(
+            text=text_digest(cells.text) or state.text,
+            source=text_digest(cells.source) or state.source,
+            domain=cells.domain or state.domain,
+            language=cells.language or state.language,
+            media=media or state.media,
+            attributes=text_digest(cells.attributes) or state.attributes,
+            group=cells.group or state.group,
+        )
 
     # Outputs
 
@@ -425,30 +450,48 @@ class ImportPlan:
             self.problems.add(entry.row, cells.column, str(refused))
             return None
         content = output_content_digest(cells.text, media, cells.is_empty)
-        sample = self._sample(system, prompt.index, cells.sample, content)
+        sample = self._sample(system, prompt.number, cells.sample, content)
         if sample > MAX_NUMBER:
             self.problems.add(
                 entry.row, cells.column, f"{cells.system} has more than {MAX_NUMBER:,} samples of one prompt."
             )
             return None
-        key = (system, prompt.index, sample)
-        known = self.stored.outputs.get(key)
-        if key in self.seen:
-            if self.batch_collector is None or known != content:
-                is_same = "with the same text" if known == content else "with another text"
+        known = self.stored.output(prompt.number, system, sample)
+        if known is not None and known.row is not None:
+            if self.batch_collector is None or known.content != content:
+                is_same = "with the same text" if known.content == content else "with another text"
                 self.problems.add(
                     entry.row,
                     cells.column,
-                    f"{cells.system} on {entry.prompt.key} is already in row {self.seen[key]}, {is_same}; number several "
+                    f"{cells.system} on {entry.prompt.key} is already in row {known.row}, {is_same}; number several "
                     "outputs of one system for a prompt in a column “sample”.",
                 )
                 return None
             return sample
-        self.seen[key] = entry.row
+        self._used_systems.add(system)
+        before = known or OutputState(b"", *NO_EXTRAS)
+        state = OutputState(
+            content,
+            cells.format if cells.format is not None else before.format,
+            cells.alt if cells.alt is not None else before.alt,
+            cells.language if cells.language is not None else before.language,
+            entry.row,
+        )
+        self.stored.keep_output(prompt.number, system, sample, state)
+        if known is not None and known == state._replace(row=None):
+            self.report.counts["outputs"].same += 1
+            return sample
         if known is None:
-            self._new_output(entry, key, cells, media, content)
+            self.report.counts["outputs"].new += 1
         else:
-            self._known_output(entry, key, cells, media, content, known)
+            self.report.counts["outputs"].changed += 1
+            after = "(empty)" if cells.is_empty else f"image {cells.image}" if media else cells.text
+            label = f"{cells.system} on {entry.prompt.key}" + (f", sample {sample}" if sample else "")
+            change = ImportChange(entry.row, label, "", after[:4000])
+            self._note_change(change, (cells.system, entry.prompt.key, sample))
+        self._note_text(entry, system, prompt.number, cells, content)
+        columns = (cells.system, entry.prompt.key, sample, cells.text, media, cells.is_empty, *state[1:4])
+        self._write(self.additions if known is None else self.changes, "o", *columns)
         return sample
 
     def _system(self, row: int, cells: OutputCells) -> int | None:
@@ -457,7 +500,7 @@ class ImportPlan:
             if cells.system in self.new_systems:
                 self.new_systems[cells.system][1] += 1
             return index
-        if other := self._system_names.add_and_find_lookalike(cells.system):
+        if other := self.stored.find_lookalike("system", cells.system):
             self.problems.add(
                 row, cells.column, f"the system “{cells.system}” differs from “{other}” only in case or blanks."
             )
@@ -471,35 +514,7 @@ class ImportPlan:
         """Return the given number. In ready-made batches: the number of the same content, or the next one. Otherwise 0."""
         if given is not None or self.batch_collector is None:
             return given or 0
-        return self.by_content.get((system, prompt, content), self.stored.next_sample.get((system, prompt), 0))
-
-    def _new_output(self, entry: StimulusRow, key: OutputKey, cells: OutputCells, media: str, content: bytes) -> None:
-        system, prompt, sample = key
-        self.stored.outputs[key] = content
-        self.stored.next_sample[system, prompt] = max(self.stored.next_sample.get((system, prompt), 0), sample + 1)
-        if self.batch_collector:
-            self.by_content[system, prompt, content] = sample
-        self.report.counts["outputs"].new += 1
-        self._note_text(entry, system, prompt, cells, content)
-        extras = [cells.format or NO_EXTRAS[0], cells.alt or "", cells.language or ""]
-        self._write("o", cells.system, entry.prompt.key, sample, cells.text, media, cells.is_empty, *extras)
-
-    def _known_output(
-        self, entry: StimulusRow, key: OutputKey, cells: OutputCells, media: str, content: bytes, known: bytes
-    ) -> None:
-        before = self.stored.extras.get(key, NO_EXTRAS)
-        given = (cells.format, cells.alt, cells.language)
-        if content == known and all(new is None or new == old for new, old in zip(given, before, strict=True)):
-            self.report.counts["outputs"].same += 1
-            return
-        self.stored.outputs[key] = content
-        self.report.counts["outputs"].changed += 1
-        after = "(empty)" if cells.is_empty else f"image {cells.image}" if media else cells.text
-        label = f"{cells.system} on {entry.prompt.key}" + (f", sample {key[2]}" if key[2] else "")
-        self._note_change(ImportChange(entry.row, label, "", after[:4000]), (cells.system, entry.prompt.key, key[2]))
-        self._note_text(entry, key[0], key[1], cells, content)
-        extras = [new if new is not None else old for new, old in zip(given, before, strict=True)]
-        self._write("O", cells.system, entry.prompt.key, key[2], cells.text, media, cells.is_empty, *extras)
+        return self.stored.find_sample(prompt, system, content)
 
     def _note_odd(self, kind: str, example: str) -> None:
         n, examples = self._odd.setdefault(kind, (0, []))
@@ -520,18 +535,22 @@ class ImportPlan:
             self._note_odd(f"personal:{noun}", place)
         self._note_sample(cells.system, entry.prompt.key, cells.text)
         if cells.text:
-            self._word_counts.append(word_count(cells.text))
+            self._word_counts[word_count(cells.text)] += 1
         profile = self._profiles[cells.system]
         if cells.text and profile.n < MAX_PROFILED_TEXTS:
             profile.add(cells.text)
         stripped = cells.text.strip()
         same = content if len(stripped) == len(cells.text) else output_content_digest(stripped, "", False)
-        first = self._first_places.setdefault(same, (system, prompt))
-        if first == (system, prompt):
+        if self.stored.places.add(same, system, prompt, entry.prompt.key):
             return
-        names, keys = list(self.systems), list(self.prompts)
-        kind = "same_between_systems" if first[0] != system else "same_within_system"
-        self._note_odd(kind, f"{names[first[0]]} on {keys[first[1]]} = {place}")
+        first_system, first_prompt, first_key = self.stored.places.get(same) or ()
+        if (first_system, first_prompt) != (system, prompt):
+            kind = "same_between_systems" if first_system != system else "same_within_system"
+            self._note_odd(kind, f"{list(self.systems)[first_system]} on {first_key} = {place}")
+
+    def _note_key(self, key: str) -> None:
+        if is_shortened_number(key):
+            self._note_odd("shortened_keys", key)
 
     def _note_sample(self, system: str, prompt: str, text: str) -> None:
         """Keep three texts of each new system, each with the same chance: wrong outputs show when a person looks at a few."""
@@ -545,21 +564,25 @@ class ImportPlan:
 
     # Results
 
+    @property
+    def n_operations(self) -> int:
+        return sum(journal.count for journal in (self.additions, self.changes) if journal)
+
     def _note_change(self, change: ImportChange, output: tuple[str, str, int] | None) -> None:
         self.report.changes_count += 1
         if len(self._changed_keys) < MAX_LISTED_CHANGES:
             self._changed_keys.append((change, output))
 
-    def _write(self, *operation: Any) -> None:
-        if self.journal is not None:
-            self.journal.write(json.dumps(operation) + "\n")
+    @staticmethod
+    def _write(journal: "Journal | None", *operation: Any) -> None:
+        if journal is not None:
+            journal.add(operation)
 
     def complete_report(self) -> None:
         """Complete the report after all rows are read."""
         report = self.report
         report.counts["systems"].new = len(self.new_systems)
-        used = {system for system, _, _ in self.seen}
-        report.counts["systems"].same = sum(index in used for index in self.stored.systems.values())
+        report.counts["systems"].same = sum(number < self._n_stored_systems for number in self._used_systems)
         if self.new_systems and not self.options.creates_systems:
             for name, (row, n) in self.new_systems.items():
                 report.problems.add(
@@ -582,10 +605,7 @@ class ImportPlan:
                 f"{first.what} has other content in the study{f', and so have {others_n:,} more' if others_n else ''}; tick "
                 "“Replace content of the study that differs from the file”, or remove these rows.",
             )
-        for pair in self.missing_outputs():
-            report.missing_count += 1
-            if len(report.missing) < MAX_LISTED_MISSING:
-                report.missing.append(pair)
+        report.missing_count, report.missing = self.stored.missing_outputs(MAX_LISTED_MISSING)
         self._add_findings()
         report.problems.first.sort(key=lambda problem: problem.row or 0)  # some problems are found at the end
 
@@ -593,7 +613,7 @@ class ImportPlan:
         """Return the changes with the study's current content. This needs one query."""
         changed = {output for _, output in self._changed_keys if output}
         rows = Output.objects.filter(
-            system__study=self.study, prompt__key__in={key for _, key, _ in changed}, system__name__in={s for s, _, _ in changed}
+            system__study=self.study.pk, prompt__key__in={key for _, key, _ in changed}, system__name__in={s for s, _, _ in changed}
         ).values_list("system__name", "prompt__key", "sample", "text", "original", "is_empty", "media")  # fmt: skip
         current = {
             (system, key, sample): "(empty)" if is_empty else "(image)" if media else original or text
@@ -605,16 +625,6 @@ class ImportPlan:
             changes.append(ImportChange(change.row, change.what, before, after))
         return changes
 
-    def missing_outputs(self) -> Iterator[tuple[str, str]]:
-        """Yield (prompt, system) of every output that would still be missing, in order."""
-        known_outputs = self.stored.next_sample
-        systems = sorted(self.systems.items())
-        for key in sorted(self.prompts):
-            index = self.prompts[key].index
-            for name, system in systems:
-                if (system, index) not in known_outputs:
-                    yield key, name
-
     def _add_findings(self) -> None:
         report = self.report
         for difference in surface_warnings_from_profiles(self._profiles):
@@ -623,15 +633,10 @@ class ImportPlan:
                 f"{difference.text[:1].upper()}{difference.text[1:]} Annotators may recognise the system by it.",
                 count=difference.n,
             )
-        if shortened := [key for key in self.prompts if is_shortened_number(key)]:
-            report.add_finding(
-                "shortened_keys",
-                "Keys of prompts that a spreadsheet shortened: different prompts may have one key.",
-                shortened,
-            )
-        for kind, text, examples, n in self.groups.findings(self.prompts.values()):
+        for kind, text, examples, n in self.groups.findings():
             report.add_finding(kind, text, examples, n)
         for kind, text in (
+            ("shortened_keys", "Keys of prompts that a spreadsheet shortened: different prompts may have one key."),
             ("empty", "Empty outputs: annotators see that the system produced no text."),
             (
                 "missing_words",

@@ -5,25 +5,22 @@ import json
 import os
 import re
 import secrets
-import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
-from django.db.models import Q, QuerySet
-from django.db.models.functions import Now
+from django.db.models import Q
 
 from studies.access import Action, check_permission_or_404
 from studies.imports.formats import dataset_folder, flattened, headed, objects_of_file, rows_of_object
 from studies.imports.preparation import prepare_stimuli_and_delete_dropped_prompts
 from studies.models import AuditEvent, Job, Study, audit
-from studies.services import jobs, lifecycle
+from studies.services import drafts, jobs, lifecycle
 from studies.services.lifecycle import ActionRefused
 from studies.stimuli.images import Archive, read_zip
 from studies.stimuli.lines import UnreadableFile
@@ -31,17 +28,22 @@ from studies.stimuli.rows import Rows, TableLimits, TableProblems, read_rows, ro
 from studies.stimuli.texts import name_key
 
 from .columns import KNOWN_COLUMNS, Options, RecordReader, StimulusReader
-from .existing import ImportedImages, load_existing_stimuli
+from .existing import ImportedImages
 from .mapping import apply_mapping, describe_columns, look_at, parse_mapping, propose_mapping
 from .plan import ImportPlan, pair_texts_by_attributes_and_length
 from .result import ImportReport
-from .writing import StudyChanged, reason_not_importable, write_import_plan
+from .writing import StimuliWriter, StudyChanged, Turns, remove_unfinished_stimuli
 
 ProgressCallback = Callable[[int, int, str], None]
 PROGRESS_EVERY = 1000
 # Earlier imports whose mapping of columns may fit a new file.
 SEEN_IMPORTS = 30
 AUDIT_VERB = "import"
+
+
+def reason_not_importable(study: Study) -> str:
+    """Return why stimuli cannot be imported into the study now, or '' if they can."""
+    return "" if study.is_draft else "Stimuli can only be imported into a draft. Clone the study."
 
 
 def no_progress(done: int, total: int, doing: str = "") -> None:
@@ -63,12 +65,15 @@ def import_stimuli_file(
 ) -> ImportReport:
     """Import a file into a draft: either all of it, or nothing and a report with the reasons.
 
-    A dry run writes nothing. ``expected_outcome`` is the outcome of the dry run that a researcher confirmed. If it would differ
+    A study that is not stored yet is stored as a draft before the first row is written. A dry run writes nothing. ``expected_outcome`` is the outcome of the dry run that a researcher confirmed. If it would differ
     now, write nothing and raise StudyChanged. Importing the same file a second time changes nothing. ``check`` sees the report before
     anything is written, and may raise.
     """
-    check_permission_or_404(by, Action.EDIT, study)
+    check_permission_or_404(by, *((Action.EDIT, study) if study.pk else (Action.CREATE,)))
     options = options or Options()
+    if study.pk:
+        remove_unfinished_stimuli(study, job)
+        study.refresh_from_db()  # this version must not change until the rows are written
     if refusal := reason_not_importable(study):
         raise lifecycle.ActionRefused(refusal)
     filename = filename or path.name
@@ -81,8 +86,7 @@ def import_stimuli_file(
         if options.makes_pairs:
             rows, pairing = pair_texts_by_attributes_and_length(rows, options, study.seed)
         images = stack.enter_context(ImportedImages(archive, stores=not is_dry_run))
-        journal = None if is_dry_run else stack.enter_context(tempfile.TemporaryFile("w+", encoding="ascii"))
-        plan = ImportPlan(study, options, load_existing_stimuli(study), images, report, journal)
+        plan = ImportPlan(study, options, images, report, stores=not is_dry_run)
         entries = StimulusReader(rows, options, report.problems)
         size = path.stat().st_size
         for number, entry in enumerate(entries, 1):
@@ -97,25 +101,69 @@ def import_stimuli_file(
         if pairing is not None:
             refusal = f"{len(pairing.pairs):,} pairs of texts were made; each is a prompt without a text."
             report.add_finding("pairs", refusal, pairing.notes(), len(pairing.pairs))
+        if job is not None and job.result is not None:
+            report.is_written = True  # by an earlier run of the job, whose end was not recorded
+            return report
         check_expected_outcome(report, expected_outcome)
         if check is not None:
             check(report)
         if is_dry_run or not report.is_sound or not report.has_changes:
             return report
-        progress(report.rows, report.rows, "Writing")
-        refuse_other_import(study, job)
-        with images.storing_used_images(), transaction.atomic():
-            write_import_plan(plan)
-            audit.record(
-                AUDIT_VERB, study=study, by=by, filename=filename[:200], options=options.as_json(), **report.outcome()
-            )
-            study.refresh_from_db()
-            if study.preparation:
-                prepared = prepare_stimuli_and_delete_dropped_prompts(study, study.preparation, by=by)
-                report.add_finding("prepared", f"The study's preparation changed {prepared.changes_text()}.")
+        if not study.pk:
+            drafts.create_draft_with_default_arm(study, by)
+        job, progress = stack.enter_context(running_import(job, "stimuli", study, by, report, progress))
+        drafts.refuse_other_import(study, job)
+        writer = StimuliWriter(plan, Turns(study, job, plan.n_operations, progress))
+        with images.storing_used_images(), removing_if_stopped(lambda: remove_unfinished_stimuli(study, job)):
+            writer.store()
+            with writer.publishing(report.outcome()):
+                audit.record(
+                    AUDIT_VERB,
+                    study=study,
+                    by=by,
+                    filename=filename[:200],
+                    options=options.as_json(),
+                    **report.outcome(),
+                )
+                study.refresh_from_db()
+                if study.preparation:
+                    prepared = prepare_stimuli_and_delete_dropped_prompts(
+                        study, study.preparation, by=by, is_import=True
+                    )
+                    report.add_finding("prepared", f"The study's preparation changed {prepared.changes_text()}.")
         report.is_written = True
     study.refresh_from_db()
     return report
+
+
+@contextmanager
+def running_import(
+    job: Job | None, imports: str, study: Study, by: Any, report: ImportReport, progress: ProgressCallback
+) -> Iterator[tuple[Job, ProgressCallback]]:
+    """Yield the job of an import and its progress. A command or a request, which has none, gets one that this process runs."""
+    if job is not None:
+        yield job, progress
+        return
+    details = {"imports": imports, "is_confirmed": True, "filename": report.filename[:200], "sha256": report.sha256}
+    with jobs.running_here(KIND, study=study, by=by, **details) as (own_job, renew):
+
+        def renew_and_report(done: int, total: int, doing: str = "") -> None:
+            renew(done, total, doing)
+            progress(done, total, doing)
+
+        yield own_job, renew_and_report
+
+
+@contextmanager
+def removing_if_stopped(remove: Callable[[], None]) -> Iterator[None]:
+    """Remove what an import has stored if it does not come to its end."""
+    try:
+        yield
+    except jobs.LeaseLost:
+        raise  # another process has the job now, and the rows are its own
+    except BaseException:
+        remove()
+        raise
 
 
 def _mapped(rows: Rows, options: Options, report: ImportReport, study: Study, by: Any) -> Rows:
@@ -134,7 +182,9 @@ def _mapped(rows: Rows, options: Options, report: ImportReport, study: Study, by
 def _mapping_used_before(study: Study, by: Any, columns: Sequence[str]) -> tuple[list[str], str] | None:
     """Return the last mapping that this study or this person confirmed for a file with these columns, and the file's name."""
     present = {name_key(column) for column in columns}
-    imports = AuditEvent.objects.filter(verb=AUDIT_VERB).filter(Q(study=study) | Q(by=by) if by else Q(study=study))
+    imports = AuditEvent.objects.filter(verb=AUDIT_VERB).filter(
+        Q(study=study.pk) | Q(by=by) if by else Q(study=study.pk)
+    )
     for data in imports.order_by("-pk").values_list("data", flat=True)[:SEEN_IMPORTS]:
         mapping = data["options"].get("columns")
         if mapping and present.issuperset(parse_mapping(mapping)):
@@ -170,7 +220,9 @@ def add_file_findings(study: Study, report: ImportReport, records: RecordReader,
         report.add_finding("reading", note)
     if records.ignored:
         report.add_finding("ignored_columns", "Columns that are not imported.", sorted(records.ignored))
-    before = AuditEvent.objects.filter(study=study, verb=audit_verb, data__sha256=report.sha256).order_by("pk").last()
+    before = (
+        AuditEvent.objects.filter(study=study.pk, verb=audit_verb, data__sha256=report.sha256).order_by("pk").last()
+    )
     if before:
         report.add_finding("imported_before", f"The same file was imported on {before.at:%d %B %Y at %H:%M} UTC.")
 
@@ -339,7 +391,7 @@ def purge_old_files(older_than_seconds: float = RETENTION_SECONDS) -> int:
 # Each importer handles one kind of file. Other apps register their importers in ready().
 
 
-KIND = "import"
+KIND = drafts.IMPORT_KIND
 SMALL_BYTES = 2 * 1024 * 1024
 USER_FACING_ERRORS = (lifecycle.ActionRefused,)
 
@@ -456,17 +508,6 @@ def process_or_queue_upload(study: Study, upload: Upload, by, *, is_confirmed: b
     return job
 
 
-def writing_imports() -> QuerySet[Job]:
-    """Return the jobs that write imported files now, or are about to."""
-    return Job.objects.filter(kind=KIND, state=Job.State.RUNNING, leased_until__gt=Now(), arguments__is_confirmed=True)
-
-
-def refuse_other_import(study: Study, job: Job | None) -> None:
-    """Raise ActionRefused if another import than this job writes into the study."""
-    if writing_imports().filter(study=study).exclude(pk=job.pk if job else 0).exists():
-        raise ActionRefused("Another file is being imported into this study. Wait until that import has ended.")
-
-
 def job_of(upload: Upload) -> Job | None:
     """Return the job that reads the upload or did so last."""
     return Job.objects.filter(code=uuid.UUID(upload.job)).first() if upload.job else None
@@ -487,10 +528,11 @@ def _check(upload: Upload) -> None:
 
 @jobs.register(KIND, is_one_per_study=True, user_facing_errors=USER_FACING_ERRORS)
 def dry_run_or_import_upload_job(job: Job, progress: jobs.ProgressReporter) -> dict:
-    """Import a large file. A second run after a crash finds everything written and changes nothing."""
+    """Import a large file. A second run after a crash removes what the first one has stored, and begins again."""
     if "upload" not in job.arguments:  # a command or a request ran it
         if job.result is not None:
             return job.result
+        remove_unfinished_stimuli(job.study, job)
         raise ActionRefused(
             "The process that imported this file ended early. Nothing is stored. Import the file again."
         )
@@ -509,6 +551,18 @@ def dry_run_or_import_upload_job(job: Job, progress: jobs.ProgressReporter) -> d
     return {key: report.get(key) for key in ("sha256", "rows", "counts", "is_written")} | {
         "problems": (report.get("problems") or {}).get("count", 0)
     }
+
+
+@jobs.register_periodic(60)
+def remove_unfinished_imports_of_stimuli() -> int:
+    """Remove the stimuli of imports that were killed, or could not remove them. Return the number of studies."""
+    stopped = Job.objects.filter(arguments__has_key=drafts.UNFINISHED, state__in=jobs.ENDED)
+    n = 0
+    for study in Study.objects.filter(pk__in=stopped.values("study")):
+        with suppress(ActionRefused):  # another process has begun to import
+            remove_unfinished_stimuli(study, None)
+            n += 1
+    return n
 
 
 @jobs.register_periodic(60 * 60)

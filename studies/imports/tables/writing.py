@@ -1,12 +1,15 @@
-"""Write a plan into its draft: all of it in one transaction, or nothing."""
+"""Write a plan into its draft in short transactions, so that others write in between. What stops before its last one is removed."""
 
 import json
-from collections.abc import Iterable, Iterator
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
-from django.db import IntegrityError, transaction
-from django.db.models import F, Max
+from django.db import IntegrityError, connection, transaction
+from django.db.models import F, Max, Model, ProtectedError, QuerySet
 
 from studies import signals
 from studies.design.draw import item_content_hash
@@ -17,6 +20,7 @@ from studies.models import (
     Batch,
     Exposure,
     Item,
+    Job,
     Output,
     Placement,
     Prompt,
@@ -24,234 +28,363 @@ from studies.models import (
     Study,
     System,
 )
-from studies.services.databases import insert_rows, prepare_rows
+from studies.models.fields import FIRST_IMPORT_NUMBER
+from studies.models.guards import allowing_amendment, allowing_erasure
+from studies.services.databases import insert_rows, prepare_rows, update_rows
+from studies.services.drafts import UNFINISHED, refuse_other_import
 from studies.services.lifecycle import ActionRefused
 
-from .batches import GatheredBatch
-from .existing import load_existing_stimuli
-from .plan import ImportPlan
+from .batches import GatheredBatch, GatheredPlacement
+from .existing import last_ids
+from .plan import ImportPlan, Journal
 
-CHUNK = 1000
-STUDY_CHANGED = "The study was changed while the file was being read. Check the file again."
+CHUNK = 1000  # rows in one transaction
+LONGEST_PAUSE = 0.1
 
 
 class StudyChanged(ActionRefused):
     """The study was changed after the file was checked."""
 
 
-def reason_not_importable(study: Study) -> str:
-    """Return why stimuli cannot be imported into the study now, or '' if they can."""
-    return "" if study.is_draft else "Stimuli can only be imported into a draft. Clone the study."
+def refuse_changed(is_changed: bool) -> None:
+    if is_changed:
+        raise StudyChanged("The study was changed while the file was being read. Check the file again.")
 
 
-def write_import_plan(plan: ImportPlan) -> None:
-    """Replay the plan's journal in the caller's transaction. Raise StudyChanged if the study has changed since it was read."""
-    study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=plan.study.pk)
-    if reason := reason_not_importable(study):
-        raise ActionRefused(reason)
-    if load_existing_stimuli(study, with_profiles=False).fingerprint != plan.stored.fingerprint:
-        raise StudyChanged(STUDY_CHANGED)
-    try:
+# Short transactions, for every importer.
+
+
+class Turns:
+    """The short transactions of an import. Each begins only if the job is still ours and nobody has changed the study."""
+
+    def __init__(self, study: Study, job: Job, total: int, progress: Callable[..., None]):
+        self.study, self.job, self.total, self._progress = study, job, total, progress
+        self.n_written = 0
+
+    @contextmanager
+    def turn(self, doing: str) -> Iterator[Study]:
+        began = time.monotonic()
         with transaction.atomic():
-            System.objects.bulk_create(
-                System(study=study, name=name, is_human=name in plan.options.human_systems) for name in plan.new_systems
-            )
-            _replay(study, plan.journal)
-            if plan.batch_collector:
-                _write_batches(
-                    study, list(plan.batch_collector.changed_batches(plan.stored.batches)), plan.stored.batches
-                )
-            Study.objects.filter(pk=study.pk).update(version=F("version") + 1)
-    except IntegrityError:
-        # Somebody added the same rows by hand after the comparison above.
-        raise StudyChanged("The study was changed while the file was being written. Check the file again.") from None
+            self._progress(self.n_written, self.total, doing)
+            study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=self.study.pk)
+            refuse_changed((study.version, study.state) != (self.study.version, self.study.state))
+            yield study
+        let_others_write(time.monotonic() - began)
+
+    def insert(self, model: type[Model], columns: Sequence[str], rows: Iterable[Sequence[Any]], doing: str) -> None:
+        """Insert rows in as many turns as they need."""
+        for chunk in chunks_of(rows, CHUNK):
+            prepared = prepare_rows(model, columns, chunk)
+            with self.turn(doing):
+                insert_rows(model, columns, prepared)
 
 
-def _chunks(rows: Iterable[Any], size: int) -> Iterator[list[Any]]:
+def let_others_write(seconds: float) -> None:
+    """On SQLite, leave the lock free for as long as it was held: others look for it only now and then."""
+    if connection.vendor == "sqlite" and not connection.in_atomic_block:
+        time.sleep(min(seconds, LONGEST_PAUSE))
+
+
+def chunks_of(rows: Iterable[Any], size: int) -> Iterator[list[Any]]:
     rows = iter(rows)
     while chunk := list(islice(rows, size)):
         yield chunk
 
 
-def _replay(study: Study, journal) -> None:
-    systems = dict(study.systems.values_list("name", "pk"))
-    prompts = dict(study.prompts.values_list("key", "pk"))
-    journal.seek(0)
-    for chunk in _chunks(map(json.loads, journal), CHUNK):
-        # Prompts come first in each chunk, because outputs refer to them.
-        new_prompts = [_new_prompt(study, *rest) for kind, *rest in chunk if kind == "p"]
-        insert_rows(Prompt, PROMPT_COLUMNS, prepare_rows(Prompt, PROMPT_COLUMNS, new_prompts))
-        written = study.prompts.filter(key__in=[key for _, key, *_ in new_prompts])
-        prompts.update(written.values_list("key", "pk") if new_prompts else ())
-        insert_rows(
-            Output, OUTPUT_COLUMNS, [_new_output(systems, prompts, *rest) for kind, *rest in chunk if kind == "o"]
-        )
-        _change_prompts(study, {rest[0]: rest[1:] for kind, *rest in chunk if kind == "P"})
-        _change_outputs(systems, prompts, {tuple(rest[:3]): rest[3:] for kind, *rest in chunk if kind == "O"})
+class NewItem(NamedTuple):
+    """An item that a file describes: ids of its section, prompt and outputs."""
+
+    section: int
+    prompt: int
+    outputs: tuple[int, ...]
+    kind: str = Item.Kind.LIVE
+
+    @property
+    def key(self) -> tuple[int, str]:
+        return self.section, item_content_hash(self.prompt, self.outputs, str(self.kind))
 
 
-PROMPT_COLUMNS = ("study_id", "key", "text", "source", "domain", "language", "media", "attributes", "group")
-
-
-def _new_prompt(study: Study, *columns: Any) -> tuple[Any, ...]:
-    *texts, attributes, group = columns
-    return (study.pk, *texts, json.loads(attributes) if attributes else {}, group)
-
-
-OUTPUT_COLUMNS = (
-    "system_id", "prompt_id", "sample", "text", "media", "is_empty", "format", "alt", "language", "original"
-)  # fmt: skip
-
-
-def _new_output(systems, prompts, system, prompt, *rest: Any) -> tuple[Any, ...]:
-    return (systems[system], prompts[prompt], *rest, "")
-
-
-def _change_prompts(study: Study, changes: dict[str, list]) -> None:
-    if not changes:
-        return
-    rows = list(study.prompts.filter(key__in=list(changes)))
-    for row in rows:
-        text, source, domain, language, media, attributes, group = changes[row.key]
-        attributes_without_original = {name: value for name, value in row.attributes.items() if name != ORIGINAL_KEY}
-        row.text = text or row.attributes.get(ORIGINAL_KEY, row.text)
-        row.source, row.domain, row.language = source or row.source, domain or row.domain, language or row.language
-        row.media, row.group = media or row.media, group or row.group
-        row.attributes = json.loads(attributes) if attributes else attributes_without_original
-    columns = ["text", "source", "domain", "language", "media", "attributes", "group"]
-    Prompt.objects.bulk_update(rows, columns, batch_size=200)
-
-
-def _change_outputs(systems, prompts, changes: dict[tuple, list]) -> None:
-    if not changes:
-        return
-    changes_by_key = {
-        (systems[system], prompts[prompt], sample): row for (system, prompt, sample), row in changes.items()
-    }
-    rows = [
-        row
-        for row in Output.objects.filter(prompt__in={prompt for _, prompt, _ in changes_by_key})
-        if (row.system_id, row.prompt_id, row.sample) in changes_by_key
-    ]
-    for row in rows:
-        row.text, row.media, row.is_empty, row.format, row.alt, row.language = changes_by_key[
-            row.system_id, row.prompt_id, row.sample
-        ]
-        row.original = ""
-    columns = ["text", "media", "is_empty", "format", "alt", "language", "original"]
-    Output.objects.bulk_update(rows, columns, batch_size=200)
-
-
-# Ready-made batches
-
-
-def _write_batches(study: Study, gathered: list[GatheredBatch], stored_digests: dict[str, bytes]) -> None:
-    if not gathered:
-        return
-    replaced = [batch.key for batch in gathered if batch.key in stored_digests]
-    if replaced:
-        _empty_batches(study, replaced)
-    sections = {section.position: section for section in study.sections.all()}
-    arms = dict(Arm.objects.filter(study=study).values_list("name", "pk"))
-    outputs = {
-        (name, key, sample): pk
-        for pk, name, key, sample in Output.objects.filter(system__study=study)
-        .values_list("pk", "system__name", "prompt__key", "sample")
-        .iterator(2000)
-    }
-    prompts = dict(study.prompts.values_list("key", "pk"))
-    items = _Items(study)
-    drawn_batches = study.batches.exclude(origin=Batch.Origin.TEST)
-    following = (drawn_batches.aggregate(last=Max("number"))["last"] or 0) + 1 if drawn_batches.exists() else 0
-    stored_batches = {batch.key: batch for batch in study.batches.filter(key__in=replaced)}
-    for chunk in _chunks(gathered, 200):
-        content = [
-            [
-                items.get_or_create(
-                    sections[placement.section],
-                    prompts[placement.prompt],
-                    [outputs[system, placement.prompt, sample] for system, sample in sorted(placement.outputs.items())],
-                )
-                for placement in batch.ordered_placements()
-            ]
-            for batch in chunk
-        ]
-        items.write()
-        new_batches = []
-        for batch in chunk:
-            if batch.key in stored_batches:
-                continue
-            new_batches.append(
-                Batch(
-                    study=study,
-                    arm_id=arms[batch.arm],
-                    number=following,
-                    wanted=study.annotators_per_batch,
-                    origin=Batch.Origin.IMPORTED,
-                    key=batch.key,
-                )
-            )
-            following += 1
-        replaced_batches = [stored_batches[batch.key] for batch in chunk if batch.key in stored_batches]
-        for row in replaced_batches:
-            row.arm_id = arms[next(batch.arm for batch in chunk if batch.key == row.key)]
-        Batch.objects.bulk_update(replaced_batches, ["arm"])
-        rows = {row.key: row for row in [*Batch.objects.bulk_create(new_batches), *replaced_batches]}
-        Placement.objects.bulk_create(
-            Placement(batch=rows[batch.key], item=item, number=number)
-            for batch, batch_items in zip(chunk, content, strict=True)
-            for number, item in enumerate(batch_items)
-        )
-
-
-class _Items:
-    """Items by content. An existing item with the same content is reused."""
+class ItemWriter:
+    """Items by content. An item with the same content is reused. New ones have high numbers until the import is published."""
 
     def __init__(self, study: Study):
         self.study = study
-        self.ids: dict[tuple[int, str], int | Item] = {}
-        self.last: dict[int, int] = {}
-        for pk, section, content, number in study.items.values_list("pk", "section_id", "content", "number").iterator(
-            2000
-        ):
+        self.ids: dict[tuple[int, str], int] = {}
+        self._last: Counter[int] = Counter()
+        rows = study.items.filter(number__lt=FIRST_TEST_NUMBER).values_list("section_id", "content", "pk", "number")
+        for section, content, pk, number in rows.iterator(2000):
             self.ids[section, content] = pk
-            if number < FIRST_TEST_NUMBER:
-                self.last[section] = max(self.last.get(section, 0), number)
-        self.unsaved: list[tuple[Item, list[int]]] = []
+            self._last[section] = max(self._last[section], number)
 
-    def get_or_create(self, section: Section, prompt: int, outputs: list[int]) -> Item:
-        kind = Item.Kind.PRACTICE if section.purpose == Section.Purpose.TRAINING else Item.Kind.LIVE
-        content = item_content_hash(prompt, outputs, str(kind))
-        stored = self.ids.get((section.pk, content))
-        if isinstance(stored, int):
-            return Item(pk=stored)
-        if stored is None:
-            self.last[section.pk] = number = self.last.get(section.pk, 0) + 1
-            stored = Item(
-                study=self.study, section=section, number=number, prompt_id=prompt, kind=kind, content=content
+    def add_missing(self, wanted: Iterable[NewItem], first_number: int = FIRST_IMPORT_NUMBER) -> None:
+        """Insert the missing ones of these items with their exposures, in the caller's transaction."""
+        new = {item.key: item for item in wanted if item.key not in self.ids}
+        rows = []
+        for (section, content), item in new.items():
+            self._last[section] += 1
+            number = first_number + self._last[section]
+            rows.append(
+                Item(
+                    study=self.study, section_id=section, number=number, prompt_id=item.prompt, kind=item.kind, content=content
+                )
+            )  # fmt: skip
+        Item.objects.bulk_create(rows)
+        self.ids |= {key: row.pk for key, row in zip(new, rows, strict=True)}
+        exposures = [
+            (self.ids[key], output, number) for key, item in new.items() for number, output in enumerate(item.outputs)
+        ]
+        insert_rows(Exposure, ("item_id", "output_id", "number"), exposures)
+
+
+def unfinished_rows(study: Study) -> list[QuerySet]:
+    """Return the batches and items of an import that is not published, in the order in which they can be deleted."""
+    batches = Batch.objects.filter(study=study, number__gte=FIRST_IMPORT_NUMBER)
+    items = Item.objects.filter(study=study, number__gte=FIRST_IMPORT_NUMBER)
+    return [
+        Placement.objects.filter(batch__in=batches.values("pk")),
+        batches,
+        Exposure.objects.filter(item__in=items.values("pk")),
+        items,
+    ]
+
+
+def publish_rows(study: Study, origin: str) -> None:
+    """Give the batches and items of the import their final numbers, and the batches their origin."""
+    number = F("number") - FIRST_IMPORT_NUMBER
+    _, batches, _, items = unfinished_rows(study)
+    _unguarded(batches).update(origin=origin, number=number)
+    _unguarded(items).update(number=number)
+
+
+def _unguarded(rows: QuerySet) -> QuerySet:
+    """Return the same rows without the guard of frozen designs. These are no part of the design until they are published."""
+    unguarded: QuerySet = QuerySet(rows.model, rows.query.chain())
+    return unguarded
+
+
+def remove_in_turns(study: Study, job: Job | None, rows_in_order: Iterable[QuerySet]) -> None:
+    """Delete rows of an import that did not end, in short transactions. Raise ActionRefused if another one is writing.
+
+    ``job``: the import that removes its own rows, or None.
+    """
+    for rows in rows_in_order:
+        while True:
+            began = time.monotonic()
+            with allowing_erasure(), allowing_amendment():
+                Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
+                refuse_other_import(study, job)
+                keys = list(rows.order_by().values_list("pk", flat=True)[:CHUNK])
+                QuerySet(rows.model).filter(pk__in=keys).delete()
+            if not keys:
+                break
+            let_others_write(time.monotonic() - began)
+
+
+# Stimuli
+#
+# Their rows are in the draft from the first transaction on. The job remembers the last ids from before, and which systems are new, so
+# that they can be found and removed. Nobody else adds stimuli to the draft meanwhile (drafts.refuse_during_import).
+
+
+def remove_unfinished_stimuli(study: Study, job: Job | None) -> None:
+    """Remove what imports of stimuli have stored without coming to their end. ``job``: see ``remove_in_turns``."""
+    for unfinished in Job.objects.filter(study=study, arguments__has_key=UNFINISHED):
+        marks = unfinished.arguments[UNFINISHED]
+        rows = [
+            *unfinished_rows(study),
+            Output.objects.filter(system__study=study, pk__gt=marks["output"]),
+            Prompt.objects.filter(study=study, pk__gt=marks["prompt"]),
+        ]
+        remove_in_turns(study, job, rows)
+        with suppress(ProtectedError):  # somebody has chosen a new system for an arm or a question meanwhile
+            remove_in_turns(study, job, [System.objects.filter(study=study, pk__in=marks["new_systems"])])
+        with transaction.atomic():
+            Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
+            refuse_other_import(study, job)
+            _end_unfinished(unfinished)
+
+
+def _end_unfinished(job: Job, **columns: Any) -> None:
+    job.arguments = {name: value for name, value in job.arguments.items() if name != UNFINISHED}
+    Job.objects.filter(pk=job.pk).update(arguments=job.arguments, **columns)
+
+
+PROMPT_COLUMNS = ("study_id", "key", "text", "source", "domain", "language", "media", "attributes", "group")
+OUTPUT_COLUMNS = (
+    "system_id", "prompt_id", "sample", "text", "media", "is_empty", "format", "alt", "language", "original"
+)  # fmt: skip
+WRITING = "Writing prompts and outputs"
+
+
+class StimuliWriter:
+    """Write a plan. ``store`` takes any number of short transactions, and ``publishing`` is the last one."""
+
+    def __init__(self, plan: ImportPlan, turns: Turns):
+        self.plan, self.turns, self.study = plan, turns, turns.study
+        self._changes = Journal()
+        collector, stored = plan.batch_collector, plan.stored.batches
+        changed = list(collector.changed_batches(stored)) if collector else []
+        self._new_batches = [batch for batch in changed if batch.key not in stored]
+        self._replaced_batches = [batch for batch in changed if batch.key in stored]
+
+    def store(self) -> None:
+        """Store everything that is new, and prepare what replaces something. Raise StudyChanged if the study has changed."""
+        self._begin()
+        try:
+            for chunk in chunks_of(self.plan.additions or (), CHUNK):
+                self._store(chunk)
+                self.turns.n_written += len(chunk)
+            self._prepare_changes()
+            if self._new_batches or self._replaced_batches:
+                self._store_batches()
+        except IntegrityError:
+            # Somebody added the same rows by hand.
+            raise StudyChanged(
+                "The study was changed while the file was being written. Check the file again."
+            ) from None
+
+    def _begin(self) -> None:
+        """Note in the job which rows will be those of the import, and create the new systems."""
+        job, humans = self.turns.job, self.plan.options.human_systems
+        with self.turns.turn(WRITING) as study:
+            marks: dict[str, Any] = last_ids(study)
+            refuse_changed(marks != self.plan.last_ids)
+            if self._new_batches or self._replaced_batches:
+                signals.deleting_test_runs.send(Study, study=study, job=job)
+            systems = System.objects.bulk_create(
+                System(study=study, name=name, is_human=name in humans) for name in self.plan.new_systems
             )
-            self.ids[section.pk, content] = stored
-            self.unsaved.append((stored, outputs))
-        return stored
+            marks["new_systems"] = [system.pk for system in systems]
+            job.arguments |= {UNFINISHED: marks}
+            Job.objects.filter(pk=job.pk).update(arguments=job.arguments)
+        self._systems = dict(self.study.systems.values_list("name", "pk"))
 
-    def write(self) -> None:
-        """Insert the new items with their exposures."""
-        Item.objects.bulk_create([item for item, _ in self.unsaved])
-        Exposure.objects.bulk_create(
-            Exposure(item=item, output_id=output, number=number)
-            for item, outputs in self.unsaved
-            for number, output in enumerate(outputs)
-        )
-        for item, _ in self.unsaved:
-            self.ids[item.section_id, item.content] = item.pk
-        self.unsaved = []
+    def _store(self, chunk: list[list[Any]]) -> None:
+        new_prompts = [self._new_prompt(*columns) for kind, *columns in chunk if kind == "p"]
+        prepared = prepare_rows(Prompt, PROMPT_COLUMNS, new_prompts)
+        outputs = [columns for kind, *columns in chunk if kind == "o"]
+        with self.turns.turn(WRITING):
+            insert_rows(Prompt, PROMPT_COLUMNS, prepared)
+            keys = {key for _, key, *_ in outputs}
+            prompts = dict(self.study.prompts.filter(key__in=keys).values_list("key", "pk")) if keys else {}
+            rows = [(self._systems[system], prompts[key], *rest, "") for system, key, *rest in outputs]
+            insert_rows(Output, OUTPUT_COLUMNS, rows)
+
+    def _new_prompt(self, *columns: Any) -> tuple[Any, ...]:
+        *texts, attributes, group = columns
+        return (self.study.pk, *texts, json.loads(attributes) if attributes else {}, group)
+
+    def _prepare_changes(self) -> None:
+        """Look up the rows that change, so that the last transaction only has to write them."""
+        for chunk in chunks_of(self.plan.changes or (), CHUNK):
+            prompts = {columns[0]: columns[1:] for kind, *columns in chunk if kind == "p"}
+            for prompt in self.study.prompts.filter(key__in=list(prompts)) if prompts else ():
+                self._changes.add(("p", *_changed_prompt(prompt, *prompts[prompt.key]), prompt.pk))
+            outputs = {tuple(columns[:3]): columns[3:] for kind, *columns in chunk if kind == "o"}
+            found = Output.objects.filter(system__study=self.study, prompt__key__in={key for _, key, _ in outputs})
+            names = ("system__name", "prompt__key", "sample", "pk")
+            for *place, pk in found.values_list(*names) if outputs else ():
+                if tuple(place) in outputs:
+                    self._changes.add(("o", *outputs[tuple(place)], "", pk))
+
+    @contextmanager
+    def publishing(self, outcome: dict[str, Any]) -> Iterator[Study]:
+        """Open the last transaction, which replaces what has changed and ends the import. Yield the study."""
+        with self.turns.turn("Finishing") as study:
+            for chunk in chunks_of(self._changes, CHUNK):
+                for kind, model, columns in (("p", Prompt, PROMPT_COLUMNS[2:]), ("o", Output, OUTPUT_COLUMNS[3:])):
+                    rows = [columns for one, *columns in chunk if one == kind]
+                    update_rows(model, columns, prepare_rows(model, columns, rows))
+            publish_rows(study, Batch.Origin.IMPORTED)
+            if self._replaced_batches:
+                self._replace_batches()
+            Study.objects.filter(pk=study.pk).update(version=F("version") + 1)
+            _end_unfinished(self.turns.job, result=outcome)
+            yield study
+
+    # Ready-made batches
+
+    def _store_batches(self) -> None:
+        """Store new batches and their items under high numbers, which ``publish_rows`` corrects."""
+        study, doing = self.study, "Writing batches"
+        self._outputs = {
+            (name, key, sample): pk
+            for pk, name, key, sample in Output.objects.filter(system__study=study)
+            .values_list("pk", "system__name", "prompt__key", "sample")
+            .iterator(2000)
+        }
+        self._prompts = dict(study.prompts.values_list("key", "pk"))
+        self._sections = {section.position: section for section in study.sections.all()}
+        self._arms = dict(Arm.objects.filter(study=study).values_list("name", "pk"))
+        self._items = ItemWriter(study)
+        places = (place for batch in self._new_batches for place in batch.ordered_placements())
+        for chunk in chunks_of(map(self._item, places), CHUNK // 4):
+            with self.turns.turn(doing):
+                self._items.add_missing(chunk)
+        last = study.batches.filter(number__lt=FIRST_TEST_NUMBER).aggregate(last=Max("number"))["last"]
+        first_number = FIRST_IMPORT_NUMBER + (0 if last is None else last + 1)
+        batches: dict[str, int] = {}
+        for chunk in chunks_of(enumerate(self._new_batches, first_number), CHUNK):
+            with self.turns.turn(doing):
+                rows = Batch.objects.bulk_create(
+                    Batch(
+                        study=study,
+                        arm_id=self._arms[batch.arm],
+                        number=number,
+                        wanted=study.annotators_per_batch,
+                        origin=Batch.Origin.TEST,
+                        key=batch.key,
+                    )
+                    for number, batch in chunk
+                )
+            batches |= {row.key: row.pk for row in rows}
+        placements = (row for batch in self._new_batches for row in self._placements(batch, batches[batch.key]))
+        self.turns.insert(Placement, ("batch_id", "item_id", "number"), placements, doing)
+
+    def _item(self, place: GatheredPlacement) -> NewItem:
+        section = self._sections[place.section]
+        kind = Item.Kind.PRACTICE if section.purpose == Section.Purpose.TRAINING else Item.Kind.LIVE
+        outputs = (self._outputs[system, place.prompt, sample] for system, sample in sorted(place.outputs.items()))
+        return NewItem(section.pk, self._prompts[place.prompt], tuple(outputs), kind)
+
+    def _placements(self, batch: GatheredBatch, pk: int) -> Iterator[tuple[int, int, int]]:
+        for number, place in enumerate(batch.ordered_placements()):
+            yield pk, self._items.ids[self._item(place).key], number
+
+    def _replace_batches(self) -> None:
+        study, keys = self.study, [batch.key for batch in self._replaced_batches]
+        _empty_batches(study, keys)
+        self._items = ItemWriter(study)
+        rows = {row.key: row for row in study.batches.filter(key__in=keys)}
+        for batch in self._replaced_batches:
+            rows[batch.key].arm_id = self._arms[batch.arm]
+        Batch.objects.bulk_update(rows.values(), ["arm"], batch_size=200)
+        places = (place for batch in self._replaced_batches for place in batch.ordered_placements())
+        self._items.add_missing(map(self._item, places), first_number=0)
+        placements = [row for batch in self._replaced_batches for row in self._placements(batch, rows[batch.key].pk)]
+        insert_rows(Placement, ("batch_id", "item_id", "number"), placements)
+
+
+def _changed_prompt(
+    prompt: Prompt, text: str, source: str, domain: str, language: str, media: str, attributes: str, group: str
+) -> tuple[Any, ...]:
+    """Return the columns of a prompt after its change. What the file leaves blank stays."""
+    original = prompt.attributes.get(ORIGINAL_KEY, prompt.text)
+    kept = {name: value for name, value in prompt.attributes.items() if name != ORIGINAL_KEY}
+    return (
+        text or original,
+        source or prompt.source,
+        domain or prompt.domain,
+        language or prompt.language,
+        media or prompt.media,
+        json.loads(attributes) if attributes else kept,
+        group or prompt.group,
+    )
 
 
 def _empty_batches(study: Study, keys: list[str]) -> None:
     """Empty the batches that are replaced, and delete items that are no longer in any batch."""
-    # Test runs refer to the items.
-    signals.deleting_test_runs.send(Study, study=study)
-    for chunk_keys in _chunks(keys, 500):
+    for chunk_keys in chunks_of(keys, 500):
         placements = Placement.objects.filter(batch__study=study, batch__key__in=chunk_keys)
         items = set(placements.values_list("item_id", flat=True))
         placements.delete()

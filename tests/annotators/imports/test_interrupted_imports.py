@@ -21,6 +21,7 @@ from annotators.places.batch_plan import start_test_run
 from annotators.places.monitor import progress_by_study
 from studies.imports.tables import Options, StudyChanged, import_stimuli_file
 from studies.imports.tables import run as table_run
+from studies.imports.tables import writing as stimuli_writing
 from studies.imports.tables.run import KIND
 from studies.models import Batch, Exposure, Item, Job, Placement, Study
 from studies.services import drafts, jobs, lifecycle
@@ -58,6 +59,7 @@ def answers_file(tmp_path: Path, people=range(PEOPLE), name="answers.csv") -> Pa
 @pytest.fixture
 def small_chunks(monkeypatch):
     monkeypatch.setattr(writing, "CHUNK", 4)
+    monkeypatch.setattr(stimuli_writing, "CHUNK", 4)
     monkeypatch.setattr(run, "ROWS_IN_MEMORY", 5)
 
 
@@ -67,7 +69,7 @@ def after_each_turn(monkeypatch, small_chunks) -> Callable[[Callable[[int], None
 
     def calls(function: Callable[[int], None]) -> None:
         turns = iter(range(1000))
-        monkeypatch.setattr(writing, "_let_others_write", lambda seconds: function(next(turns)))
+        monkeypatch.setattr(stimuli_writing, "let_others_write", lambda seconds: function(next(turns)))
 
     return calls
 

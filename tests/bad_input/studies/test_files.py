@@ -114,7 +114,7 @@ def test_an_import_for_which_the_memory_does_not_suffice_is_reported_and_undone(
     assert jobs.run_waiting_jobs() == 1
     editor.post(page, {"confirm": "1"})
     with monkeypatch.context() as scarce:
-        scarce.setattr(writing, "_change_outputs", no_memory)
+        scarce.setattr(writing.StimuliWriter, "_store", no_memory)
         assert jobs.run_waiting_jobs() == 1
     assert "MemoryError" in text_of(editor.get(page)) and rows_of(shelf) == before
     editor.post(reverse("import", args=[shelf.pk]), sent | {"file": SimpleUploadedFile("t.csv", b"prompt_key\nx\n")})

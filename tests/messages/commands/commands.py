@@ -2,13 +2,25 @@
 
 from django.test import override_settings
 
+from studies.services.jobs import LeaseLost
 from tests.messages.commands.scenarios import command, launched, link
+from tests.messages.lines import only_informs
 
 
 def without_database():
     """The demo on a site that has a database server."""
     with override_settings(EMBEDDED=False):
         return command("demo")()
+
+
+IMPORT = "heval_site.management.commands.import_study.import_stimuli_file"
+
+
+def raising(error):
+    def call(*given, **named):
+        raise error
+
+    return call
 
 
 COMMANDS = {
@@ -20,6 +32,10 @@ COMMANDS = {
     "The demo stores": without_database,
     "The study is still": command("export", "{code}", make=launched),
     "handle: There is no file": command("import_study", "{code}", "{folder}/none.csv"),
+    "The import was stopped": only_informs(
+        command("import_study", "{code}", "{folder}/rows.csv", **{IMPORT: raising(KeyboardInterrupt)})
+    ),
+    "The import stood": command("import_study", "{code}", "{folder}/rows.csv", **{IMPORT: raising(LeaseLost)}),
     "A new study": command("import_study", "new", "{folder}/rows.csv"),
     "The file has prompts": command("import_study", "{code}", "{folder}/rows.csv"),
     "The columns have other": command("import_study", "{code}", "{folder}/own.csv"),

@@ -159,7 +159,6 @@ IMPORTERS = {
     "columns: the value": answer_options(AnswerOptions.from_json, {"columns": {"annotator": 7}}),
     "columns: heval has no column": only_informs(answer_options(AnswerOptions.from_texts, ["worker=annotator"])),
     "columns: “…” is named": only_informs(answer_options(AnswerOptions.from_texts, ["annotator=a", "prompt_key=a"])),
-    "Another file is": lambda: _answered(importing(choice_draft()), ONE, is_written=True),
     "The process that imported": import_without_process,
     "A study that collects": lambda: _answered(builders.choice_study(), ONE),
     "The study has collected": lambda: _answered(with_own_answers(), ONE),

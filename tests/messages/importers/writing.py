@@ -7,7 +7,6 @@ from django.test import override_settings
 from studies.imports.preparation import Preparation
 from studies.imports.tables import Options, run, writing
 from studies.models import Job
-from studies.services import lifecycle
 from tests import builders
 from tests.messages.importers.answers import moved_answers
 from tests.messages.importers.scenarios import GOOD, brings, file, imported, pairs, shown_by, small
@@ -15,67 +14,23 @@ from tests.messages.lines import only_informs
 from tests.studies.imports.files import HEAD, long, table
 
 
-def moved_while_read(data):
-    """Somebody changes the study between the reading and the writing, or in the midst of it."""
+def moved_before(step, data):
+    """Somebody adds a prompt before a step of the writing."""
 
     def scenario():
         study = small()
-        whole = writing.load_existing_stimuli
+        whole = getattr(writing.StimuliWriter, step)
 
-        def standing(study, **options):
-            if not options.get("with_profiles", True):
-                study.prompts.create(key="other", text="Other.")
-            return whole(study, **options)
-
-        writing.load_existing_stimuli = standing
-        try:
-            with tempfile.TemporaryDirectory() as folder:
-                return shown_by(lambda: imported(study, folder, data, "t.csv"))
-        finally:
-            writing.load_existing_stimuli = whole
-
-    return scenario
-
-
-def moved_while_written(data):
-    def scenario():
-        study = small()
-        whole = writing._replay
-
-        def replay(study, journal):
+        def moved(*given):
             study.prompts.create(key="p1", text="By hand.")
-            whole(study, journal)
+            return whole(*given)
 
-        writing._replay = replay
+        setattr(writing.StimuliWriter, step, moved)
         try:
             with tempfile.TemporaryDirectory() as folder:
                 return shown_by(lambda: imported(study, folder, data, "t.csv"))
         finally:
-            writing._replay = whole
-
-    return scenario
-
-
-def launched_meanwhile(data):
-    """The study is launched between the reading and the writing."""
-
-    def scenario():
-        study = builders.spa_draft(with_surveys=False, with_rating=False)
-        warnings = builders.warnings_of(study)
-        whole = writing.write_import_plan
-
-        def write(plan):
-            lifecycle.launch(study, None, warnings)
-            whole(plan)
-
-        from studies.imports.tables import run
-
-        run.write_import_plan = write
-        try:
-            with tempfile.TemporaryDirectory() as folder:
-                return shown_by(lambda: imported(study, folder, data, "t.csv"))
-        finally:
-            run.write_import_plan = whole
+            setattr(writing.StimuliWriter, step, whole)
 
     return scenario
 
@@ -131,12 +86,9 @@ IMPORTERS = {
     "store_file: The file is empty": only_informs(kept(b"")),
     "_check: The uploaded file": gone(False),
     "dry_run_or_import_upload_job: The uploaded file": gone(True),
-    "Stimuli can only be imported": (
-        lambda: _into_a_launched_study(),
-        launched_meanwhile(table([long("new", "alpha", "One.")])),
-    ),
-    "The study was changed while the file was being read": moved_while_read(GOOD),
-    "The study was changed while the file was being written": moved_while_written(GOOD),
+    "Stimuli can only be imported": lambda: _into_a_launched_study(),
+    "The study was changed while the file was being read": moved_before("store", GOOD),
+    "The study was changed while the file was being written": moved_before("_store", GOOD),
 }
 
 

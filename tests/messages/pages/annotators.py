@@ -14,6 +14,7 @@ from annotators.places.exclusions import (
 )
 from studies.models import Arm
 from studies.services import lifecycle
+from studies.services.drafts import refuse_other_import
 from tests import builders, players
 from tests.admin_pages import logged_in
 from tests.messages.importers.answers import importing
@@ -135,6 +136,7 @@ PAGES = {
     "The study has no arm": refused(draft, lambda s: (s.arms.all().delete(), draw_first_batch(s))),
     "The protocol … of section": refused(draft, lambda s: (strange_protocol(s), draw_first_batch(s))),
     "Test runs are possible": refused(launched, create_test_batch_and_assignment),
+    "Another file is being": refused(draft, lambda s: refuse_other_import(importing(s), None)),
     "A file is being": refused(draft, lambda s: start_test_run(importing(s), None)),
     "start_test_run: The study is archived": refused(archived, lambda s: start_test_run(s, None)),
     "There is no batch": refused(launched, other_arm),

@@ -102,38 +102,36 @@ def test_what_was_confirmed_is_what_is_written(study, put):
 
 
 def test_a_study_that_moves_while_the_file_is_read_is_left_alone(study, put, monkeypatch):
-    from studies.imports.tables import run
-
-    def meddled(plan):
+    def meddled(writer):
         Prompt.objects.create(study=study, key="by hand")
-        return write(plan)
+        return store(writer)
 
-    write = run.write_import_plan
-    monkeypatch.setattr(run, "write_import_plan", meddled)
+    store = writing.StimuliWriter.store
+    monkeypatch.setattr(writing.StimuliWriter, "store", meddled)
     with pytest.raises(StudyChanged, match="while the file was being read"):
         put(table(LONG))
     assert not Output.objects.filter(system__study=study).exists()
 
 
-def test_a_failure_while_writing_leaves_no_row(study, put, monkeypatch):
-
-    monkeypatch.setattr(writing, "CHUNK", 3)  # the first prompts and outputs are written by then
-    monkeypatch.setattr(writing, "_change_outputs", _fails_at_the_second_chunk())
-    before = rows_of(study)
-    with pytest.raises(MemoryError):
-        put(table(LONG))
-    assert rows_of(study) == before and not AuditEvent.objects.exists()
-
-
-def _fails_at_the_second_chunk():
+@pytest.mark.parametrize(("function", "at"), [("insert_rows", 5), ("update_rows", 2)])
+def test_a_failure_while_writing_leaves_no_row(study, put, monkeypatch, function, at):
+    sound(put(table(LONG[:1])))
+    before, events = rows_of(study), AuditEvent.objects.count()
     calls = []
 
-    def change(systems, prompts, changes):
+    def fails(*arguments):
         calls.append(1)
-        if len(calls) == 2:
+        if len(calls) == at:
             raise MemoryError
+        return call(*arguments)
 
-    return change
+    call = getattr(writing, function)
+    monkeypatch.setattr(writing, "CHUNK", 1)  # the first prompts and outputs are written by then
+    monkeypatch.setattr(writing, function, fails)
+    rows = [row | {"text": f"{row['text']} Anew."} for row in LONG[:1]] + LONG[1:]
+    with pytest.raises(MemoryError):
+        put(table(rows), replaces_changed=True)
+    assert rows_of(study) == before and AuditEvent.objects.count() == events
 
 
 def test_rows_refer_to_a_prompt_given_before(study, put):

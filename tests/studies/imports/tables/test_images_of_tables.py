@@ -48,7 +48,7 @@ def test_an_import_that_fails_leaves_no_image_but_those_of_others(study, put, se
         raise MemoryError
 
     with monkeypatch.context() as scarce:
-        scarce.setattr(writing, "_replay", broken)
+        scarce.setattr(writing.StimuliWriter, "_store", broken)
         with pytest.raises(MemoryError):
             put(data, "j.zip")
     assert len(seen) == 3 and files_below(settings.MEDIA_ROOT) == [before]
@@ -57,14 +57,14 @@ def test_an_import_that_fails_leaves_no_image_but_those_of_others(study, put, se
 
 def test_an_image_that_another_failed_import_removed_is_stored_again(study, put, settings, tmp_path, monkeypatch):
     settings.MEDIA_ROOT = tmp_path / "media"
-    replay = writing._replay
+    store = writing.StimuliWriter._store
 
     def meanwhile(*given):
-        replay(*given)
+        store(*given)
         for path in settings.MEDIA_ROOT.glob("*/*"):
             path.unlink()
 
-    monkeypatch.setattr(writing, "_replay", meanwhile)
+    monkeypatch.setattr(writing.StimuliWriter, "_store", meanwhile)
     assert put(zipped({"t.csv": table([IMAGE_ROW]), "a.png": picture()}), "i.zip").is_written
     assert files_below(settings.MEDIA_ROOT) == [Output.objects.get(system__study=study).media]
 
