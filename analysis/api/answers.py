@@ -290,6 +290,9 @@ class ImportSerializer(serializers.Serializer):
     state = serializers.ChoiceField(
         Job.State.choices, help_text="Of the job that reads a large file. Small ones are done at once."
     )
+    job = serializers.UUIDField(
+        allow_null=True, help_text="The job of a large file, with its progress; it can be cancelled."
+    )
     is_written = serializers.BooleanField(help_text="Whether the study has the content of the file now.")
     rows = serializers.IntegerField(allow_null=True)
     counts = serializers.DictField(
@@ -391,6 +394,7 @@ def import_json(upload: Upload) -> dict[str, Any]:
         "filename": upload.filename,
         "sha256": upload.sha256,
         "state": job.state if job is not None else Job.State.DONE,
+        "job": str(job.code) if job is not None else None,
         "is_written": upload.is_confirmed,
         "rows": report["rows"] if report else None,
         "counts": report["counts"] if report else None,

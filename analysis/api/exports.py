@@ -19,9 +19,11 @@ from analysis.report.archive import archive_stream
 from analysis.report.runs import request_analysis
 from studies.access import Action, check_draw_is_readable
 from studies.models import Job
+from studies.services import jobs
+from studies.services.lifecycle import ActionRefused
 
 from . import serializers as shapes
-from .base import MEDIA_TYPES, JobMixin, StudyView, download_response
+from .base import MEDIA_TYPES, JobMixin, PostMixin, StudyView, download_response
 from .query import ORIGINS, RAW, WITHDRAWN
 from .uploads import require_json_object
 
@@ -79,6 +81,20 @@ class JobDetailView(JobView, RetrieveAPIView):
     """The progress and the result of a job."""
 
     summaries = {"GET": "A job with its progress and result"}
+
+
+class JobCancelView(PostMixin, JobView):
+    """Cancel a job: one that waits at once, one that runs at its next step. A cancelled import leaves nothing of its file."""
+
+    summaries = {"POST": "Cancel a job"}
+    write_action = Action.CANCEL
+
+    def perform(self) -> Job:
+        job = self.get_object()
+        if not jobs.request_cancel(job, self.request.user):
+            raise ActionRefused("The job has already ended. There is nothing to cancel.")
+        job.refresh_from_db()
+        return job
 
 
 class JobFileView(JobView):

@@ -55,6 +55,7 @@ urlpatterns = [
     path(f"{study}calibrated/", metrics.CalibratedView.as_view(), name="api-calibrated"),
     path(f"{study}jobs/", exports.JobsView.as_view(), name="api-jobs"),
     path(f"{study}jobs/<uuid:job>/", exports.JobDetailView.as_view(), name="api-job"),
+    path(f"{study}jobs/<uuid:job>/cancel/", exports.JobCancelView.as_view(), name="api-job-cancel"),
     path(f"{study}jobs/<uuid:job>/file/", exports.JobFileView.as_view(), name="api-job-file"),
     path(f"{study}exports/", exports.ExportsView.as_view(), name="api-exports"),
     *(

@@ -102,6 +102,7 @@ TABLE = (
     ("POST", "studies/{s}/calibrated/", {"sample": "random"}, WRITE),
     ("GET", "studies/{s}/jobs/", None, READ),
     ("GET", "studies/{s}/jobs/{j}/", None, READ),
+    ("POST", "studies/{s}/jobs/{j}/cancel/", {}, WRITE),
     ("GET", "studies/{s}/jobs/{p}/file/", None, READ),
     ("POST", "studies/{s}/exports/", {}, WRITE),
     ("GET", "studies/{s}/exports/codings.csv", None, READ),

@@ -6,7 +6,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
-from studies.imports.tables import run
+from studies.imports.tables import run, writing
 from studies.models import AuditEvent, Job, Study
 from studies.services import jobs
 from tests.annotators.imports.drafts import rating_draft
@@ -225,3 +225,27 @@ def test_a_sheet_of_answers_is_named_over_rest_and_chosen_on_the_page(settings, 
     assert stored(study) == RATED
     other = rating_draft()
     assert send_answers(other, data, "own.xlsx", columns=OWN_ROLES, sheet="Data").status_code == 201
+
+
+def test_a_running_import_shows_its_rows_and_is_cancelled(draft, monkeypatch, settings, tmp_path):
+    settings.UPLOADS_ROOT = tmp_path / "uploads"
+    monkeypatch.setattr(run, "SMALL_BYTES", 0)
+    monkeypatch.setattr(writing, "CHUNK", 2)
+    rows = "".join(f"q{n},Describe {n}.,alpha,A square {n}.\n" for n in range(9))
+    api, sent = send(draft, f"prompt_key,prompt_text,system,text\n{rows}".encode(), "t.csv")
+    assert sent.status_code == 202
+    job, seen = f"/api/v1/studies/{draft.code}/jobs/{sent.json()['job']}/", []
+
+    def look(seconds):
+        seen.append(api.client.get(job, headers=api.headers).json())
+        if len(seen) == 4:
+            answer = api.client.post(f"{job}cancel/", headers=api.headers)
+            assert (answer.status_code, answer.json()["state"]) == (200, "running")
+
+    monkeypatch.setattr(writing, "let_others_write", look)
+    assert jobs.run_waiting_jobs() == 1
+    assert [(step["done"], step["total"]) for step in seen[:4]] == [(0, 18), (0, 18), (2, 18), (4, 18)]
+    assert api.client.get(job, headers=api.headers).json()["state"] == "cancelled"
+    assert not draft.prompts.filter(key__startswith="q").exists()
+    again = api.client.post(f"{job}cancel/", headers=api.headers)
+    assert again.status_code == 409 and "has already ended" in again.content.decode()

@@ -2,13 +2,17 @@
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, TooManyFieldsSent
 from django.db import IntegrityError, OperationalError
+from django.utils import timezone
 
 from heval_site.runtime.requests import IncompleteBody
+from studies.models import Job
 from studies.models.guards import AppendOnlyViolation
 from studies.services.lifecycle import NotReady
-from tests.analysis.api.rest import Api
+from tests.analysis.api.rest import Api, api_of
+from tests.messages.lines import only_informs
 from tests.messages.rest.scenarios import (
     busy_exports,
+    draft,
     failed,
     handled,
     launched,
@@ -19,6 +23,14 @@ from tests.messages.rest.scenarios import (
     shown,
     unknown_study,
 )
+
+
+def ended_job():
+    study = draft()
+    job = Job.objects.create(kind="import", study=study, state=Job.State.DONE, ended_at=timezone.now())
+    api = api_of(study.owner)
+    return shown(api.client.post(f"/api/v1/studies/{study.code}/jobs/{job.code}/cancel/", headers=api.headers))
+
 
 REST = {
     "The request did": refused_by_site("application/json; charset=utf-16"),
@@ -36,5 +48,6 @@ REST = {
     "Other exports are running": busy_exports,
     "The database is not available": handled(OperationalError("away")),
     "This address does": reads("secrets/"),
+    "The job has already ended": only_informs(ended_job),
     "The study is still": reads("responses/", make=launched),
 }
