@@ -4,16 +4,19 @@ How a word is stored, depends on the question that the study asks under the name
 kind of scale of each.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from studies.stimuli.columns import TEXT, first_named
+from studies.protocols.marks import ERRORS
+from studies.stimuli.columns import OUTPUT, TEXT, first_named
 from studies.stimuli.lines import RowRefused, UnreadableFile
 from studies.stimuli.numbers import is_number
 from studies.stimuli.texts import key_from_text
 
 from .conversations import TIE, conversation, is_messages, last_text
+from .published import Mqm, part_of
 
 # Columns in which tasks name the systems of two texts side by side, and those in which they have the texts.
 PAIRS = (("model_a", "model_b"), ("system_a", "system_b"))
@@ -64,8 +67,29 @@ class LabelStudio:
                 continue
             person = annotation.get("completed_by")
             person = person.get("id", person.get("email")) if isinstance(person, Mapping) else person
-            for region in annotation["result"]:
+            said = {"annotator": _name(person), "time": annotation.get("created_at") or ""}
+            result, spans = annotation["result"], {}
+            for region in result:
+                if region["type"] in ("labels", "hypertextlabels"):
+                    spans[region["id"]] = region["value"]
+            # Words that people gave to a span have its id.
+            words: dict[Any, list[str]] = {}
+            for region in result:
+                if region.get("id") in spans:
+                    words.setdefault(region["id"], []).extend(_words(region["value"]))
+            marks = [(span["start"], span["end"], span.get("text"), words[name]) for name, span in spans.items()]
+            for answer in mark_rows(key, data, marks, state):
+                yield said | answer
+            for region in result:
                 kind = region["type"]
+                if region.get("id") in spans:
+                    continue
+                if kind == "ranker":
+                    (ranked,) = region["value"]["ranker"].values()
+                    for place, system in enumerate(ranked, 1):
+                        ranked_row = {"prompt_key": key, "question": region["from_name"], "system": str(system)}
+                        yield said | ranked_row | {"value": place}
+                    continue
                 if kind not in LabelStudio.NAME_OF_VALUE:
                     raise RowRefused(
                         "annotations",
@@ -76,7 +100,7 @@ class LabelStudio:
                     found = "\n".join(found) if isinstance(found, list) else found
                 row = answer_rows(key, data, question, found, state, kind if kind == "textarea" else "")
                 for answer in row:
-                    yield {"annotator": _name(person), "time": annotation.get("created_at") or ""} | answer
+                    yield said | answer
 
 
 class Argilla:
@@ -145,11 +169,13 @@ class Potato:
                 None,
                 "The file does not say who annotated: Potato names the person's folder. Add a key user_id to each line.",
             )
-        if values.get("span_annotations"):
-            raise RowRefused(
-                "span_annotations", "has spans, which heval cannot read from Potato. Remove them from the file."
-            )
         key = task_key(values.get("instance_id", values.get("id")), values, state)
+        marks = [
+            (span["start"], span["end"], span.get("span"), [str(span.get("annotation") or span["name"])])
+            for span in values.get("span_annotations") or []
+        ]
+        for answer in mark_rows(key, {"text": values.get("displayed_text"), **values}, marks, state):
+            yield {"annotator": _name(person)} | answer
         for question, labels in values["label_annotations"].items():
             given = {label: said for label, said in labels.items() if said not in (False, None, "", "false", "False")}
             is_words = state["questions"].get(question) == "text"
@@ -164,24 +190,38 @@ class Potato:
 
 
 class Doccano:
-    """Lines of doccano: a text with its labels. The lines do not say who labelled."""
+    """Lines of doccano: a text with its labels, which are spans of three parts. A key annotator must say who labelled."""
 
-    NAME = "texts of doccano; their labels were left out"
+    NAME = "texts and spans of doccano; other labels were left out"
 
     @staticmethod
     def is_row(values: Mapping[str, Any]) -> bool:
         has_labels = any(isinstance(values.get(name), list) for name in ("label", "labels", "entities", "cats"))
-        return has_labels and isinstance(values.get("text"), str) and not {"system", "model"} & values.keys()
+        # A table of outputs may have lists of labels, too. If a person is named, they are answers.
+        is_table = {"system", "model"} & values.keys() and not {"annotator", "user"} & values.keys()
+        return has_labels and isinstance(values.get("text"), str) and not is_table
 
     @staticmethod
     def rows_of_row(values: Mapping[str, Any], state: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        yield from text_rows(values.get("id"), {"text": values["text"]}, state)
+        data = {name: values[name] for name in ("text", "system", "model") if name in values}
+        yield from text_rows(values.get("id"), data, state)
 
     @staticmethod
     def answers_of_row(values: Mapping[str, Any], state: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        raise UnreadableFile(
-            None, "The file is from doccano, which does not say who gave a label. Send a table with a column annotator."
-        )
+        person = values.get("annotator", values.get("user"))
+        if person is None and "annotator" not in state["mapped"]:
+            raise UnreadableFile(
+                None, "The file is from doccano, which does not say who gave a label. Add a key annotator to each line."
+            )
+        spans = values.get("label") or values.get("labels") or values.get("entities") or []
+        marks = [
+            (span["start_offset"], span["end_offset"], None, [span["label"]])
+            if isinstance(span, Mapping)
+            else (span[0], span[1], None, [span[2]])
+            for span in spans
+        ]
+        for answer in mark_rows(task_key(values.get("id"), values, state), values, marks, state):
+            yield {"annotator": _name(person)} | answer
 
 
 def task_key(number: Any, data: Mapping[str, Any], state: dict[str, Any]) -> str:
@@ -202,6 +242,12 @@ def text_rows(number: Any, data: Mapping[str, Any], state: dict[str, Any]) -> It
     key = task_key(number, data, state)
     row: dict[str, Any] = {"prompt_key": key} if key else {}
     for name, found in data.items():
+        if _is_list_of_outputs(found):
+            rest = {other: value for other, value in data.items() if other != name}
+            for one in found:
+                text = one.get("body") or one.get("title") or one.get("html")
+                yield {"prompt_key": key, **rest, "system": one["id"], "text": text}
+            return
         if is_messages(found):
             answer = last_text(found, "assistant") if found[-1]["role"] == "assistant" else ""
             row |= {name: answer} if answer else {"prompt": conversation(found)}
@@ -221,6 +267,15 @@ def text_rows(number: Any, data: Mapping[str, Any], state: dict[str, Any]) -> It
     if "text" in row and not {"system", "model", "prompt", "prompt_text", "source"} & row.keys():
         row["prompt_text"] = row.pop("text")
     yield row
+
+
+def _is_list_of_outputs(found: Any) -> bool:
+    """Return whether a value is a list that a Ranker of Label Studio ranks."""
+    return (
+        isinstance(found, list)
+        and bool(found)
+        and all(isinstance(one, Mapping) and "id" in one and {"title", "body", "html"} & one.keys() for one in found)
+    )
 
 
 def answer_rows(
@@ -251,6 +306,56 @@ def answer_rows(
                     f"“{one}” does not say which system. Name the systems in model_a and model_b of each task.",
                 )
             yield base | {"chosen": shown[side] if side else str(one)}
+
+
+def _words(value: Mapping[str, Any]) -> list[str]:
+    """Return the words that a region of Label Studio gives: labels, options, or a number of stars."""
+    found: Any = next(
+        (value[name] for name in ("labels", "hypertextlabels", "choices", "rating", "number") if name in value), []
+    )
+    return [str(one) for one in (found if isinstance(found, list) else [found])]
+
+
+def mark_rows(
+    key: str, data: Mapping[str, Any], marks: list[tuple[int, int, Any, list[str]]], state: Mapping[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """Yield error marks: start, end, perhaps the marked text, and words for the severity and the category. No mark says that there is no error."""
+    if ERRORS not in state["questions"]:
+        if marks:
+            raise RowRefused(
+                None, "has spans, and the study has no section of error marks. Add one, or remove them from the file."
+            )
+        return
+    base = {"prompt_key": key, "question": ERRORS, "system": data.get("system") or data.get("model") or ""}
+    if not marks:
+        yield base | {"value": 0}
+    text = data.get(first_named(OUTPUT, data)) or data.get("text")
+    for start, end, marked, words in marks:
+        parts = [part.strip().lower().replace(" ", "-") for word in words for part in re.split("[/:|]", word)]
+        weights = [Mqm.WEIGHTS.get(part, part) for part in parts if part in Mqm.WEIGHTS or is_number(part)]
+        categories = [part for part in parts if part not in Mqm.WEIGHTS and not is_number(part)]
+        if len(weights) != 1 or len(categories) > 1:
+            raise RowRefused(
+                None,
+                f"has a span with “{' / '.join(words)[:60]}”, which is not one severity (minor, major, critical or a weight) and one category.",
+            )
+        first, last = _in_characters(str(text), start, end, marked)
+        yield base | {
+            "value": weights[0],
+            "choice": categories[0] if categories else "",
+            "part": part_of(str(text), first, last - first),
+        }
+
+
+def _in_characters(text: str, start: int, end: int, marked: Any) -> tuple[int, int]:
+    """Return a span in characters. Browsers count characters beyond the first plane twice; the marked text, if there is one, shows it."""
+    if marked in (None, text[start:end]) and 0 <= start < end <= len(text):
+        return start, end
+    units = text.encode("utf-16-le")
+    before, inside = (units[2 * a : 2 * b].decode("utf-16-le", "replace") for a, b in ((0, start), (start, end)))
+    if not inside or (marked is not None and inside != marked):
+        raise RowRefused(None, f"has a span from {start} to {end} that is not in the output. Export the file again.")
+    return len(before), len(before) + len(inside)
 
 
 def _name(person: Any) -> str:

@@ -75,8 +75,13 @@ def _part(marked: str) -> str:
     if not start_tag:
         return "0"
     start, length = len(_MARK.sub("", before)), len(_MARK.sub("", rest.partition("</v>")[0]))
+    return part_of(_MARK.sub("", marked), start, length)
+
+
+def part_of(text: str, start: int, length: int) -> str:
+    """Return the place of some characters of a text as heval writes it."""
     end = 0
-    for sentence in split_sentences(_MARK.sub("", marked)):
+    for sentence in split_sentences(text):
         begin = end + len(sentence.gap)
         end = begin + len(sentence.text)
         if start < end:

@@ -13,7 +13,7 @@ from studies.imports.tables import Options as TextOptions
 from studies.imports.tables import import_stimuli_file
 from studies.models import Question, Study
 from studies.stimuli.texts import key_from_text
-from tests.builders import add_choice, add_marks, add_rating, draft_study, user
+from tests.builders import add_choice, add_marks, add_ranking, add_rating, draft_study, user
 from tests.studies.imports import judged
 from tests.studies.imports.judged import ANSWERS
 from tests.studies.imports.tools import MQM
@@ -223,11 +223,12 @@ REFUSED = [
     ("MT-Bench judgements", "v.jsonl", MODEL_JUDGE, "judgements of MT-Bench by a language model"),
     ("AlpacaEval annotations", "a.json", judged.ALPACA.replace(b"2.0", b"1.23"), "is the probability of a language model"),
     ("AlpacaEval annotations", "a.json", judged.ALPACA.replace(b'"generator_1": "one"', b'"generator_1": ""', 1), "names no system"),
-    ("Label Studio", "a.json", judged.LABEL_STUDIO.replace(b'"type": "choices"', b'"type": "labels"', 1), "of the type “labels”"),
+    ("Label Studio", "a.json", judged.LABEL_STUDIO.replace(b'"type": "choices"', b'"type": "brush"', 1), "of the type “brush”"),
+    ("Label Studio", "a.json", judged.LABEL_STUDIO_SPANS, "no section of error marks"),
     ("Label Studio", "a.json", judged.LABEL_STUDIO.replace(b'"completed_by": 2', b'"completed_by": null', 1), "must not be empty"),
     ("Argilla", "a.json", judged.ARGILLA.replace(b'"value": 3', b'"value": [{"value": "a", "rank": 1}]', 1), "is a ranking or has spans"),
     ("Potato", "a.jsonl", changed(judged.POTATO, user_id=None), "does not say who annotated"),
-    ("Potato", "a.jsonl", changed(judged.POTATO, span_annotations=[{"start": 1}]), "has spans"),
+    ("Potato", "a.jsonl", changed(judged.POTATO, span_annotations=[{"start": 1, "end": 2, "name": "x"}]), "no section of error marks"),
     ("Potato", "a.jsonl", judged.DOCCANO, "which does not say who gave a label"),
     ("MQM", "a.tsv", MQM.replace("Minor", "Grave").encode(), "must be minor, major, critical"),
     ("SummEval", "a.jsonl", judged.EVERY_EVAL, "texts, and no answers of people"),
@@ -262,3 +263,60 @@ def test_a_page_takes_the_file_of_a_tool(tmp_path, client):
     page = reverse("import_answers", args=[study.pk])
     response = client.post(page, {"file": SimpleUploadedFile(name, data)}, follow=True)
     assert "tasks of Label Studio" in response.content.decode() and response.status_code == 200
+
+
+STYLE = ("p1", "errors", "ada", (1.0, "style", "2:7-8", ""))
+NOTHING = ("p1", "errors", "ada", (0.0, "", "", ""))
+SPANS = {
+    "Label Studio": ("a.json", judged.LABEL_STUDIO_SPANS, [("p1", "errors", "ada", (5.0, "accuracy", "1:0-3", ""))]),
+    "Potato": ("a.jsonl", judged.POTATO_SPANS, []),
+    "doccano": ("a.jsonl", judged.DOCCANO_SPANS, []),
+}
+
+
+def marked_draft(tmp_path) -> Study:
+    study = draft_study(systems=(), prompts=0, consent="", public_title="", contact="", minutes=None)
+    texts = judged.lines({"prompt_key": "p1", "system": "ada", "text": judged.TOLD})
+    options = TextOptions(creates_systems=True)
+    assert import_stimuli_file(study, written(tmp_path, "t.jsonl", texts), by=None, options=options).is_written
+    add_marks(study)
+    return study
+
+
+@pytest.mark.parametrize("tool", SPANS)
+def test_spans_are_error_marks(tmp_path, tool):
+    """Characters are counted as heval counts them, and a person who marked nothing found no error."""
+    name, data, more = SPANS[tool]
+    study = marked_draft(tmp_path)
+    report = put(tmp_path, study, name, data)
+    assert report.is_written, list(report.problems)
+    assert stored(study) == sorted([STYLE, NOTHING, *more])
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (judged.LABEL_STUDIO_SPANS.replace(b'"Minor"', b'"Style"'), "which is not one severity"),
+        (judged.LABEL_STUDIO_SPANS.replace(b'"Minor"', b'"Major/Minor"'), "which is not one severity"),
+        (judged.LABEL_STUDIO_SPANS.replace(b'"start": 18', b'"start": 16'), "that is not in the output"),
+        (judged.LABEL_STUDIO_SPANS.replace(b"Accuracy/", b"Beauty/"), "must be an error category"),
+    ],
+)
+def test_a_span_that_is_no_error_mark_is_refused(tmp_path, data, message):
+    study = marked_draft(tmp_path)
+    report = put(tmp_path, study, "a.json", data)
+    assert any(message in str(problem) for problem in report.problems), list(report.problems)
+    assert not stored(study)
+
+
+def test_a_ranking_of_label_studio_has_places(tmp_path):
+    study = draft_study(systems=(), prompts=0, consent="", public_title="", contact="", minutes=None)
+    options = TextOptions(creates_systems=True, proposes_columns=True)
+    path = written(tmp_path, "a.json", judged.LABEL_STUDIO_RANKS)
+    report = import_stimuli_file(study, path, by=None, options=options)
+    assert report.is_written, list(report.problems)
+    section = add_ranking(study)
+    section.questions.update(key="place")
+    report = put(tmp_path, study, "a.json", judged.LABEL_STUDIO_RANKS)
+    assert report.is_written, list(report.problems)
+    assert [row[2:] for row in stored(study)] == [("ada", (2.0, "", "", "2")), ("bo", (1.0, "", "", "1"))]

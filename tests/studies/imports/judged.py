@@ -104,6 +104,52 @@ POTATO = lines(
         for person in ("ann", "ben")
     )
 )  # fmt: skip
+TOLD = "A 😀 tale. It had a end."
+# A span, and what was said about it: Label Studio repeats the span's id, and counts as browsers do.
+LABEL_STUDIO_SPANS = json.dumps(
+    [
+        {
+            "id": 1, "project": 7, "data": {"prompt_key": "p1", "model": "ada", "response": TOLD},
+            "annotations": [
+                {
+                    "id": 5, "completed_by": person, "was_cancelled": False, "created_at": "2026-03-09T21:52:49.513742Z",
+                    "result": [
+                        {"id": "a", "from_name": "error", "to_name": "txt", "type": "labels", "value": {"start": 18, "end": 19, "text": "a", "labels": ["Style"]}},
+                        {"id": "a", "from_name": "how", "to_name": "txt", "type": "choices", "value": {"start": 18, "end": 19, "text": "a", "choices": ["Minor"]}},
+                        {"id": "b", "from_name": "error", "to_name": "txt", "type": "labels", "value": {"start": 0, "end": 4, "text": "A 😀", "labels": ["Accuracy/Major"]}},
+                    ] if person == 1 else [],
+                }
+                for person in (1, 2)
+            ],
+        }
+    ]
+).encode()  # fmt: skip
+LABEL_STUDIO_RANKS = json.dumps(
+    [
+        {
+            "id": 3, "project": 7, "data": {"prompt": "Say it.", "items": [{"id": name, "title": name, "body": f"{name} says it."} for name in ("ada", "bo")]},
+            "annotations": [
+                {
+                    "id": 5, "completed_by": 1, "created_at": "2026-03-09T21:52:49.513742Z",
+                    "result": [{"id": "a", "from_name": "place", "to_name": "results", "type": "ranker", "value": {"ranker": {"rank": ["bo", "ada"]}}}],
+                }
+            ],
+        }
+    ]
+).encode()  # fmt: skip
+POTATO_SPANS = lines(
+    *(
+        {
+            "user_id": person, "system": "ada", "instance_id": "p1", "displayed_text": TOLD, "label_annotations": {},
+            "span_annotations": [{"schema": "error", "name": "Style: minor", "start": 17, "end": 18}] if person == "ann" else [],
+        }
+        for person in ("ann", "ben")
+    )
+)  # fmt: skip
+DOCCANO_SPANS = lines(
+    {"id": "p1", "text": TOLD, "system": "ada", "annotator": "ann", "label": [[17, 18, "style/minor"]]},
+    {"id": "p1", "text": TOLD, "system": "ada", "annotator": "ben", "label": []},
+)
 DOCCANO = lines(*({"id": n, "text": f"A text number {n}.", "label": ["good"], "Comments": []} for n in (1, 2)))
 SUMMEVAL = lines(
     *(
