@@ -3,6 +3,7 @@
 Only ``annotate/`` and ``protocols/`` use Jinja2. All other templates use Django's language.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -13,10 +14,11 @@ from typing import TypeVar
 from django.template import defaultfilters
 from django.templatetags.static import static
 from django.utils.text import capfirst
-from jinja2 import Environment, FileSystemLoader, PrefixLoader
+from jinja2 import BaseLoader, Environment, FileSystemLoader, PrefixLoader
 from markupsafe import Markup
 
 JINJA_FOLDERS = ("annotate", "protocols")
+INCLUDE_TAG = re.compile(r'{% include "([^"]+)" %}')
 # A placeholder for the slot in cached HTML of blank fields. Its control characters cannot occur in texts.
 SLOT_MARK = "\x02.\x03"
 SLOT_ID_MARK = SLOT_MARK.replace(".", "-")
@@ -33,6 +35,28 @@ def split_and_mark_quotes(text: str, feedback) -> tuple:
     from .presentation import split_at_quotes
 
     return split_at_quotes(text, [quote for result in feedback for quote in result.quotes])
+
+
+class InliningLoader(PrefixLoader):
+    """Put included templates into the including template when it is loaded.
+
+    Each include at render time takes as long as a form field, and a page has about twenty includes.
+    """
+
+    def get_source(self, environment: Environment, template: str) -> tuple[str, str | None, Callable[[], bool] | None]:
+        source, path, is_current = super().get_source(environment, template)
+        parts = [is_current]
+
+        def inline(match: re.Match) -> str:
+            inner, _, inner_is_current = self.get_source(environment, match[1])
+            parts.append(inner_is_current)
+            return inner.removesuffix("\n")
+
+        source = INCLUDE_TAG.sub(inline, source)
+        return source, path, lambda: all(check is None or check() for check in parts)
+
+    # PrefixLoader.load delegates to the folder's loader, which would ignore get_source above.
+    load = BaseLoader.load
 
 
 def _blank_field_renderer(environment: Environment, cache_size: int) -> Callable:
@@ -55,7 +79,7 @@ def environment(loader: FileSystemLoader, auto_reload: bool, **_) -> Environment
     It escapes everything that is not marked as HTML.
     """
     folders = {name: FileSystemLoader([f"{path}/{name}" for path in loader.searchpath]) for name in JINJA_FOLDERS}
-    jinja = Environment(loader=PrefixLoader(folders), autoescape=True, auto_reload=auto_reload)
+    jinja = Environment(loader=InliningLoader(folders), autoescape=True, auto_reload=auto_reload)
     jinja.globals["blank"] = _blank_field_renderer(jinja, 0 if auto_reload else 512)
     jinja.filters |= {
         "capfirst": capfirst,

@@ -1,10 +1,12 @@
 """The templates of annotators' pages: what is in them, and how outputs are shown."""
 
+import os
 import re
 
 import pytest
 from django.template.loader import render_to_string
 
+from annotators.pages import jinja
 from annotators.pages.presentation import ShownField, ShownOutput
 from studies.protocols.base.fields import WholeNumberField
 from tests import ROOT
@@ -78,6 +80,24 @@ def test_an_image_is_described_and_leads_to_itself():
 def test_outputs_are_shown_in_one_place_alone():
     users = [path.name for path in TEMPLATES if re.search(r"output\.(text|html|media|turns)", path.read_text())]
     assert users == ["_exposure.html"]
+
+
+def test_what_is_included_by_name_is_in_the_template_and_is_read_again_when_it_changes(tmp_path):
+    for name, text in {
+        "page": '<p>{% include "annotate/_inner.html" %}</p>\n',
+        "_inner": '{% include "annotate/_word.html" %}!\n',
+    }.items():
+        (tmp_path / "annotate").mkdir(exist_ok=True)
+        (tmp_path / f"annotate/{name}.html").write_text(text)
+    word = tmp_path / "annotate/_word.html"
+    word.write_text("{{ word }}\n")
+    made = jinja.environment(jinja.FileSystemLoader([tmp_path]), auto_reload=True)
+    source, _, is_current = made.loader.get_source(made, "annotate/page.html")
+    assert source == "<p>{{ word }}!</p>\n" and is_current()
+    assert made.get_template("annotate/page.html").render(word="a < b") == "<p>a &lt; b!</p>"
+    assert {name for _, name in made.cache} == {"annotate/page.html"}, "what is included was asked for while drawing"
+    os.utime(word, (1, 1))
+    assert not is_current()
 
 
 def test_questions_that_begin_alike_can_be_distinguished_in_a_list():
