@@ -171,7 +171,7 @@ class QuestionForm(CleanTextMixin, forms.Form):
         offer = self.offers[cleaned["card"]]
         if offer.card.most_criteria:
             self._check_criteria(offer)
-        most = questions.most_items(offer.protocol, self.texts)
+        most = offer.protocol.most_items(self.texts)
         if (cleaned.get("m") or 0) > most:
             self.add_error(
                 "m", f"Only {most} prompts can be shown to one person. Enter at most {most}, or leave it empty."
@@ -224,9 +224,7 @@ class QuestionForm(CleanTextMixin, forms.Form):
         offer, m = self.offers[chosen["card"]], chosen["m"]
         choice = {name: chosen[name] for name in self.fields}
         if offer.template is not None:
-            return _section_of_template(
-                offer.template, min(m or 100, questions.most_items(offer.protocol, self.texts)), choice
-            )
+            return _section_of_template(offer.template, min(m or 100, offer.protocol.most_items(self.texts)), choice)
         baseline = self.systems.get(chosen["baseline"])
         return questions.build_guided_section(study, offer.protocol, self.texts, self.criteria, baseline, m, choice)
 

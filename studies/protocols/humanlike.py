@@ -141,6 +141,10 @@ class HumanLike(Protocol):
                 return f"It needs texts written {kind}. Add them, or say under Your file who is a person."
         return super().reason_not_offered(texts)
 
+    def most_items(self, texts):
+        # Half of the texts are human.
+        return min(super().most_items(texts), 2 * min(texts.by_people, texts.by_machines))
+
     def drawing_problems(self, section, drawing):
         return _drawing_problems(section, drawing) if section.purpose == "live" else ()
 

@@ -214,15 +214,19 @@ def read_draft_texts(study: Study) -> DraftTexts:
     systems = study.systems.judged().aggregate(n=Count("pk"), humans=Count("pk", filter=Q(is_human=True)))
     outputs = Output.objects.filter(system__in=study.systems.judged())
     found = outputs.aggregate(length=Avg(Length("text")), rich=Count("pk", filter=~Q(format="plain", media="")))
-    shown = study.prompts.annotate(
-        n=Count("outputs__system", filter=Q(outputs__system__in=study.systems.judged()), distinct=True)
-    )
+    by = {
+        name: Count("outputs__system", filter=Q(outputs__system__in=study.systems.judged(), **more), distinct=True)
+        for name, more in (("all", {}), ("people", {"outputs__system__is_human": True}))
+    }
+    shown = list(study.prompts.annotate(n=by["all"], n_people=by["people"]).values_list("n", "n_people"))
     prompts = study.prompts.aggregate(n=Count("pk"), length=Avg(Length("text") + Length("source")))
     return DraftTexts(
         systems=systems["n"],
         humans=systems["humans"],
         prompts=prompts["n"],
-        complete=shown.filter(n=systems["n"]).count(),
+        complete=sum(n == systems["n"] for n, _ in shown),
+        by_people=sum(n_people > 0 for _, n_people in shown),
+        by_machines=sum(n > n_people for n, n_people in shown),
         is_plain=not found["rich"],
         words_of_prompt=(prompts["length"] or 0) / CHARACTERS_OF_WORD,
         words_of_output=(found["length"] or 0) / CHARACTERS_OF_WORD,
@@ -235,11 +239,6 @@ def _card_of(protocol: Protocol) -> ProtocolCard:
     return protocol.card
 
 
-def most_items(protocol: Protocol, texts: DraftTexts) -> int:
-    """Return how many items a person can get."""
-    return min(100, texts.complete if protocol.shows_every_system else texts.prompts)
-
-
 def usual_items(protocol: Protocol, texts: DraftTexts, n_criteria: int, words_per_minute: int) -> int:
     """Return how many items one person reads and answers in about twelve minutes, at most twenty."""
     card = _card_of(protocol)
@@ -248,7 +247,7 @@ def usual_items(protocol: Protocol, texts: DraftTexts, n_criteria: int, words_pe
     answers = card.answers + n_outputs * card.answers_each * max(1, n_criteria)
     minutes = words / words_per_minute + answers / 4
     fitting = int(MINUTES_OF_ITEMS / minutes) if minutes else MOST_ITEMS
-    return max(1, min(max(fitting, card.fewest_items), MOST_ITEMS, most_items(protocol, texts)))
+    return max(1, min(max(fitting, card.fewest_items), MOST_ITEMS, protocol.most_items(texts)))
 
 
 def build_guided_section(

@@ -149,12 +149,15 @@ class ProtocolCard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftTexts:
-    """What the texts of a draft allow. ``complete``: prompts with an output of every system. ``words_*``: means of one text."""
+    """What the texts of a draft allow. ``complete``: prompts with an output of every system. ``by_people``, ``by_machines``: prompts
+    with an output of such a system. ``words_*``: means of one text."""
 
     systems: int
     humans: int
     prompts: int
     complete: int
+    by_people: int
+    by_machines: int
     is_plain: bool
     words_of_prompt: float
     words_of_output: float
@@ -236,6 +239,10 @@ class Protocol:
         if self.shows_every_system and not texts.complete:
             return "No prompt has an output of every system. Add a file with the missing outputs."
         return ""
+
+    def most_items(self, texts: DraftTexts) -> int:
+        """Return how many items one person can get of these texts."""
+        return min(100, texts.complete if self.shows_every_system else texts.prompts)
 
     def questions_about(self, criteria: Sequence[Any], noun: str) -> Sequence[Mapping[str, Any]]:
         """Return the columns of the questions that ask about these criteria (``studies.design.criteria.Criterion``)."""

@@ -179,6 +179,15 @@ def test_humanlike_needs_a_person_and_every_comparison_a_second_system(client, s
     assert choose(client, alone, "rating").status_code == 302
 
 
+def test_each_person_gets_as_many_human_texts_as_there_are(client, study):
+    study.systems.get(name="human").outputs.filter(prompt__key__gt="p002").delete()
+    assert "Only 6 prompts" in choose(client, study, "humanlike", m="7").content.decode()
+    choose(client, study, "humanlike")
+    study.refresh_from_db()
+    assert study.sections.get().m == 6
+    assert {one.field for one in checklist.find_design_problems(study) if one.is_blocking} <= LATER
+
+
 def test_marks_need_plain_text_and_a_prompt_needs_all_outputs(client, study):
     System.objects.get(study=study, name="alpha").outputs.update(format="markdown")
     assert "errors are marked in plain text" in choose(client, study, "marks").content.decode()
