@@ -74,14 +74,18 @@ def leave_out(w, by):
     return exclusions.exclude_assignments([w.done], "technical", by)
 
 
+def stored_promises(w):
+    return {row.outcome: (row.rule, row.amount) for row in w.door.outcome_pays.all()}
+
+
 def change_key(w, by):
     w.door.key = w.link.key.upper()
-    return link_actions.update_link(w.door, by, ["key"], {})
+    return link_actions.update_link(w.door, by, ["key"], stored_promises(w))
 
 
 def change_wanted(w, by):
     w.door.wanted = 5
-    return link_actions.update_link(w.door, by, ["wanted"], {})
+    return link_actions.update_link(w.door, by, ["wanted"], stored_promises(w))
 
 
 def promise(**promises):

@@ -150,6 +150,9 @@ ACTS = {
         draft,
         lambda w, by: drafts.create_draft_with_default_arm(Study(title="Another", code=NEW), by),
     ),
+    "studies/services/drafts:store_facts": Act(
+        Action.CREATE, "edit facts", draft, lambda w, by: drafts.store_facts(by, {"institution": "University of Graz"})
+    ),
     "studies/services/drafts:record_edit_and_raise_version, columns": Act(
         Action.EDIT,
         "edit",

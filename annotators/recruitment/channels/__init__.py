@@ -135,6 +135,8 @@ class Channel:
     sends_webhooks = False
     # Whether the researcher makes a study at the panel, in a form that asks for its title, link, places and pay.
     has_form = False
+    # What this form also asks about the link.
+    link_help = ""
     preview_words = "Nothing is stored. To take part, start from the panel. The link then has your id."
     # The panel's rejection policy. None if heval cannot reject at this channel.
     rejection_policy: RejectionPolicy | None = None
@@ -192,7 +194,7 @@ class Channel:
 
     def form_lines(self, recruitment, base: str, outcomes: Sequence[str]) -> list[FormLine]:
         """Return what to copy to the panel, in the order of its form: exactly what the study needs. ``outcomes``: how visits can end."""
-        links = [FormLine(label, link) for label, link in self.links(recruitment, base)]
+        links = [FormLine(label, link, self.link_help) for label, link in self.links(recruitment, base)]
         if not self.has_form:
             return links
         study = recruitment.study

@@ -78,6 +78,7 @@ def _claim_about_sources(study):
 
 CHECKLIST = {
     "The link is closed to visitors": on(spa, paying_link()),
+    "still has … place": At("#id_consent", on(spa, study_with(consent="[… the institution] asks you"))),
     "The panel pays": on(spa, paying_link(screened_out="2.00")),
     "People who fail": on(spa, lambda study: add_attention(study, position=9), paying_link(screened_out="1.00")),
     "The exclusion rule": on(ruled("gone")),

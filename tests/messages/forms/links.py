@@ -159,7 +159,17 @@ def declared(**columns):
     return posted(link, lambda one: link_url(one, "demographics/"), declare="1", **columns)
 
 
+def panel_of_new_study():
+    """A panel is chosen for a new study, and nobody has said what people get who find no place."""
+    owner = builders.user()
+    study = builders.draft_study(owner=owner, systems=("alpha", "beta"))
+    builders.add_choice(study, strategy="any")
+    page = logged_in(owner).post(f"/admin/studies/study/{study.pk}/new/launch/", {"channel": "prolific"})
+    return [Shown(text) for text in page.context["form"].errors["full_pay"]]
+
+
 FORMS = {
+    "People of a panel": panel_of_new_study,
     "The study is closed": says_refused(closed_study),
     "People came by this link": says_refused(used_link),
     "Another link already": another_link,
@@ -167,8 +177,8 @@ FORMS = {
     "People have come, so pay": link_saved(make=launched, before=has_people, reward="1.00"),
     "People have come, so the currency": link_saved(make=launched, before=has_people, currency="EUR"),
     "People have come, so the promised": link_saved(make=launched, before=has_people, ends_withdrawn="nothing"),
-    "needs an amount": link_saved(ends_full="amount"),
-    "Only “…” has an amount": link_saved(ends_full_amount="1.00"),
+    "needs an amount": link_saved(ends_withdrawn="amount"),
+    "Only “…” has an amount": link_saved(ends_withdrawn="share", ends_withdrawn_amount="1.00"),
     "The link is stopped": only_informs(posted(link, lambda one: link_url(one, "state/"), stop="1")),
     "The link is open": only_informs(
         posted(lambda: link(stopped_at=timezone.now()), lambda one: link_url(one, "state/"), open="1")

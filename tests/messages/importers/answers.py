@@ -15,6 +15,7 @@ from studies.imports.tables import run
 from studies.models import Job, Output, Study
 from studies.services import jobs, lifecycle
 from tests import builders
+from tests.admin_pages import logged_in, study_url
 from tests.messages.importers.answer_drafts import (
     choice_draft,
     full_draft,
@@ -133,7 +134,14 @@ def equal_texts(study):
     study.prompts.update(text="A tale.")
 
 
+def _tried_without_question():
+    owner = builders.user()
+    page = logged_in(owner).post(study_url(builders.draft_study(owner=owner), "new/try/"))
+    return [Shown(page.context["refusal"])]
+
+
 IMPORTERS = {
+    "The study has no question": _tried_without_question,
     "the file has no column “…”, which is declared": answers(ONE, columns={"annotator": "worker"}),
     "Columns that were": only_informs(answers("worker,prompt_key,chosen\nw,p001,alpha\n")),
     "Annotators whose ids": answers(SAID + "W,p001,alpha,beta,beta\nw,p002,alpha,beta,beta\n"),

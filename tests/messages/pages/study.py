@@ -132,7 +132,13 @@ def spent():
     return builders.launched(study)
 
 
+def _facts_saved():
+    page = logged_in(builders.user()).post("/admin/studies/study/facts/", {"facts-institution": "x"}, follow=True)
+    return [Shown(str(message)) for message in page.context["messages"]]
+
+
 PAGES = {
+    "Saved. New studies": only_informs(_facts_saved),
     "Only a draft can be launched": refused(launched, by_nobody(lifecycle.request_launch)),
     "_refuse_launched: The study is archived": lambda: _archived_launch(),
     "The study was edited": refused(draft, launch_edited),

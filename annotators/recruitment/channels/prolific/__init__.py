@@ -97,6 +97,7 @@ class Prolific(Channel):
     person_column = "Participant id"
     link_is_personal = True
     publishes = has_form = True
+    link_help = "Record Prolific ids by: URL parameters."
     pays_by = frozenset({"approval", "bonus", "screen_out"})
     sends_webhooks = shows_active_submissions = has_blocklist = True
     rejection_policy = REJECTION_POLICY
