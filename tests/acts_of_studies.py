@@ -151,7 +151,11 @@ ACTS = {
         lambda w, by: drafts.create_draft_with_default_arm(Study(title="Another", code=NEW), by),
     ),
     "studies/services/drafts:store_facts": Act(
-        Action.CREATE, "edit facts", draft, lambda w, by: drafts.store_facts(by, {"institution": "University of Graz"})
+        Action.CREATE,
+        "edit facts",
+        draft,
+        lambda w, by: drafts.store_facts(by, {"institution": "University of Graz"}),
+        may_repeat=True,
     ),
     "studies/services/drafts:record_edit_and_raise_version, columns": Act(
         Action.EDIT,
