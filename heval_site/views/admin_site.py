@@ -3,6 +3,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import admin
+from django.contrib.auth import get_user_model
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
@@ -41,7 +42,8 @@ class HevalAdminSite(admin.AdminSite):
         from heval_site.middleware import client_ip_or_ipv6_network, error_response
 
         if request.method != "POST":
-            return super().login(request, extra_context)
+            has_account = get_user_model().objects.exists()
+            return super().login(request, {"has_account": has_account} | (extra_context or {}))
         if count_and_check_rate_limit(f"login:{client_ip_or_ipv6_network(request)}", MAX_LOGINS_PER_MINUTE):
             detail = "Too many log-ins came from your network in this minute. Wait a minute, then try again."
             response = error_response(request, 429, title="Too many log-ins", detail=detail)

@@ -133,7 +133,7 @@ def _clone(study, user, cleaned):
 
 def _keep_template(study, user, cleaned):
     keep_as_template(study, user, cleaned["title"], has_texts=cleaned["texts"] == "with")
-    return "The template is kept. “New study from a template” on the list of studies makes studies of it.", ""
+    return "The template is kept. Choose “New study from a template” on the list of studies to use it.", ""
 
 
 def _remove_texts(study, user, cleaned):

@@ -74,7 +74,7 @@ HELP = {
         "grace_seconds": "Annotators who have started have this long to finish after you close the study. By default 7200 (2 hours). 0: no time.",
     },
     "question": {
-        "key": "Letters, digits, - and _. Unique in the section.",
+        "key": "Letters, digits, - and _. Unique in the section. Empty: made from the criterion or the question.",
     },
     "contrast": {
         "hypothesis": "“Not worse” example: a cheaper model may lose by at most 5 points. Margin 0.05: shown if its whole interval is above 45 %.",

@@ -15,6 +15,7 @@ from django.forms.models import BaseInlineFormSet, BaseModelFormSet
 from django.urls import reverse
 from django.utils.functional import cached_property
 from django.utils.html import format_html
+from django.utils.text import slugify
 
 from studies import access
 from studies.access import Action
@@ -34,6 +35,7 @@ from studies.models import (
 )
 from studies.protocols import REGISTRY
 from studies.protocols.base.fields import values_of_new_row
+from studies.services.questions import find_free_name
 
 from . import field_labels
 from .forms import (
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
 else:
     _ModelForm = _FormSet = object
 
+KEY_STEM = 40  # characters of a name that is made from a text; a number may follow
 POSITION_OFFSET = 10_000  # offset of positions while rows are renumbered, so that two rows can be swapped
 
 
@@ -414,10 +417,21 @@ class MemberInline(StudyRowsInline):
 
 
 class QuestionForm(ScaleForm):
+    """A question without a name in the data gets one from its criterion or its text."""
+
     Meta = field_labels.build_form_meta("question")
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        if "key" in self.fields:
+            self.fields["key"].required = False
 
     def clean(self):
         cleaned = super().clean() or self.cleaned_data
+        if "key" in self.fields and "key" not in self.errors and not cleaned.get("key"):
+            others = Question.objects.filter(section=self.instance.section_id).exclude(pk=self.instance.pk)
+            stem = slugify(cleaned.get("criterion") or cleaned.get("text") or "")
+            cleaned["key"] = find_free_name(stem[:KEY_STEM], others.values_list("key", flat=True))
         x, y = cleaned.get("x"), cleaned.get("y")
         if bool(x) != bool(y):
             self.add_error("y" if x else "x", "Only one system is chosen. Choose two systems or none.")
@@ -430,6 +444,12 @@ class QuestionFormSet(SwappableFormSetMixin, OrderedFormSetMixin, LabelledDelete
     unique_column = "key"
 
     def clean(self):
+        named: list[str] = []
+        for form in self.forms:
+            if key := (getattr(form, "cleaned_data", None) or {}).get("key"):
+                if key in named and not form["key"].data:
+                    form.cleaned_data["key"] = form.instance.key = find_free_name(key, named)
+                named.append(form.cleaned_data["key"])
         super().clean()
         seen: list[str] = []
         for form in self.forms:

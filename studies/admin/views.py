@@ -43,7 +43,7 @@ from studies.imports.tables.plan import PROPOSED
 from studies.imports.tables.result import ImportReport
 from studies.models import Job, Study
 from studies.services import jobs, lifecycle
-from studies.stimuli.rows import ACCEPTED
+from studies.stimuli.rows import ACCEPTED, read_rows
 from studies.stimuli.texts import SettingsRefused
 
 from . import study_page
@@ -435,6 +435,16 @@ def download_bundle(request, pk) -> HttpResponse:
     return HttpResponse(text, content_type="application/json; charset=utf-8", headers=headers)
 
 
+# Every bundle names its schema.
+BUNDLE_MARK = b"heval.bundle/"
+
+
+def is_readable_table(name: str, data: bytes) -> bool:
+    """Return whether the file is a table with several columns and a row, as texts to import are."""
+    table = read_rows(name, data)
+    return len(table.columns) > 1 and next(iter(table), None) is not None
+
+
 class BundleForm(forms.Form):
     file = forms.FileField(
         label="Bundle",
@@ -459,15 +469,23 @@ def bundle_upload_page(request) -> HttpResponse:
     check_permission_or_404(request.user, Action.CREATE)
     form = BundleForm(request.POST, request.FILES) if request.method == "POST" else BundleForm()
     problems: list[str] = []
+    is_table = False
     if form.is_bound and form.is_valid():
+        data = form.cleaned_data["file"].read()
         try:
-            study = create_draft_from_bundle(form.cleaned_data["file"].read(), request.user)
+            study = create_draft_from_bundle(data, request.user)
         except BundleRefused as refused:
             problems = refused.problems
+            is_table = BUNDLE_MARK not in data and is_readable_table(form.cleaned_data["file"].name, data)
         else:
             return HttpResponseRedirect(study_page_url(study))
     status = 400 if form.errors or problems else 200
-    return render_page(request, "import_bundle", None, status, form=form, problems=problems)
+    new_study_url = reverse_or_empty("new_study") or reverse("admin:studies_study_add")
+    context = {"form": form, "problems": problems, "is_table": is_table, "new_study_url": new_study_url}
+    return render_page(request, "import_bundle", None, status, **context)
+
+
+NO_SUCH_TEMPLATE = "This template does not exist. Choose another one."
 
 
 class OwnTemplateForm(CleanTextMixin, forms.Form):
@@ -485,7 +503,7 @@ def draft_from_template_page(request) -> HttpResponse:
     if request.method == "POST" and {"own", "archive"} & set(request.POST):
         template = own.filter(pk=parse_row_id(request.POST.get("archive", request.POST.get("own", ""))) or 0).first()
         if template is None:
-            fault = "This template does not exist."
+            fault = NO_SUCH_TEMPLATE
         elif "archive" in request.POST:
             archive_own_template(template, request.user)
             return HttpResponseRedirect(request.path)
@@ -498,12 +516,12 @@ def draft_from_template_page(request) -> HttpResponse:
                 following = "" if template.has_texts else reverse_or_empty("new_study_file", study.pk)
                 return HttpResponseRedirect(following or study_page_url(study))
         else:
-            fault = f"{template}: give the new study a title of at most 200 characters."
+            fault = f"{template}: the new study has no usable title. Enter a title of at most 200 characters."
     elif request.method == "POST":
         blueprint = TEMPLATES_BY_SLUG.get(request.POST.get("template", ""))
         if blueprint is not None:
             return HttpResponseRedirect(study_page_url(create_draft_from_template(blueprint, request.user)))
-        fault = "This template does not exist."
+        fault = NO_SUCH_TEMPLATE
     roles = roles_by_study_id(request.user)
     may_archive = {
         one.pk

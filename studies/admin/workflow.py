@@ -46,7 +46,6 @@ TABS = (
             ("Reports", "analyses"),
             ("Metrics", "study_metrics"),
             ("Judges", "study_calibrated"),
-            ("Check of a judge", "judge_check"),
         ),
     ),
     ("Share", (("Share", "share"),)),

@@ -124,11 +124,7 @@ def _write_contrasts(section: Section, pairs: list[Pair], criterion: str) -> int
 
 
 def _free_key(x: System, y: System, criterion: str, keys: set[str]) -> str:
-    stem = slugify("-".join(filter(None, (x.name, y.name, criterion))))[:44] or "pair"
-    number, key = 1, stem
-    while key in keys:
-        number += 1
-        key = f"{stem}-{number}"
+    key = find_free_name(slugify("-".join(filter(None, (x.name, y.name, criterion))))[:44] or "pair", keys)
     keys.add(key)
     return key
 
@@ -375,3 +371,13 @@ def _mark_baseline(study: Study, baseline: System | None) -> None:
     references.update(reference="")
     if baseline is not None and not baseline.reference:
         study.systems.filter(pk=baseline.pk).update(reference=Reference.ORDINARY)
+
+
+def find_free_name(stem: str, taken: Iterable[str]) -> str:
+    """Return the stem, with a number behind it if that is taken."""
+    stem, names = stem.strip("-") or "question", {name.casefold() for name in taken}
+    return next(
+        name
+        for name in (stem, *(f"{stem}-{number}" for number in range(2, len(names) + 3)))
+        if name.casefold() not in names
+    )

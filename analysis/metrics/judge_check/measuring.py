@@ -275,6 +275,12 @@ def newest_check(study: Study) -> JudgeCheck | None:
     return JudgeCheck.objects.filter(study=study).select_related("judge", "question__section").order_by("-pk").first()
 
 
+def can_be_checked(study: Study) -> bool:
+    """Return whether the page of a check has something to do: a sample is drawn, or the draft has a question for one."""
+    has_check = JudgeCheck.objects.filter(study=study).exists()
+    return has_check or (study.is_draft and bool(verdict_questions(study)))
+
+
 def draw_check(study: Study, by, chosen: DrawSettings) -> JudgeCheck:
     """Draw and store a sample, and replace the batches of an earlier one. Raise ActionRefused with what is wrong."""
     with locked_draft(study.pk, by, deletes_test_runs=True) as draft:

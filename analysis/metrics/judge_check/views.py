@@ -337,7 +337,7 @@ def _render(request: HttpRequest, study: Study, form: DrawForm, status: int = 20
         context["badge"] = settings.SITE_URL + reverse("judge_badge", args=[check.badge_key])
     if found.result:
         context |= _result_context(found, found.result.result)
-    return render_study_page(request, "judge/check.html", study, context, status)
+    return render_study_page(request, "judge/check.html", study, {"here": "Analyse"} | context, status)
 
 
 def _result_context(found: CheckState, result: Mapping[str, Any]) -> dict[str, Any]:

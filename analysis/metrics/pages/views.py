@@ -14,6 +14,7 @@ from django.views.decorators.http import require_GET, require_POST
 from analysis.data.blinding import are_outcomes_hidden
 from analysis.metrics import comparison, computed
 from analysis.metrics.files import MAX_FILE_BYTES, ScoresFileSettings, ScoresRefused, question_names
+from analysis.metrics.judge_check.measuring import can_be_checked
 from analysis.metrics.scoring import describe_scores
 from analysis.metrics.store import MetricDescription, discard, metrics_in_use, upload_scores
 from analysis.models import Metric, MetricsComparison
@@ -213,6 +214,7 @@ def _render_page(
     chosen = request.GET.get("metric", "")
     chosen_metric = next((one.pk for one in metrics if str(one.pk) == chosen), metrics[0].pk if metrics else None)
     context = {
+        "can_check_judge": can_be_checked(study),
         "study": study,
         "simulated": SIMULATED if is_simulated(study) else "",
         "metrics": metrics,

@@ -1,3 +1,5 @@
+from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 
 from heval_site.runtime.pseudonym_key import refuse_wrong_key_at_start
@@ -7,6 +9,10 @@ from heval_site.runtime.startup import (
     migrate_and_create_cache_and_media_folder,
     serve,
 )
+
+NO_ACCOUNT = """
+heval serves {url}
+There is no account yet. Make the first one in another terminal, with the same HEVAL_HOME: heval createsuperuser"""
 
 
 class Command(BaseCommand):
@@ -27,4 +33,5 @@ class Command(BaseCommand):
             raise CommandError("Some migrations are not applied. Run: heval prepare")
         else:
             refuse_wrong_key_at_start()
-        serve(lock)
+        # The banner of the server, unless somebody must first make an account.
+        serve(lock, "" if get_user_model().objects.exists() else NO_ACCOUNT.format(url=settings.SITE_URL))

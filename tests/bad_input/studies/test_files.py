@@ -153,6 +153,21 @@ def test_the_page_refuses_what_is_no_bundle_and_makes_no_study(editor, study, da
 
 
 @pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("texts.csv", b"prompt;alpha;beta\nA tale;One;Two\n"),
+        ("texts.jsonl", b'{"instruction": "A tale", "output": "One"}\n'),
+        ("texts.json", b'[{"instruction": "A tale", "output": "One", "generator": "alpha"}]'),
+    ],
+)
+def test_the_page_of_bundles_knows_a_table_and_leads_to_a_new_study(editor, study, name, data):
+    response = editor.post(reverse("bundle_upload"), {"file": SimpleUploadedFile(name, data)})
+    said = text_of(response)
+    assert response.status_code == 400 and "This file is a table" in said and "not JSON" not in said
+    assert "New study from your texts" in said and Study.objects.count() == 1
+
+
+@pytest.mark.parametrize(
     ("sent", "said"),
     [
         ({"manner": "characters", "limit": "1000000000"}, "less than or equal to"),

@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.core.cache import cache
 from django.core.management import CommandError, call_command
 
@@ -113,6 +114,23 @@ def test_up_refuses_where_migrations_wait_and_may_not_be_applied(monkeypatch):
     monkeypatch.setattr(up, "serve", lambda lock: pytest.fail("served"))
     with pytest.raises(CommandError, match="heval prepare"):
         call_command("up", "--no-migrate")
+
+
+@pytest.mark.django_db
+def test_a_site_without_an_account_says_how_to_make_the_first(monkeypatch, client):
+    from heval_site.management.commands import up
+
+    announced = []
+    monkeypatch.setattr(up, "lock_home_and_check_port_or_exit", lambda: None)
+    monkeypatch.setattr(up, "migrate_and_create_cache_and_media_folder", lambda: None)
+    monkeypatch.setattr(up, "serve", lambda lock, announcement: announced.append(announcement))
+    for has_account in (False, True):
+        call_command("up")
+        assert ("heval createsuperuser" in announced[-1]) is not has_account
+        page = client.get("/admin/login/").content.decode()
+        assert ("heval createsuperuser" in page) is not has_account
+        get_user_model().objects.get_or_create(username="first")
+    assert announced[-1] == "", "the server's own words"
 
 
 def test_what_is_prepared_is_known_to_be():

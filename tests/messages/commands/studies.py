@@ -84,7 +84,7 @@ COMMANDS = {
     ),
     "A rehearsal has … to … people": rehearsed("--robots", "9999"),
     "This link's channel": rehearsed(make=lambda: link(channel="gone")),
-    "build_rehearsal_plan: The study cannot be launched": rehearsed(make=lambda: builders.recruitment(draft())),
+    "_plan_of_copy: The study cannot be launched": rehearsed(make=lambda: builders.recruitment(draft())),
     "The rehearsal itself": failing_child,
     "_wait_for_report: The study cannot be launched": waiting({"failed": "No target.", "is_refused": True}),
     "The rehearsal was stopped": waiting(),

@@ -6,6 +6,7 @@ from django.utils import timezone
 
 from analysis.models import ApiToken
 from studies.access import Action, check_permission_or_404
+from studies.imports.study_templates import keep_as_template
 from studies.imports.tables import run
 from studies.models import ExclusionRule, Job, StudyMember
 from studies.services.known_answers import create_practice_item_and_delete_test_runs as create_practice_item
@@ -220,6 +221,10 @@ FORMS = {
     "The study has no system": generated(**{"generate-order": "alpha\nomega"}),
     "The question does": generated(**{"generate-text": "Which is better?"}),
     "Another prompt has this key": stimulus("prompt", key="P001"),
+    "This template does not": posted(draft, lambda _: reverse("study_templates"), own="0", title="Mine"),
+    "has no usable title": posted(
+        lambda: keep_as_template(draft(), None, "Mine"), lambda _: reverse("study_templates"), own="1", title=""
+    ),
     "The file has … bytes": large_bundle,
     "You have not changed": unchanged_amendment,
     "The import was cancelled": cancelled_import,

@@ -80,6 +80,25 @@ def test_a_new_question_begins_with_a_scale_that_suits_the_protocol(client, stud
     assert section.questions.get().scale["kind"] == kind
 
 
+def test_questions_without_a_name_in_the_data_get_distinct_ones_from_their_words(client, study):
+    section = Section.objects.create(study=study, position=9, protocol="rating", m=4)
+    asked = (("", "How vivid is it?"), ("", "How vivid is it?"), ("Fluency", "How fluent is it?"), ("", "¿?"))
+    rows = {}
+    for n, (criterion, text) in enumerate(asked):
+        row = {
+            "key": "", "criterion": criterion, "text": text, "scale_kind": "likert", "scale_minimum": "1", "scale_maximum": "5",
+            "skip_reasons": "", "required": "on", "id": "", "section": str(section.pk),
+        }  # fmt: skip
+        rows |= {f"questions-{n}-{name}": value for name, value in row.items()}
+    save(client, section, **{"questions-TOTAL_FORMS": "4"} | rows)
+    names = ["how-vivid-is-it", "how-vivid-is-it-2", "fluency", "question"]
+    assert list(section.questions.values_list("key", flat=True)) == names
+    # Later questions do not take the name of an earlier one, and a name that was given stays.
+    row = {name.replace("questions-0", "questions-4"): value for name, value in rows.items() if "questions-0" in name}
+    save(client, section, **{"questions-TOTAL_FORMS": "5"} | row)
+    assert list(section.questions.values_list("key", flat=True)) == [*names, "how-vivid-is-it-3"]
+
+
 def test_settings_are_fields_and_an_untouched_form_keeps_them(client, study):
     section = spa(study)
     before = dict(section.settings)
