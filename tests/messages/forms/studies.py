@@ -219,7 +219,7 @@ FORMS = {
     "This protocol shows": section_saved(surveyed, "survey", m="3"),
     "Another section has this position": section_saved(surveyed, "survey", position="1"),
     "The study has no system": generated(**{"generate-order": "alpha\nomega"}),
-    "The question does": generated(**{"generate-text": "Which is better?"}),
+    "The question does not contain {x} and {y}. Add both; heval": generated(**{"generate-text": "Which is better?"}),
     "Another prompt has this key": stimulus("prompt", key="P001"),
     "This template does not": posted(draft, lambda _: reverse("study_templates"), own="0", title="Mine"),
     "has no usable title": posted(
