@@ -222,7 +222,7 @@ def delete_or_archive_draft(study: Study, by) -> str:
         study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
         if not is_lifecycle_step_allowed("delete draft", study):
             raise lifecycle.ActionRefused("Only a draft can be deleted. Close this study and archive it instead.")
-        if study.audit_events.exists() or study.clones.exists() or study.own_templates.exists():
+        if study.audit_events.exists() or study.clones.exists():
             if not study.archived_at:
                 lifecycle.archive(study, by)
             return "archived"
