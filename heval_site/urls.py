@@ -5,7 +5,7 @@ from analysis.metrics.judge_check.views import badge
 from analysis.planning.admin import study_pages as plan_pages
 
 from . import middleware
-from .views import admin_site, health
+from .views import admin_site, docs, health
 
 urlpatterns = [
     # The most frequent addresses come first.
@@ -28,7 +28,9 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("api/v1/boards/", include("boards.api.urls")),
     path("api/v1/", include("analysis.api.urls")),
-    path("docs/", include("heval_site.views.docs_urls")),
+    path("docs/", docs.docs_page, name="docs"),
+    path("docs/search/", docs.search_page, name="docs-search"),
+    path("docs/<path:name>/", docs.docs_page, name="docs-page"),
     path("boards/", include("boards.views.urls")),
     path("judge-badges/<str:key>.svg", badge, name="judge_badge"),
     path("studies/<path:page>", admin_site.redirect_earlier_address),

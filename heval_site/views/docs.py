@@ -8,7 +8,7 @@ folder.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from html import escape, unescape
@@ -130,6 +130,90 @@ def _scrollable(html: str, number: int) -> str:
 def pages_by_part(pages: Mapping[str, Page]) -> list[tuple[str, list[Page]]]:
     """Return the parts of the documentation with their pages, in order."""
     return [(title, [page for page in pages.values() if page.part == part]) for part, title in PARTS.items()]
+
+
+# Search: all words of a question must stand in one part of a page, which is what lies below one heading.
+
+
+MOST_FOUND, EXCERPT = 30, 160
+_PART = re.compile(r"^(#{1,4}) (.+)$", re.MULTILINE)
+_MARKUP = re.compile(r"```\w*|[`*|>#]|!?\[([^\]]*)\]\([^)]*\)|^[-:| ]+$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class PagePart:
+    """The text below one heading of a page, and its anchor; the part above the first one has none."""
+
+    page: Page
+    heading: str
+    anchor: str
+    text: str
+
+    @property
+    def url(self) -> str:
+        return f"{self.page.url}#{self.anchor}" if self.anchor else self.page.url
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    part: PagePart
+    excerpt: str
+
+
+def parts_of(page: Page) -> list[PagePart]:
+    """Return the parts of a page, with the anchors that its HTML has."""
+    taken: set[str] = set()
+    starts = list(_PART.finditer(page.text))
+    parts = []
+    for start, following in zip(starts, [*starts[1:], None], strict=True):
+        heading = _plain(start[2])
+        anchor = "" if len(start[1]) == 1 else _unused_anchor(slugify(heading) or "part", taken)
+        end = following.start() if following else len(page.text)
+        parts.append(PagePart(page, heading, anchor, _plain(page.text[start.end() : end])))
+    return parts
+
+
+def _plain(text: str) -> str:
+    return " ".join(_MARKUP.sub(lambda match: match[1] or " ", text).split())
+
+
+def search(parts: Iterable[PagePart], question: str) -> list[Found]:
+    """Return the parts that have all words of the question, those with the words in their headings first."""
+    words = question.casefold().split()
+    ranked = []
+    for number, part in enumerate(parts):
+        title, heading, text = part.page.title.casefold(), part.heading.casefold(), part.text.casefold()
+        if words and all(word in title or word in heading or word in text for word in words):
+            weight = sum(8 * (word in heading) + 4 * (word in title) + min(5, text.count(word)) for word in words)
+            ranked.append((-weight, number, part))
+    return [Found(part, _excerpt(part.text, words)) for _, _, part in sorted(ranked)[:MOST_FOUND]]
+
+
+def _excerpt(text: str, words: list[str]) -> str:
+    places = [place for word in words if (place := text.casefold().find(word)) >= 0]
+    start = max(0, min(places, default=0) - EXCERPT // 3)
+    start = text.rfind(" ", 0, start) + 1
+    shown = text[start : start + EXCERPT].rsplit(" ", 1)[0] if len(text) > start + EXCERPT else text[start:]
+    return f"{'… ' if start else ''}{shown}{' …' if start + len(shown) < len(text) else ''}"
+
+
+@cache
+def _all_parts() -> tuple[PagePart, ...]:
+    return tuple(part for page in read_pages().values() for part in parts_of(page))
+
+
+@require_safe
+def search_page(request) -> HttpResponse:
+    """Search the documentation. The words come in the address, so that a search can be linked."""
+    question = request.GET.get("q", "")[:200].replace("\0", " ").strip()
+    pages = read_pages()
+    context = {
+        "page": Page("search", "Search", ""),
+        "question": question,
+        "found": search(_all_parts(), question),
+        "parts": pages_by_part(pages),
+    }
+    return HttpResponse(render_to_string("docs/search.html", context))
 
 
 def _render_page(name: str) -> str | None:

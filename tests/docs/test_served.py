@@ -88,8 +88,8 @@ def test_links_headings_and_wide_parts_are_made_usable(tmp_path):
 
 
 def test_documentation_is_reached_by_names_alone():
-    names = {pattern.name for pattern in get_resolver("heval_site.views.docs_urls").url_patterns}
-    assert names == {"docs", "docs-page"}
+    routes = [one for one in get_resolver().url_patterns if str(one.pattern).startswith("docs/")]
+    assert {one.name for one in routes} == {"docs", "docs-search", "docs-page"}
 
 
 @pytest.mark.browser
@@ -114,3 +114,40 @@ def test_no_page_has_an_accessibility_violation_or_scrolls_sideways(browser, liv
             wrong += [f"{name} in the dark {found}" for found in violations(page, rule="color-contrast")]
     context.close()
     assert not wrong
+
+
+def test_each_part_of_each_page_is_found_by_its_heading_at_its_anchor(client):
+    n = 0
+    for page in docs.read_pages().values():
+        html = str(docs.render_html(page))
+        for part in docs.parts_of(page):
+            assert not part.anchor or f'id="{part.anchor}"' in html, (page.name, part.heading)
+            n += 1
+    assert n > 300
+    found = docs.search(docs._all_parts(), "withdraw erase")
+    assert found and all(
+        "withdraw" in f"{one.part.page.title} {one.part.heading} {one.part.text}".casefold() for one in found
+    )
+
+
+def test_the_documentation_is_searched_without_a_script(client):
+    asked = client.get("/docs/search/", {"q": "Prolific <b>codes"})
+    assert asked.status_code == 200 and "No part of the documentation" in asked.content.decode()
+    assert "&lt;b&gt;codes" in asked.content.decode() and "<b>codes" not in asked.content.decode()
+    page = client.get("/docs/search/", {"q": "prolific completion codes"}).content.decode()
+    assert '<a href="/docs/how-to/use-prolific/' in page
+    assert "Enter words" in client.get("/docs/search/").content.decode()
+    assert client.get("/docs/search/", {"q": "x\0y " + "z" * 500}).status_code == 200
+    assert 'role="search"' in client.get("/docs/").content.decode() and "<script" not in page
+
+
+def test_headings_come_before_texts_and_an_excerpt_has_the_words():
+    page = docs.Page("how-to/a", "Alpha", "# Alpha\n\nNothing.\n\n## Beta\n\nOne `gamma` here.\n\n## Gamma\n\nText.\n")
+    parts = docs.parts_of(page)
+    assert [(part.heading, part.anchor) for part in parts] == [("Alpha", ""), ("Beta", "beta"), ("Gamma", "gamma")]
+    assert [one.part.heading for one in docs.search(parts, "gamma")] == ["Gamma", "Beta"]
+    assert docs.search(parts, "gamma delta") == [] and docs.search(parts, " ") == []
+    assert docs.search(parts, "gamma")[1].excerpt == "One gamma here."
+    long = docs.parts_of(docs.Page("x", "X", "# X\n\n" + "word " * 200 + "needle " + "word " * 200))
+    (found,) = docs.search(long, "NEEDLE")
+    assert "needle" in found.excerpt and len(found.excerpt) < 200 and found.excerpt.startswith("… ")
