@@ -214,6 +214,7 @@ DATA_UPLOAD_MAX_NUMBER_FIELDS = 5000
 
 LOGIN_URL = "admin:login"
 LOGIN_REDIRECT_URL = "admin:index"
+PASSWORD_RESET_TIMEOUT = 3 * 24 * 60 * 60  # of an invitation
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}

@@ -25,6 +25,8 @@ urlpatterns = [
         for model, part in admin_site.EARLIER_PARTS.items()
         for page in ("", "<path:page>")
     ),
+    # A colleague who is invited chooses a password, and is logged in.
+    path("admin/invitation/<uidb64>/<token>/", admin_site.invitation_page, name="invitation"),
     path("admin/", admin.site.urls),
     path("api/v1/boards/", include("boards.api.urls")),
     path("api/v1/", include("analysis.api.urls")),

@@ -280,6 +280,30 @@ def replace_member_roles(study: Study, by, member_roles: Sequence[tuple[int, str
     )
 
 
+@transaction.atomic
+def invite_colleague(study: Study, by, name: str, role: str) -> tuple[Any, bool]:
+    """Give a colleague a role in the study. Return the account, and whether it was made for this.
+
+    A new account has no password: its owner chooses one. Raise ValidationError if the name is not allowed, if the account may not
+    log in, or if the study would have no owner left.
+    """
+    check_permission_or_404(by, Action.SHARE, study)
+    accounts = get_user_model()
+    account = accounts.objects.filter(username=name).first()
+    is_new = account is None
+    if account is None:
+        account = accounts(username=name, email=name if "@" in name else "", is_staff=True)
+        account.set_unusable_password()
+        account.full_clean(exclude=["password"])
+        account.save()
+        audit.record("make account", study=study, by=by, account=name)
+    elif not is_researcher(account):
+        raise ValidationError("This account may not open the researchers' pages. Ask an administrator to allow it.")
+    others = [(member.user_id, member.role) for member in study.members.all() if member.user_id != account.pk]
+    replace_member_roles(study, by, [*others, (account.pk, role)])
+    return account, is_new
+
+
 def members_of(study: Study) -> QuerySet[StudyMember]:
     return study.members.select_related("user").order_by("user__username")
 

@@ -177,6 +177,13 @@ ACTS = {
         Action.EDIT, "edit", practised, delete_practice, may_repeat=True
     ),
     "studies/access:replace_member_roles": Act(Action.SHARE, "change roles", launched, share, may_repeat=True),
+    "studies/access:invite_colleague": Act(
+        Action.SHARE,
+        "change roles",
+        launched,
+        lambda w, by: access.invite_colleague(w.study, by, "colleague@example.org", "viewer"),
+        may_repeat=True,
+    ),
     "studies/imports/bundle_files:create_draft_from_bundle": Act(
         Action.CREATE,
         "import bundle",

@@ -5,9 +5,10 @@ from uuid import UUID
 from django.contrib import admin
 from django.contrib.auth import get_user_model
 from django.contrib.auth.decorators import login_required
+from django.contrib.auth.views import PasswordResetConfirmView
 from django.http import Http404, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
-from django.urls import path
+from django.urls import path, reverse_lazy
 from django.views.decorators.http import require_safe
 
 from studies.access import Action, get_study
@@ -98,6 +99,14 @@ class HevalAdminSite(admin.AdminSite):
             for model in app["models"]:
                 model["name"] = DISPLAY_NAMES.get(model["object_name"], model["name"])
         return [apps.pop(label) for label in DISPLAY_NAMES if label in apps] + list(apps.values())
+
+
+invitation_page = PasswordResetConfirmView.as_view(
+    post_reset_login=True,
+    post_reset_login_backend="django.contrib.auth.backends.ModelBackend",
+    success_url=reverse_lazy("admin:index"),
+    extra_context={"title": "Choose a password"},
+)
 
 
 # Addresses of researchers' pages before 2026-11-30. Bookmarks and old messages have them.

@@ -8,14 +8,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.contrib import messages
+from django.contrib.auth.tokens import default_token_generator
+from django.core.exceptions import ValidationError
 from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import path, reverse
+from django.utils.encoding import force_bytes
+from django.utils.http import urlsafe_base64_encode
 
 from studies.imports.study_templates import keep_as_template
 from studies.services import copying, lifecycle
 from studies.services.lifecycle import is_lifecycle_step_allowed
 
+from .. import access
 from ..access import Action, get_study
 from ..models import Study
 from . import workflow
@@ -72,6 +78,15 @@ class TemplateForm(CloneForm):
         self.initial["texts"] = "without"
 
 
+class InviteForm(CleanTextMixin, forms.Form):
+    name = forms.CharField(
+        max_length=150,
+        label="user name or e-mail address",
+        help_text="Of an account that exists, or of one that heval makes now.",
+    )
+    role = forms.ChoiceField(choices=access.Role.choices, initial=access.Role.EDITOR)
+
+
 @dataclass(frozen=True, slots=True)
 class Act:
     """An act. ``do(study, user, cleaned)`` returns (message, URL to redirect to, or '' for the study's page)."""
@@ -91,6 +106,7 @@ class Act:
             "delete": "delete draft",
             "remove-texts": "remove texts",
             "keep-template": "clone",
+            "invite": "clone",
         }.get(self.name, self.name)
 
     def is_available(self, study: Study) -> bool:
@@ -143,6 +159,22 @@ def _remove_texts(study, user, cleaned):
 def removal_message(counts: Mapping[str, int]) -> str:
     """Return what was removed from a draft, in words."""
     return f"Removed: {', '.join(f'{n} {name}' for name, n in counts.items() if n) or 'nothing'}. Import a file to add texts."
+
+
+def _invite(study, user, cleaned):
+    try:
+        account, is_new = access.invite_colleague(study, user, cleaned["name"], cleaned["role"])
+    except ValidationError as refused:
+        raise lifecycle.ActionRefused(" ".join(refused.messages)) from None
+    told = f"{account.get_username()} has the role “{cleaned['role']}” in this study."
+    if not is_new:
+        return told, ""
+    parts = [urlsafe_base64_encode(force_bytes(account.pk)), default_token_generator.make_token(account)]
+    address = f"{settings.SITE_URL}{reverse('invitation', args=parts)}"
+    return (
+        f"{told} Send this address to your colleague, who chooses a password there, once and within three days: {address}",
+        "",
+    )
 
 
 def _archive(study, user, cleaned):
@@ -220,6 +252,17 @@ ACTS = {
             _clone,
             CloneForm,
             Action.CLONE,
+        ),
+        Act(
+            "invite",
+            "Invite a colleague",
+            (
+                "Give a colleague a role in this study. If there is no account of this name, heval makes one, and you get an address to send.",
+                "To change or remove roles, use the table of colleagues on the study's page.",
+            ),
+            _invite,
+            InviteForm,
+            Action.SHARE,
         ),
         Act(
             "keep-template",
