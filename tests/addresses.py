@@ -107,7 +107,7 @@ def filled(route: str, w) -> str:
     route = route.replace("/study/<int:pk>/", f"/study/{w['study'].pk}/").replace(
         "studies/<path:page>", f"studies/{w['study'].code}/analyses/"
     )
-    route = route.replace("<path:page>", "preview/")
+    route = route.replace("<path:page>", "preview/").replace("<uidb64>/<token>", "MQ/no-token")
     if "exclusion/<int:pk>" in route:
         route = route.replace("<int:pk>", str(w["done"].exclusions.first().pk))
     for place, pk in ids.items():

@@ -17,38 +17,44 @@ from studies.services import lifecycle
 
 from .permissions import is_request_allowed
 
-# The tabs of a study: (name, its pages). The first page is that of the tab; a page is its name and the name of its URL.
-# This module knows pages of other apps only by the names of their URLs.
+# The tabs of a study: (name, its pages). The first page is that of the tab. A page is its name, the name of its URL, and the page of
+# the documentation about it. This module knows pages of other apps only by the names of their URLs.
 TABS = (
     (
         "Design",
         (
-            ("Settings", "admin:studies_study_change"),
-            ("Import", "import"),
-            ("Preparation", "import_preparation"),
-            ("Answers from elsewhere", "import_answers"),
+            ("Settings", "admin:studies_study_change", "explanation/life-of-a-study"),
+            ("Import", "import", "how-to/import-outputs"),
+            ("Preparation", "import_preparation", "how-to/import-outputs"),
+            ("Answers from elsewhere", "import_answers", "how-to/import-answers"),
         ),
     ),
-    ("Preview", (("Preview", "admin:annotators_preview"),)),
-    ("Plan", (("Size", "admin:studies_plan"), ("Strategies", "admin:studies_plan_strategies"))),
-    ("Launch", (("Launch", "admin:studies_launch"),)),
+    ("Preview", (("Preview", "admin:annotators_preview", "how-to/rehearse-a-study"),)),
+    (
+        "Plan",
+        (
+            ("Size", "admin:studies_plan", "how-to/plan-a-study"),
+            ("Strategies", "admin:studies_plan_strategies", "how-to/plan-a-study"),
+        ),
+    ),
+    ("Launch", (("Launch", "admin:studies_launch", "explanation/life-of-a-study"),)),
     (
         "Collect",
         (
-            ("Progress", "admin:annotators_collecting"),
-            ("Annotators", "study_annotators"),
-            ("Pay", "admin:annotators_study_pay"),
+            ("Progress", "admin:annotators_collecting", "reference/states"),
+            ("Annotators", "study_annotators", "how-to/find-inattentive-annotators"),
+            ("Pay", "admin:annotators_study_pay", "how-to/pay-people-fairly"),
         ),
     ),
     (
         "Analyse",
         (
-            ("Reports", "analyses"),
-            ("Metrics", "study_metrics"),
-            ("Judges", "study_calibrated"),
+            ("Reports", "analyses", "explanation/statistics"),
+            ("Metrics", "study_metrics", "how-to/compare-metrics-with-people"),
+            ("Judges", "study_calibrated", "how-to/combine-people-and-judges"),
         ),
     ),
-    ("Share", (("Share", "share"),)),
+    ("Share", (("Share", "share", "how-to/take-results-where-you-work"),)),
 )
 ONLY_FOR_EDITORS = {"admin:studies_launch", "import", "import_preparation", "import_answers"}
 ONLY_OF_DRAFTS = {"admin:studies_launch", "import", "import_preparation"}
@@ -62,6 +68,7 @@ class TabPage:
     name: str
     url: str
     is_current: bool
+    help: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +114,7 @@ def study_tabs(request, study: Study, here: str = "") -> list[Tab]:
     offered = {
         url: _offered_url(study, url) if may_edit or url not in ONLY_FOR_EDITORS else ""
         for _, pages in TABS
-        for _, url in pages
+        for _, url, _ in pages
     }
     beginnings = {url: address.removesuffix("change/") for url, address in offered.items() if address}
     fitting = [url for url, address in beginnings.items() if path.startswith(address)]
@@ -118,7 +125,9 @@ def study_tabs(request, study: Study, here: str = "") -> list[Tab]:
     stage = stage_of(study)
     tabs = []
     for name, pages in TABS:
-        below = tuple(TabPage(label, offered[url], url == current) for label, url in pages if offered[url])
+        below = tuple(
+            TabPage(label, offered[url], url == current, about) for label, url, about in pages if offered[url]
+        )
         is_current = any(page.is_current for page in below) or (not current and name == here)
         tabs.append(Tab(name, below[0].url if below else "", is_current, name == stage, below))
     return tabs

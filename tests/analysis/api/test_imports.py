@@ -9,8 +9,7 @@ from django.urls import reverse
 from studies.imports.tables import run, writing
 from studies.models import AuditEvent, Job, Study
 from studies.services import jobs
-from tests.annotators.imports.drafts import rating_draft
-from tests.annotators.imports.test_answer_columns import QUALTRICS, RATED, stored
+from tests.annotators.imports.drafts import QUALTRICS, RATED, rating_draft, stored
 from tests.boards.builders import png, zipped
 from tests.builders import draft_study, spa_study
 from tests.studies.stimuli.workbooks import workbook

@@ -1,5 +1,6 @@
 """Drafts whose answers are imported."""
 
+from annotators.models import Response
 from studies.models import Question, Study
 from tests.builders import add_choice, add_rating, draft_study, user
 
@@ -22,3 +23,32 @@ def choice_draft(systems=("ada", "Curie"), **settings) -> Study:
     study = draft_study(systems=systems, prompts=4, owner=user(), consent="", contact="")
     add_choice(study, strategy="any", stopping="none", **settings)
     return study
+
+
+def stored(study: Study) -> set[tuple]:
+    """(prompt, system, question, answer) of each answer."""
+    given = Response.objects.filter(question__section__study=study).select_related(
+        "item__prompt", "exposure__output__system", "chosen__output__system", "question"
+    )
+    return {
+        (
+            one.item.prompt.key if one.item else "",
+            one.exposure.output.system.name if one.exposure else "",
+            one.question.key,
+            one.chosen.output.system.name
+            if one.chosen
+            else one.choice or one.text or one.skip_reason or int(one.value),
+        )
+        for one in given
+    }
+
+
+RATED = {("p000", "ada", "overall", 4), ("p000", "Curie", "overall", 2), ("p001", "ada", "overall", 5)}
+
+QUALTRICS = (
+    "StartDate,EndDate,Status,ResponseId,RecordedDate,Q1_1,Q1_2,Q2,Q3\n"
+    "Start Date,End Date,Response Type,Response ID,Recorded Date,How good is it? - p000 - ada,How good is it? - p000 - Curie,{label},Age\n"
+    '"{{""ImportId"":""startDate""}}","{{""ImportId"":""endDate""}}",,,,,,,\n'
+    "2024-02-01 10:00:00,2024-02-01 10:05:00,IP Address,R_1,2024-02-01 10:05:01,good,very bad,3 - middling,41\n"
+    "2024-02-01 11:00:00,2024-02-01 11:05:00,Survey Preview,R_2,2024-02-01 11:05:01,2,1.0,,33\n"
+)

@@ -12,7 +12,7 @@ from django.urls import reverse
 from annotators.imports import Options, import_answers_and_close_draft
 from annotators.models import Response
 from studies.models import Study
-from tests.annotators.imports.drafts import choice_draft, rating_draft
+from tests.annotators.imports.drafts import QUALTRICS, RATED, choice_draft, rating_draft, stored
 from tests.builders import add_survey, user
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
@@ -31,27 +31,6 @@ def roles(report) -> dict[str, str]:
 
 def words(report) -> str:
     return " | ".join(str(problem) for problem in report.problems)
-
-
-def stored(study: Study) -> set[tuple]:
-    """(prompt, system, question, answer) of each answer."""
-    given = Response.objects.filter(question__section__study=study).select_related(
-        "item__prompt", "exposure__output__system", "chosen__output__system", "question"
-    )
-    return {
-        (
-            one.item.prompt.key if one.item else "",
-            one.exposure.output.system.name if one.exposure else "",
-            one.question.key,
-            one.chosen.output.system.name
-            if one.chosen
-            else one.choice or one.text or one.skip_reason or int(one.value),
-        )
-        for one in given
-    }
-
-
-RATED = {("p000", "ada", "overall", 4), ("p000", "Curie", "overall", 2), ("p001", "ada", "overall", 5)}
 
 
 @pytest.mark.parametrize(
@@ -238,15 +217,6 @@ def test_columns_that_later_rows_of_json_have_are_read(tmp_path):
     rows += [{"rater": "ann", "item": "p001", "model": "ada", "fluent": 3, "coherent": "good"}]
     report = read(study, tmp_path, "\n".join(map(json.dumps, rows)), "a.jsonl")
     assert report.is_written and len(stored(study)) == 3, words(report)
-
-
-QUALTRICS = (
-    "StartDate,EndDate,Status,ResponseId,RecordedDate,Q1_1,Q1_2,Q2,Q3\n"
-    "Start Date,End Date,Response Type,Response ID,Recorded Date,How good is it? - p000 - ada,How good is it? - p000 - Curie,{label},Age\n"
-    '"{{""ImportId"":""startDate""}}","{{""ImportId"":""endDate""}}",,,,,,,\n'
-    "2024-02-01 10:00:00,2024-02-01 10:05:00,IP Address,R_1,2024-02-01 10:05:01,good,very bad,3 - middling,41\n"
-    "2024-02-01 11:00:00,2024-02-01 11:05:00,Survey Preview,R_2,2024-02-01 11:05:01,2,1.0,,33\n"
-)
 
 
 def test_one_row_for_each_person_as_qualtrics_exports_it(tmp_path):

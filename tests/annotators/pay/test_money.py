@@ -231,8 +231,5 @@ def test_the_collecting_page_and_the_pay_page_tell_one_pay_an_hour():
         Assignment.objects.filter(pk=done.pk).update(started_at=F("submitted_at") - timedelta(seconds=2 * seconds))
     withdraw_annotator_and_erase_texts(Assignment.objects.latest("pk"))
     client = logged_in(user("owner"))
-    pages = [
-        text(client.get(f"/admin/annotators/{address}/"))
-        for address in (f"inquiry/study/{study.pk}/collecting", f"recruitment/study/{study.pk}/pay")
-    ]
+    pages = [text(client.get(f"/admin/studies/study/{study.pk}/{page}/")) for page in ("collecting", "pay")]
     assert "<dt>Pay per hour, median</dt><dd>10.00 USD (target: 12.00)" in pages[0] and "<b>10.00</b>" in pages[1]

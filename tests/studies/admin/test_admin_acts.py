@@ -70,7 +70,7 @@ def test_a_launch_is_a_job_with_a_page_and_json(client, draft, owner):
     assert client.get(study_url(draft, "launch/")).url == response.url  # asked for twice, it is the same
     jobs.claim_and_run_job(job.pk)
     told = json.loads(client.get(reverse("admin:studies_job_json", args=[job.code])).content)
-    assert told["state"] == "done" and told["url"].endswith("/collecting/")
+    assert told["state"] == "done" and told["url"].endswith("/new/link/")
     draft.refresh_from_db()
     assert draft.state == "launched" and draft.batches.count() == 6
     assert AuditEvent.objects.get(study=draft, verb="launch").by == owner

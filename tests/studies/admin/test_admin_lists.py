@@ -11,6 +11,8 @@ from django.utils.inspect import get_func_args
 
 from analysis.models import ApiToken
 from annotators.models import Assignment
+from heval_site.views.docs import read_pages
+from studies.admin import workflow
 from studies.models import Job, Prompt, audit
 from studies.services import jobs
 from tests import ROOT, builders, players
@@ -118,10 +120,11 @@ def test_the_page_of_an_analysis_leads_to_its_report(client, study):
     assert "Done: analysis 3, at 20" in html and f'href="/admin/studies/study/{study.pk}/analyses/3/"' in html
 
 
-def test_the_trail_of_a_history_names_each_place_once(client, study):
+def test_a_history_is_in_the_frame_of_its_study(client, study):
     html = client.get(study_url(study, "history/")).content.decode()
-    trail = re.search(r'<div class="breadcrumbs">(.*?)</div>', html, re.S)[1]
-    assert re.findall(r"<a[^>]*>([^<]*)</a>", trail) == ["Home", "Studies", study.title]
+    assert '<div class="breadcrumbs">' not in html and html.count("<h1>History</h1>") == 1
+    head = re.search(r'<div class="study-head">(.*?)</div>', html, re.S)[1]
+    assert f"<bdi>{study.title}</bdi>" in head and len(re.findall(r'<li class="[^"]*">', head)) == 7
 
 
 def test_the_list_of_assignments_tells_where_each_comes_from(client, study, owner):
@@ -176,3 +179,11 @@ def test_lists_accept_the_location_of_actions_which_django_passes_from_6_1_on(rf
     assert of_assignments.get_actions(request, action_location="form").keys() == {"form"}
     assert of_assignments.get_actions(request).keys() == {"list"}
     assert admin.site.get_model_admin(Prompt).get_actions(request, action_location="form") == {}
+
+
+def test_each_page_of_a_tab_names_a_page_of_the_documentation():
+    pages = read_pages()
+    for _, below in workflow.TABS:
+        for name, url, about in below:
+            assert about in pages, (name, about)
+            assert workflow.reverse_or_empty(url, 1), (name, url)

@@ -160,7 +160,7 @@ def test_the_first_page_is_shown_in_frames_of_this_site_only(owner):
     study = draft_study(owner=owner)
     add_choice(study)
     page = client.get(url(study)).content.decode()
-    preview = f"/admin/annotators/inquiry/study/{study.pk}/preview/landing/"
+    preview = f"/admin/studies/study/{study.pk}/preview/landing/"
     assert page.count(f'src="{preview}?bare=1"') == 2 and f'href="{preview}"' in page
     framed = client.get(f"{preview}?bare=1")
     assert framed.headers["X-Frame-Options"] == "SAMEORIGIN"

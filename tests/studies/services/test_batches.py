@@ -25,6 +25,7 @@ BATCHES = {
     "invented_report",
 }
 WAITED_FOR = {
+    "example_study",
     "analyse",
     "board_round",
     "board_snapshot",
