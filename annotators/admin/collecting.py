@@ -95,7 +95,7 @@ class InquiryAdmin(ReadOnlyAdmin):
             "is_blind": study.is_draft or study.is_blind,
             "last_check": last_check,
             "evidence": evidence,
-            "acts": acts.available_act_links(request, study),
+            **acts.available_acts_by_weight(request, study),
             "closing_words": workflow.closing_status_text(study),
             "per_hour_aim": study.wage_per_hour,
             "everybody": overall_pay,

@@ -312,22 +312,21 @@ ACTS = {
 class ActLink:
     label: str
     url: str
-    is_irreversible: bool = False
 
 
-def available_act_links(request, study: Study) -> list[ActLink]:
-    """Return the acts that this user may perform now, for the study's page."""
-    offers = []
+def available_acts_by_weight(request, study: Study) -> dict[str, list[ActLink]]:
+    """Return the acts that this user may perform now, for the study's pages: ``acts``, and ``grave_acts`` that cannot be undone."""
+    light: list[ActLink] = []
+    grave: list[ActLink] = []
     if is_lifecycle_step_allowed("launch", study) and is_request_allowed(request, Action.LAUNCH, study.pk):
-        offers.append(ActLink("Launch…", reverse("admin:studies_launch", args=[study.pk])))
+        light.append(ActLink("Launch…", reverse("admin:studies_launch", args=[study.pk])))
     if is_lifecycle_step_allowed("amend", study) and is_request_allowed(request, Action.RUN, study.pk):
-        offers.append(ActLink("Amend", reverse("admin:studies_amend", args=[study.pk])))
+        light.append(ActLink("Amend", reverse("admin:studies_amend", args=[study.pk])))
     for act in ACTS.values():
         if act.is_available(study) and is_request_allowed(request, act.action, study.pk):
-            offers.append(
-                ActLink(act.label, reverse("admin:studies_act", args=[study.pk, act.name]), act.is_irreversible)
-            )
-    return offers
+            link = ActLink(act.label, reverse("admin:studies_act", args=[study.pk, act.name]))
+            (grave if act.is_irreversible else light).append(link)
+    return {"acts": light, "grave_acts": grave}
 
 
 def act_url_patterns(model_admin) -> list:

@@ -360,7 +360,7 @@ class StudyAdmin(StudyScopedAdmin):
             "is_ready": is_ready,
             **(workflow.design_forecast(study) if study.is_draft else {}),
             "planned_families": workflow.planned_families(study) if study.is_draft else [],
-            "acts": acts.available_act_links(request, study),
+            **acts.available_acts_by_weight(request, study),
             "rendered_words": [(label, html) for label, html in rendered_texts if html.strip()],
             "answers_url": workflow.reverse_or_empty("import_answers", study.pk)
             if may_edit and (study.is_draft or (study.state == Study.State.CLOSED and not study.open_to))

@@ -1,6 +1,8 @@
 """Acts on whole studies: launched with eyes open, paused, amended, cloned, archived; each on record."""
 
+import html
 import json
+import re
 
 import pytest
 from django.urls import reverse
@@ -12,6 +14,7 @@ from tests import builders, players
 from tests.admin_pages import changed, errors_of, form_of, logged_in, study_url
 
 pytestmark = pytest.mark.django_db
+LISTS_OF_ACTS, LABELS = re.compile(r'<ul class="acts.*?</ul>', re.S), re.compile(r">([^<>]+)</a>")
 
 
 @pytest.fixture
@@ -121,6 +124,16 @@ def test_pause_resume_and_close_are_on_record_with_their_names(client, study):
     study.refresh_from_db()
     assert study.state == "closing" and verbs(study) == ["launch", "pause", "resume", "close"]
     assert study.audit_events.order_by("pk").last().data["reason"] == "Enough."
+
+
+def test_what_cannot_be_undone_stands_apart_as_buttons(client, study):
+    """On both pages that offer acts: none of these is among the text links, and none of the harmless ones is a button."""
+    for address in ("change/", "collecting/"):
+        lists = LISTS_OF_ACTS.findall(client.get(study_url(study, address)).content.decode())
+        light, grave = ([html.unescape(one) for one in LABELS.findall(inside)] for inside in lists)
+        assert {"Pause", "Amend", "Open more places"} <= set(light), address
+        assert grave == ["Close", "Show outcomes now"] and not set(light) & set(grave), address
+        assert 'class="second grave"' not in lists[0] and lists[1].count('class="second grave"') == 2, address
 
 
 def test_looking_at_an_act_does_nothing(client, study):
