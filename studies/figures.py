@@ -55,11 +55,11 @@ def nice_ticks(low: float, high: float, n: int = 5, least_step: float = 0.0) -> 
 class Axis:
     """Values along a line of the figure, from a round tick below the least to a round tick above the greatest.
 
-    ``least_step``: ticks are at least so far apart; 1 for an axis of people or labels.
+    ``least_step``: ticks are at least so far apart; 1 for an axis of people or labels. There are about ``n`` ticks.
     """
 
-    def __init__(self, values: Sequence[float], start: float, end: float, least_step: float = 0.0):
-        self.values = nice_ticks(min(values), max(values), least_step=least_step)
+    def __init__(self, values: Sequence[float], start: float, end: float, least_step: float = 0.0, n: int = 5):
+        self.values = nice_ticks(min(values), max(values), n, least_step)
         self.start, self.end = start, end
 
     def place(self, value: float) -> float:
@@ -91,6 +91,17 @@ class CountsAxis:
         # If these are many, the powers of ten are enough.
         shown = counts if len(counts) <= 7 else [count for count in counts if str(count).startswith("1")]
         return [Tick(at(self.place(count)), f"{count:,}") for count in shown]
+
+
+@dataclass(frozen=True, slots=True)
+class RangeBar:
+    """A row of a figure: a name, a range, and a mark in it. ``templates/figures/ranges.svg`` draws these rows."""
+
+    name: str
+    y: str
+    low: str
+    median: str
+    high: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,10 @@
 """Admin pages for preparing and collecting: collecting page, inbox, preview and test runs."""
 
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, quantiles
 from urllib.parse import urlencode
 
 from django.conf import settings
@@ -23,7 +28,8 @@ from annotators.views.lookup import content_security_policy
 from studies.access import Action, get_study
 from studies.admin import acts, study_page, workflow
 from studies.admin.permissions import ReadOnlyAdmin, is_request_allowed
-from studies.models import Study
+from studies.figures import Axis, Frame, RangeBar, Tick, at, path_of, shortened
+from studies.models import Section, Study
 from studies.services import lifecycle
 from studies.services.lifecycle import ActionRefused
 
@@ -74,7 +80,7 @@ class InquiryAdmin(ReadOnlyAdmin):
             "counted": total.submitted - (total.replaced if study.target_kind == Study.Target.KEPT else 0),
             "arms": arms if len(arms) > 1 else [],
             "robots": study.assignments.filter(origin="robot", submitted_at__isnull=False).count(),
-            "days": monitor.recent_daily_counts_of_live_assignments(study),
+            **figures_of_people(study),
             "median_times": monitor.median_working_times(study),
             "comments": list(monitor.latest_survey_comments(study)),
             "appeals": list(appeals_awaiting_answer(recruitments)),
@@ -209,3 +215,213 @@ class InquiryAdmin(ReadOnlyAdmin):
         except ActionRefused as refused:
             messages.warning(request, str(refused))
         return HttpResponseRedirect(reverse("admin:annotators_test_run", args=[study.pk]))
+
+
+# Figures of people: when they answer, after which page they leave, and how long pages take. Each has a table of the same numbers.
+
+WIDTH, LEFT, RIGHT, TOP, ROW = 420, 44, 396, 4, 22
+NAMES_END = 172  # where the rows of pages begin, after their names
+MAX_LABEL = 27
+MIN_PEOPLE = 5  # fewer have no median here
+MAX_PAGE_ROWS, BLOCKS = 14, (1, 2, 5, 10, 20, 50, 100, 1000)
+BEFORE_FIRST = "before the first page"
+PAGE_KEY = re.compile(r"s(\d+)(?:\.(?:p(\d+))?(.*))?")
+
+
+@dataclass(frozen=True, slots=True)
+class OverTimeFigure:
+    """The submitted work until each time, above that of each period. ``target`` is the height of the line of the target."""
+
+    unit: str
+    n: int
+    until: Frame
+    line: str
+    target: str
+    each: Frame
+    bars: tuple[tuple[str, str, str, str], ...]
+    rows: tuple[monitor.PeriodCounts, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LeavingRow:
+    name: str
+    label: str
+    n: int
+    reasons: str
+    y: str
+    top: str
+    length: str
+    number_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeavingFigure:
+    """How many people left after each page. ``frame`` is None if nobody left."""
+
+    started: int
+    n: int
+    reasons: str
+    frame: Frame | None
+    rows: tuple[LeavingRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TimesRow:
+    """The quartiles of one page as text, or None if fewer than five people have a time."""
+
+    name: str
+    label: str
+    n: int
+    y: str
+    quartiles: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class TimesFigure:
+    unit: str
+    frame: Frame | None
+    bars: tuple[RangeBar, ...]
+    rows: tuple[TimesRow, ...]
+
+
+def figures_of_people(study: Study) -> dict[str, object]:
+    """Return the figures of the page Collect. They show people and pages, and no answer."""
+    over_time = monitor.count_people_over_time(study)
+    started, leavers = monitor.count_leavers_by_last_page(study)
+    people = monitor.seconds_by_page(study)
+    keys = ({*leavers} - {""}).union(*people)
+    names = name_pages(keys, study.sections.filter(purpose=Section.Purpose.SCREENING).count())
+    return {
+        "over_time": build_over_time_figure(over_time, study.target_n) if over_time else None,
+        "leaving": build_leaving_figure(started, leavers, names),
+        "page_times": build_times_figure(people, names),
+        "min_people": MIN_PEOPLE,
+        "max_people": monitor.USUAL_TIME_MAX_PEOPLE,
+    }
+
+
+def name_pages(keys: Iterable[str], n_screenings: int) -> dict[str, str]:
+    """Return the names of pages by key, in their order. If they are many, neighbouring pages of a section share a name."""
+
+    def place(key: str) -> tuple[int, int, bool, str]:
+        if not (match := PAGE_KEY.fullmatch(key)):  # the instructions come after the screening
+            return n_screenings, max(BLOCKS), True, key
+        section, page, part = match.groups(default="")
+        return int(section), int(page or 0), part == "ask", part
+
+    ordered = sorted(keys, key=place)
+    last = {place(key)[0]: place(key)[1] for key in ordered if PAGE_KEY.fullmatch(key)}
+    names: dict[str, str] = {}
+    for size in BLOCKS:
+        for key in ordered:
+            section, page, *_ = place(key)
+            first = page - (page - 1) % size
+            end = min(first + size - 1, last.get(section, 0))
+            is_alone = size == 1 or not page or not PAGE_KEY.fullmatch(key) or end == first
+            names[key] = describe_page_key(key) if is_alone else f"section {section}, pages {first}–{end}"
+        if len({*names.values()}) <= MAX_PAGE_ROWS:
+            break
+    return names
+
+
+def build_over_time_figure(counted: monitor.PeopleOverTime, target: int | None) -> OverTimeFigure:
+    unit = {monitor.HOUR: "hour", monitor.DAY: "day", monitor.WEEK: "week"}[counted.step]
+    periods, n = counted.periods, counted.n_periods
+    width = (RIGHT - LEFT) / n
+    total = periods[-1].total
+    until = Axis([0.0, 1.0, total, target or 0], 130, 26, least_step=1, n=4)
+    each = Axis([0.0, 1.0, *(period.submitted for period in periods)], 216, 172, least_step=1, n=2)
+    points = [(float(LEFT), until.place(0))]
+    bars = []
+    for period in periods:
+        x = LEFT + (period.start - counted.start) // counted.step * width
+        points += [(x, points[-1][1]), (x + width, until.place(period.total))]
+        gap = min(2.0, width / 5)
+        height = each.start - each.place(period.submitted)
+        bars.append((at(x + gap / 2), at(each.place(period.submitted)), at(width - gap), at(height)))
+    points.append((float(RIGHT), until.place(total)))
+    form = "%m-%d %H:%M" if counted.step == monitor.HOUR else "%Y-%m-%d"
+    indexes = range(0, n, -(-n // 4))
+    across = [
+        Tick(at(LEFT + (index + 0.5) * width), (counted.start + index * counted.step).strftime(form))
+        for index in indexes
+        if LEFT + (index + 0.5) * width < RIGHT - 20
+    ]
+    return OverTimeFigure(
+        unit,
+        total,
+        Frame(WIDTH, 240, LEFT, RIGHT, 26, 130, upwards=until.ticks),
+        path_of(points),
+        at(until.place(target)) if target else "",
+        Frame(WIDTH, 240, LEFT, RIGHT, 172, 216, across, each.ticks),
+        tuple(bars),
+        periods,
+    )
+
+
+def build_leaving_figure(
+    started: int, leavers: Mapping[str, Mapping[str, int]], names: Mapping[str, str]
+) -> LeavingFigure:
+    counts: dict[str, Counter[str]] = {name: Counter() for name in (BEFORE_FIRST, *names.values())}
+    for key, reasons in leavers.items():
+        counts[names.get(key, BEFORE_FIRST)].update(reasons)
+    everybody: Counter[str] = sum(counts.values(), Counter())
+    n = everybody.total()
+    across = Axis([0.0, 1.0, *(reasons.total() for reasons in counts.values())], NAMES_END, RIGHT, least_step=1, n=4)
+    rows = []
+    for index, (name, reasons) in enumerate(counts.items()):
+        y, end = TOP + ROW * (index + 0.5), across.place(reasons.total())
+        label = shortened(name if name == BEFORE_FIRST else f"after {name}", MAX_LABEL)
+        rows.append(
+            LeavingRow(
+                f"after {name}" if name != BEFORE_FIRST else name,
+                label,
+                reasons.total(),
+                _in_words(reasons),
+                at(y),
+                at(y - 6),
+                at(end - NAMES_END),
+                at(end + 5),
+            )
+        )
+    return LeavingFigure(
+        started, n, _in_words(everybody), _frame_of_rows(across, len(rows)) if n else None, tuple(rows)
+    )
+
+
+def _in_words(reasons: Counter[str]) -> str:
+    return ", ".join(f"{n} {reason}" for reason, n in sorted(reasons.items()))
+
+
+def _frame_of_rows(across: Axis, n: int, label: str = "") -> Frame:
+    bottom = TOP + ROW * n
+    return Frame(
+        WIDTH, bottom + (44 if label else 26), NAMES_END, RIGHT, TOP, bottom, across.ticks, (), label, has_columns=True
+    )
+
+
+def build_times_figure(people: Sequence[Mapping[str, float]], names: Mapping[str, str]) -> TimesFigure:
+    """Build the figure of seconds or minutes a page. Of pages that share a name, each person has one number: their mean."""
+    keys_by_name: dict[str, list[str]] = {}
+    for key, name in names.items():
+        keys_by_name.setdefault(name, []).append(key)
+    values = {
+        name: [fmean(used) for person in people if (used := [person[key] for key in keys if key in person])]
+        for name, keys in keys_by_name.items()
+    }
+    known = {
+        name: quantiles(seconds, n=4, method="inclusive")
+        for name, seconds in values.items()
+        if len(seconds) >= MIN_PEOPLE
+    }
+    longest = max((quarters[-1] for quarters in known.values()), default=0.0)
+    unit, divisor, digits = ("minutes", 60, 1) if longest >= 120 else ("seconds", 1, 0)
+    across = Axis([0.0, max(1.0, longest / divisor)], NAMES_END, RIGHT, n=4)
+    rows, bars = [], []
+    for index, (name, seconds) in enumerate(values.items()):
+        label, y = shortened(name, MAX_LABEL), at(TOP + ROW * (index + 0.5))
+        quarters = [value / divisor for value in known.get(name, ())]
+        if quarters:
+            bars.append(RangeBar(label, y, *(at(across.place(value)) for value in quarters)))
+        rows.append(TimesRow(name, label, len(seconds), y, tuple(f"{value:.{digits}f}" for value in quarters) or None))
+    return TimesFigure(unit, _frame_of_rows(across, len(rows), unit) if known else None, tuple(bars), tuple(rows))

@@ -9,7 +9,7 @@ from django.db.models import Q, Sum
 from annotators.models import Assignment, OutcomePay, PageVisit, Payment
 from annotators.models.identity import get_person_id
 from annotators.recruitment.channels import REGISTRY
-from studies.figures import Axis, Frame, at, shortened
+from studies.figures import Axis, Frame, RangeBar, at, shortened
 from studies.models import Study
 
 from . import ledger
@@ -260,20 +260,11 @@ def low_wage_warning(study: Study, arms: Sequence[ArmPay]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
-    name: str
-    y: str
-    low: str
-    median: str
-    high: str
-
-
-@dataclass(frozen=True, slots=True)
 class HourlyPayChart:
     """Hourly pay of each arm: its quartile range, a mark at the median, and a line at the declared wage."""
 
     frame: Frame
-    bars: tuple[Bar, ...]
+    bars: tuple[RangeBar, ...]
     wage: str
 
 
@@ -285,7 +276,7 @@ def build_hourly_pay_chart(arms: Sequence[ArmPay], declared_wage: Decimal | None
     across = Axis([0.0, float(most)], LEFT, RIGHT)
     bottom = TOP + ROW * len(rows)
     bars = tuple(
-        Bar(
+        RangeBar(
             shortened(name, 14),
             at(TOP + ROW * n + ROW / 2),
             *(at(across.place(float(value))) for value in (hourly.q1, hourly.median, hourly.q3)),

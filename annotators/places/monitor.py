@@ -8,14 +8,17 @@ Nothing here reveals a result: answers to questions about systems are not read.
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import datetime, timedelta
+from itertools import accumulate
 from statistics import median
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Count, F, Max, Q, QuerySet, Sum
-from django.db.models.functions import Now, TruncDate
+from django.db.models import Count, F, Max, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models.functions import Now, TruncHour
+from django.utils import timezone
 
+from annotators.counting import Use, select
 from annotators.models import Assignment, Inquiry, PageVisit, Response
 from studies.figures import Axis, Frame, at, path_of
 from studies.models import FIRST_TEST_NUMBER, Batch, Item, Job, Placement, Section, Study, audit
@@ -155,24 +158,92 @@ def count_places_by_arm(study: Study) -> tuple[PlaceCounts, list[PlaceCounts]]:
     return PlaceCounts("all", n_places, free, **total, released=tuple(sorted(all_released.items()))), arms
 
 
+HOUR, DAY, WEEK = timedelta(hours=1), timedelta(days=1), timedelta(weeks=1)
+MAX_HOURS, MAX_DAYS = 48, 120
+
+
 @dataclass(frozen=True, slots=True)
-class DayCounts:
-    day: date
+class PeriodCounts:
+    """The places that were claimed and the work that was submitted in one period; ``total`` is the work until its end."""
+
+    start: datetime
     claimed: int
     submitted: int
+    total: int
 
 
-def recent_daily_counts_of_live_assignments(study: Study) -> list[DayCounts]:
-    """Return the claimed places and the submissions in time per day (UTC), for the last thirty days with any."""
-    assignments = _filter_live(Assignment.objects.filter(study=study)).exclude(batch=None).order_by()
-    claimed = dict(assignments.values_list(TruncDate("claimed_at")).annotate(n=Count("pk")))
-    submitted = dict(
-        assignments.filter(submitted_at__isnull=False, is_late=False)
-        .values_list(TruncDate("submitted_at"))
-        .annotate(n=Count("pk"))
+@dataclass(frozen=True, slots=True)
+class PeopleOverTime:
+    """The periods in which anything happened. They are hours in the first two days, later days, and weeks after four months."""
+
+    step: timedelta
+    start: datetime
+    n_periods: int
+    periods: tuple[PeriodCounts, ...]
+
+
+def count_people_over_time(study: Study) -> PeopleOverTime | None:
+    """Return how many live annotators claimed a place and submitted, by time (UTC), up to now if the study runs.
+
+    Submitted work counts as it counts for the target. None: nobody has come yet.
+    """
+    live = select(Use.RECORD, study.assignments.exclude(batch=None), [Assignment.Origin.LIVE]).order_by()
+    done = select(Use.TARGET if study.target_kind == Study.Target.KEPT else Use.HOLDING, live)
+    claimed = dict(live.values_list(TruncHour("claimed_at")).annotate(n=Count("pk")))
+    submitted = dict(done.values_list(TruncHour("submitted_at")).annotate(n=Count("pk")))
+    if not claimed:
+        return None
+    hours = sorted({*claimed, *submitted})
+    start, end = hours[0], max(hours[-1], timezone.now()) if study.state in Study.RUNNING else hours[-1]
+    step = HOUR if end - start < MAX_HOURS * HOUR else DAY
+    if step == DAY:
+        start = start.replace(hour=0)
+        step = DAY if end - start < MAX_DAYS * DAY else WEEK
+    arrived: dict[int, int] = defaultdict(int)
+    finished: dict[int, int] = defaultdict(int)
+    for hour in hours:
+        arrived[(hour - start) // step] += claimed.get(hour, 0)
+        finished[(hour - start) // step] += submitted.get(hour, 0)
+    periods = (
+        PeriodCounts(start + index * step, arrived[index], finished[index], total)
+        for index, total in zip(finished, accumulate(finished.values()), strict=True)
     )
-    days = [DayCounts(day, claimed.get(day, 0), submitted.get(day, 0)) for day in sorted({*claimed, *submitted})]
-    return days[-30:]
+    return PeopleOverTime(step, start, (end - start) // step + 1, tuple(periods))
+
+
+def count_leavers_by_last_page(study: Study) -> tuple[int, dict[str, dict[str, int]]]:
+    """Return how many live annotators started, and those of them who left, by the last page that they sent and by the reason.
+
+    The key of the page is '' for who sent none.
+    """
+    started = _filter_live(study.assignments.filter(started_at__isnull=False)).order_by()
+    sent = PageVisit.objects.filter(assignment=OuterRef("pk"), recorded_at__isnull=False)
+    last_key = Subquery(sent.order_by("-recorded_at", "-pk").values("key")[:1])
+    left = started.filter(released_at__isnull=False, submitted_at=None).annotate(last_key=last_key)
+    counts: dict[str, dict[str, int]] = {}
+    for key, reason, n in left.values_list("last_key", "released_reason").annotate(n=Count("pk")):
+        counts.setdefault(key or "", {})[str(Assignment.Released(reason).label).lower()] = n
+    return started.count(), counts
+
+
+def seconds_by_page(study: Study) -> list[dict[str, float]]:
+    """Return the seconds that each of the latest live annotators who submitted in time used on each page, by page key.
+
+    A page counts while it is visible and used. If a browser counted nothing, the time from showing to sending counts.
+    """
+    done = select(Use.PROGRESS, study.assignments.all(), [Assignment.Origin.LIVE]).order_by("-submitted_at")
+    visits = PageVisit.objects.filter(
+        assignment__in=list(done.values_list("pk", flat=True)[:USUAL_TIME_MAX_PEOPLE]), recorded_at__isnull=False
+    )
+    rows: dict[int, list[tuple[str, int, datetime | None, datetime]]] = defaultdict(list)
+    for pk, *row in visits.order_by("pk").values_list("assignment", "key", "active_seconds", "shown_at", "recorded_at"):
+        rows[pk].append(tuple(row))
+    return [
+        {key: float(active) for key, active, _, _ in pages}
+        if any(active for _, active, _, _ in pages)
+        else {key: (sent - shown).total_seconds() for key, _, shown, sent in pages if shown}
+        for pages in rows.values()
+    ]
 
 
 @dataclass(frozen=True, slots=True)

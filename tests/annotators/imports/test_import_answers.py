@@ -16,7 +16,7 @@ from analysis.data.flat_rows import Selection
 from analysis.report.build import build_report, default_origins
 from annotators.imports import Options, import_answers_and_close_draft
 from annotators.models import Annotator, Assignment, Response
-from annotators.places.monitor import count_places_by_arm, progress_by_study, recent_daily_counts_of_live_assignments
+from annotators.places.monitor import count_people_over_time, count_places_by_arm, progress_by_study
 from studies.design.serialization import frozen_design_mismatch_text
 from studies.imports.tables import StudyChanged, run
 from studies.models import Design, Item, Job, Study
@@ -122,7 +122,7 @@ def test_imported_answers_are_distinguished(tmp_path, client):
     study = again(study)
     progress = progress_by_study([study.pk])[study.pk]
     assert (progress.submitted, progress.imported, progress.last_submitted_at) == (0, 2, None)
-    assert count_places_by_arm(study)[0].submitted == 0 and recent_daily_counts_of_live_assignments(study) == []
+    assert count_places_by_arm(study)[0].submitted == 0 and count_people_over_time(study) is None
     assert default_origins(study) == ["imported"]
     result = build_report(study, {"resamples": 99})
     assert result["parameters"]["origins"] == ["imported"] and result["flow"]["origins"] == {"imported": 2}

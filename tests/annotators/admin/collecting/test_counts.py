@@ -46,16 +46,6 @@ def test_minutes_and_pay_are_medians_of_those_who_submitted(client, study):
     assert "<dt>Pay per hour, median</dt><dd>15.00 USD, by working time, including bonuses</dd>" in page
 
 
-def test_days_count_arrivals_and_submissions(study):
-    players.submitted(study, "1")
-    early = players.submitted(study, "2")
-    Assignment.objects.filter(pk=early.pk).update(claimed_at=F("claimed_at") - timedelta(days=1))
-    assert [(day.claimed, day.submitted) for day in monitor.recent_daily_counts_of_live_assignments(study)] == [
-        (1, 0),
-        (1, 2),
-    ]
-
-
 def test_tries_and_robots_are_not_counted(study):
     players.submitted(study, "1", origin="robot")
     assert monitor.count_places_by_arm(study)[0].submitted == 0 and monitor.median_working_times(study).n == 0
@@ -84,8 +74,8 @@ def test_who_came_too_late_is_counted_as_late_and_as_nothing_else(client, study)
     players.submitted(study, "2")
     total, _ = monitor.count_places_by_arm(study)
     assert (total.submitted, total.late, total.free, total.released) == (1, 1, 3, (("expired", 1),))
-    assert sum(day.submitted for day in monitor.recent_daily_counts_of_live_assignments(study)) == total.submitted
-    assert sum(day.claimed for day in monitor.recent_daily_counts_of_live_assignments(study)) == 2
+    periods = monitor.count_people_over_time(study).periods
+    assert (sum(period.claimed for period in periods), periods[-1].total) == (2, total.submitted)
     page = collecting(client, study).content.decode()
     assert "<b>1</b> of 4" in page and "1 person<" in page and ">Started</th>" in page
 
