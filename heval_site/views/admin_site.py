@@ -12,6 +12,7 @@ from django.urls import path, reverse_lazy
 from django.views.decorators.http import require_safe
 
 from studies.access import Action, get_study
+from studies.models import Study
 from studies.services.rate_limits import count_and_check_rate_limit
 
 MAX_LOGINS_PER_MINUTE = 20  # from one address
@@ -75,6 +76,7 @@ class HevalAdminSite(admin.AdminSite):
 
         return [
             path("all/", self.admin_view(self.all_records_page), name="all_records"),
+            path("components/", self.admin_view(self.components_page), name="components"),
             path("example/", self.admin_view(load_example_page), name="load_example"),
             *super().get_urls(),
         ]
@@ -89,6 +91,15 @@ class HevalAdminSite(admin.AdminSite):
         """Show all lists that the user may see, as Django's index does."""
         entries = {"log_entries": self.get_log_entries(request)}
         return super().index(request, {"title": "All records", "subtitle": None} | entries)
+
+    def components_page(self, request) -> HttpResponse:
+        """Show every component of researchers' pages in both colour schemes, for those who change the style."""
+        context = self.each_context(request) | {
+            "title": "Components",
+            "schemes": ["light", "dark"],
+            "states": Study.State.values,
+        }
+        return TemplateResponse(request, "admin/components.html", context)
 
     def get_app_list(self, request, app_label=None):
         """Return the researchers' most important pages, with descriptive names."""

@@ -79,7 +79,7 @@ class TemplateForm(CloneForm):
 
 
 class InviteForm(CleanTextMixin, forms.Form):
-    name = forms.CharField(
+    account = forms.CharField(
         max_length=150,
         label="user name or e-mail address",
         help_text="Of an account that exists, or of one that heval makes now.",
@@ -163,7 +163,7 @@ def removal_message(counts: Mapping[str, int]) -> str:
 
 def _invite(study, user, cleaned):
     try:
-        account, is_new = access.invite_colleague(study, user, cleaned["name"], cleaned["role"])
+        account, is_new = access.invite_colleague(study, user, cleaned["account"], cleaned["role"])
     except ValidationError as refused:
         raise lifecycle.ActionRefused(" ".join(refused.messages)) from None
     told = f"{account.get_username()} has the role “{cleaned['role']}” in this study."

@@ -17,7 +17,8 @@ MEASURED = """() => {
   const box = (one) => one.getBoundingClientRect();
   return {
     titles: titles.map((one) => [Math.round(box(one).left), getComputedStyle(one).fontSize]),
-    primary: [...document.querySelectorAll(".go-on, button.first, a.first, input.default")].filter(shown).map((one) => one.textContent.trim() || one.value),
+    // The page of components shows its button once for each scheme.
+    primary: [...document.querySelectorAll(".go-on, button.first, a.first, input.default")].filter((one) => shown(one) && !one.closest(".scheme")).map((one) => one.textContent.trim() || one.value),
     tabs: [...document.querySelectorAll(".tabs > li")].map((one) => one.innerText.trim().split("\\n")[0]),
     current: [...document.querySelectorAll(".tabs [aria-current]")].length,
     header: [...document.querySelectorAll("#header nav a")].map((one) => one.textContent),

@@ -29,6 +29,13 @@ from tests.messages.pages.scenarios import draft, launched
 from tests.messages.pages.study import trained
 
 
+def beside_a_visitor():
+    visitor = builders.user("visitor")
+    visitor.is_staff = False
+    visitor.save()
+    return draft()
+
+
 def section_saved(make=draft, protocol=None, **changes):
     def scenario():
         study = make()
@@ -174,6 +181,12 @@ def cancelled_import():
 FORMS = {
     "A colleague is listed": row_added("members", 1, username=lambda _: me().username, role="viewer"),
     "A study needs at least one owner": study_saved(**{"members-0-role": "viewer"}),
+    "This account may": posted(
+        lambda: beside_a_visitor(),
+        lambda study: reverse("admin:studies_act", args=[study.pk, "invite"]),
+        account="visitor",
+        role="viewer",
+    ),
     "Your account does": denied(lambda study: None, Action.CREATE, False),
     "Your role in this study": denied(lambda study: study, Action.EDIT),
     "This token is bound": denied(lambda study: None, Action.CREATE, scope="write"),

@@ -36,6 +36,11 @@ def practice(client, study, **data):
     return client.post(reverse("admin:studies_section_practice", args=[section.pk]), data, follow=True)
 
 
+def _beside_ann():
+    builders.user("ann")
+    return draft()
+
+
 def trained():
     return builders.humanlike_draft(domains=("news",), conditions=("examples",), owner=builders.user())
 
@@ -176,6 +181,8 @@ PAGES = {
     "more places are open": only_informs(says(launched, act("draw-more", places=2))),
     "Outcomes are visible": only_informs(says(launched, act("unblind", reason="A look."))),
     "This is the copy": says(launched, act("clone", title="Copy")),
+    "_invite: has the role": only_informs(says(lambda: _beside_ann(), act("invite", account="ann", role="viewer"))),
+    "has the role “…” in this study. Send": says(draft, act("invite", account="jo@example.org", role="viewer")),
     "The template is kept": says(draft, act("keep-template", title="Mine")),
     "Removed: ": says(draft, act("remove-texts")),
     "The study is archived. To see": says(draft, act("archive")),

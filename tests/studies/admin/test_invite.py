@@ -25,7 +25,7 @@ def invite(client, study):
 
     def invite(name, role="editor"):
         address = reverse("admin:studies_act", args=[study.pk, "invite"])
-        return client.post(address, {"name": name, "role": role}, follow=True)
+        return client.post(address, {"account": name, "role": role}, follow=True)
 
     return invite
 
@@ -84,5 +84,5 @@ def test_only_owners_invite(study):
     client = Client()
     client.force_login(editor)
     address = reverse("admin:studies_act", args=[study.pk, "invite"])
-    assert client.post(address, {"name": "friend", "role": "owner"}).status_code == 403
+    assert client.post(address, {"account": "friend", "role": "owner"}).status_code == 403
     assert not get_user_model().objects.filter(username="friend").exists()
