@@ -18,7 +18,7 @@ from studies.imports.bundle_files import bundle_text, create_draft_from_bundle
 from studies.imports.preparation import prepare_stimuli_and_delete_dropped_prompts
 from studies.imports.study_templates import archive_own_template, keep_as_template
 from studies.imports.tables import Options, import_stimuli_file
-from studies.models import Output, Study
+from studies.models import Output, Study, System
 from studies.services import copying, drafts, jobs, known_answers, lifecycle, questions
 from tests import builders
 
@@ -97,6 +97,12 @@ def write_questions(w, by):
     return questions.add_missing_questions(section, [(x, y)], "Is {x} more vivid than {y}?", by=by, criterion="vivid")
 
 
+def without_comparisons(owner) -> World:
+    world = draft(owner)
+    world.study.contrasts.all().delete()
+    return world
+
+
 def launch_it(w):
     builders.launched(w.study)
     w.study.refresh_from_db()
@@ -166,6 +172,13 @@ ACTS = {
     ),
     "studies/services/drafts:record_edit_and_raise_version, questions": Act(
         Action.EDIT, "edit", draft, write_questions, spoil=launch_it
+    ),
+    "studies/services/drafts:record_edit_and_raise_version, all pairs": Act(
+        Action.EDIT,
+        "edit",
+        without_comparisons,
+        lambda w, by: questions.add_missing_comparisons(w.study, by),
+        spoil=lambda w: System.objects.bulk_create(System(study=w.study, name=f"s{n}") for n in range(21)),
     ),
     "studies/services/drafts:record_edit_and_raise_version, a section deleted": Act(
         Action.EDIT, "edit", twice_rated, delete_section, may_repeat=True

@@ -194,7 +194,12 @@ class OrderedFormSet(OrderedFormSetMixin, LabelledDeleteFormSet):
     pass
 
 
-# The table of planned comparisons on a study's page.
+# The cards of planned comparisons on a study's page.
+
+
+RARE_CONTRAST_FIELDS = (
+    "population", "role", "family", "section", "criterion", "estimand", "level", "x_condition", "y_condition",
+)  # fmt: skip
 
 
 class ContrastForm(CleanTextMixin, forms.ModelForm):
@@ -247,6 +252,17 @@ class ContrastForm(CleanTextMixin, forms.ModelForm):
         )
 
     @property
+    def has_unusual_settings(self):
+        """Return whether a rare field has an error, or another value than in a new row. Its card then shows the rare fields."""
+        usual = Contrast(population=Contrast.Population.PEOPLE_AND_PROMPTS)
+        return any(
+            name in self.errors
+            or str((self[name].value() if name in self.fields else getattr(self.instance, name)) or "")
+            != str(getattr(usual, name) or "")
+            for name in RARE_CONTRAST_FIELDS
+        )
+
+    @property
     def identity(self):
         """Return what identifies the comparison. A reversed comparison has the same identity."""
         c = self.cleaned_data
@@ -286,15 +302,15 @@ class ContrastFormSet(SwappableFormSetMixin, LabelledDeleteFormSet):
 
 class ContrastInline(StudyRowsInline):
     model = Contrast
-    fields = (
-        "x", "expected", "y", "role", "population", "hypothesis", "margin", "criterion", "section", "estimand", "level", "family",
-        "x_condition", "y_condition",
-    )  # fmt: skip
+    template = "admin/studies/comparison_cards.html"
+    fieldsets = (
+        (None, {"fields": ("x", "expected", "y", "hypothesis", "margin")}),
+        ("More settings", {"fields": RARE_CONTRAST_FIELDS}),
+    )
     form_class = ContrastForm
     formset = ContrastFormSet
     verbose_name = "planned comparison"
     verbose_name_plural = "planned comparisons"
-    classes = ("wide-table",)
 
     def get_queryset(self, request):
         return super().get_queryset(request).select_related("x", "y", "section")

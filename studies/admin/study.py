@@ -15,7 +15,8 @@ from django.utils.timesince import timesince
 
 from studies import signals
 from studies.models import Study, audit
-from studies.services import drafts
+from studies.services import drafts, questions
+from studies.services.lifecycle import ActionRefused
 from studies.stimuli.markdown import render_markdown
 
 from .. import access
@@ -430,7 +431,14 @@ class StudyAdmin(StudyScopedAdmin):
             return HttpResponseRedirect(workflow.reverse_or_empty("admin:annotators_preview", obj.pk) or request.path)
         # Saving stays on the study's page.
         self.message_user(request, "Saved.", messages.SUCCESS)
-        return HttpResponseRedirect(request.get_full_path())
+        if "_all_pairs" not in request.POST:
+            return HttpResponseRedirect(request.get_full_path())
+        try:
+            n_added = questions.add_missing_comparisons(obj, request.user)
+            self.message_user(request, f"Comparisons added: {n_added}.", messages.SUCCESS)
+        except ActionRefused as refused:
+            self.message_user(request, str(refused), messages.ERROR)
+        return HttpResponseRedirect(f"{request.get_full_path()}#contrasts-group")
 
     def history_view(self, request, object_id, extra_context=None):
         study = self.get_object(request, object_id)

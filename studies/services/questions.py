@@ -123,6 +123,32 @@ def _write_contrasts(section: Section, pairs: list[Pair], criterion: str) -> int
     return len(missing)
 
 
+# Of 20 systems all pairs are 190. A request of the study's page may have 5000 fields, which are about 290 comparisons.
+MOST_COMPARISONS = 200
+
+
+def add_missing_comparisons(study: Study, by) -> int:
+    """Plan a comparison for each pair of systems that has none, and return how many were added. A reference is the y of its pairs."""
+    with drafts.locked_draft(study.pk, by) as draft:
+        systems = draft.systems.judged().exclude(reference__in=EXTREME_REFERENCES).order_by("name")
+        ordered = sorted(systems, key=lambda system: not system.reference)
+        planned = draft.contrasts.filter(x__isnull=False)
+        existing = {frozenset(pair) for pair in planned.values_list("x_id", "y_id")}
+        missing = [pair for pair in combinations(ordered, 2) if frozenset(system.pk for system in pair) not in existing]
+        if missing and planned.count() + len(missing) > MOST_COMPARISONS:
+            raise ActionRefused(
+                f"All pairs of {len(ordered)} systems are too many: a study takes at most {MOST_COMPARISONS} this way. Add the comparisons that you need."
+            )
+        live = draft.sections.filter(purpose=Section.Purpose.LIVE).values_list("protocol", flat=True)
+        is_directed = any(slug in REGISTRY and REGISTRY[slug].has_directed_questions for slug in live)
+        population = Contrast.Population.PEOPLE if is_directed else Contrast.Population.PEOPLE_AND_PROMPTS
+        pairs = [(y, x) if x.reference and not y.reference else (x, y) for x, y in missing]
+        Contrast.objects.bulk_create(Contrast(study=draft, x=x, y=y, population=population) for x, y in pairs)
+        if pairs:
+            drafts.record_edit_and_raise_version(draft, by, wrote="comparisons of all pairs", comparisons=len(pairs))
+    return len(pairs)
+
+
 def _free_key(x: System, y: System, criterion: str, keys: set[str]) -> str:
     key = find_free_name(slugify("-".join(filter(None, (x.name, y.name, criterion))))[:44] or "pair", keys)
     keys.add(key)

@@ -2,7 +2,7 @@
 
 from django.urls import reverse
 
-from studies.models import Batch, Question
+from studies.models import Batch, Question, System
 from studies.services import questions
 from tests import builders
 from tests.messages.forms.scenarios import me, posted, says_refused
@@ -24,6 +24,12 @@ def undesigned():
 def chooses(card, **fields):
     sent = {"card": card, "criterion": "overall"} | fields
     return posted(undesigned, lambda study: reverse("new_study_question", args=[study.pk]), **sent)
+
+
+def plan_all_pairs_of(n_systems):
+    study = builders.draft_study(systems=(), owner=me())
+    System.objects.bulk_create(System(study=study, name=f"s{number}") for number in range(n_systems))
+    questions.add_missing_comparisons(study, me())
 
 
 def written_over(change):
@@ -64,5 +70,6 @@ FORMS = {
     "write_guided_section: Its section was changed": written_over(
         lambda study: Question.objects.filter(section__study=study).update(text="Another?")
     ),
+    "All pairs of … systems are too many": says_refused(lambda: plan_all_pairs_of(21)),
     "Something else refers": written_over(refer_to_the_section),
 }

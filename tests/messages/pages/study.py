@@ -102,6 +102,11 @@ def study_added(client, study):
     return client.post(address, changed(form_of(client.get(address), "study_form"), title="Another"), follow=True)
 
 
+def all_pairs(client, study):
+    form = form_of(client.get(study_url(study)), "study_form")
+    return client.post(study_url(study), changed(form, _all_pairs="1"), follow=True)
+
+
 def launch_edited(study):
     """The study is edited between the reading and the freezing."""
 
@@ -215,6 +220,7 @@ PAGES = {
     "That practice item": only_informs(says(trained, lambda c, s: practice(c, s, delete="999999"))),
     "The section is added": says(draft, section_added),
     "The draft is created": says(draft, study_added),
+    "Comparisons added": only_informs(says(draft, all_pairs)),
     "Section … is saved": only_informs(says(draft, section_saved)),
     "Section … is deleted": only_informs(says(draft, section_deleted)),
     "Added: … question": only_informs(

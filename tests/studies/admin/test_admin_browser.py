@@ -131,6 +131,30 @@ def test_pages_of_a_draft_have_no_fault(page, live_server, owner):
     assert not found, "\n".join(found)
 
 
+# Visible controls of the study's page whose edge lies outside the window, whether or not something around them scrolls.
+OUTSIDE = """() => [...document.querySelectorAll("#contrasts-group :is(input, select, textarea, button, summary, label)")]
+  .filter((one) => one.checkVisibility() && one.getClientRects().length)
+  .filter((one) => one.getBoundingClientRect().right > document.documentElement.clientWidth || one.getBoundingClientRect().left < 0)
+  .map((one) => one.outerHTML.slice(0, 120))"""
+
+
+def test_comparisons_are_cards_inside_the_window(page, live_server, owner):
+    study = builders.spa_draft(owner=owner, with_surveys=False)
+    page.goto(f"{live_server.url}/admin/studies/study/{study.pk}/change/")
+    page.locator("#contrasts-group").get_by_role("link", name="Add another planned comparison").click()
+    for summary in page.locator("#contrasts-group .comparison:not(.empty-form) details:not([open]) > summary").all():
+        summary.click()
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.locator("#contrasts-group select[name$='-population']:visible").count() > study.contrasts.count()
+        assert page.evaluate(OUTSIDE) == []
+    page.locator("#id_title").fill("Saved by the key")
+    with page.expect_navigation():
+        page.locator("#id_title").press("Enter")
+    study.refresh_from_db()
+    assert study.title == "Saved by the key" and not page.complaints
+
+
 def decided(page, live_server, recruitment, monkeypatch) -> list[str]:
     """From the evidence to the answered appeal, on the researcher's pages and on the person's."""
     monkeypatch.setattr(type(REGISTRY["generic"]), "rejection_policy", REJECTION_POLICY)

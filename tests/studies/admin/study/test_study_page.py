@@ -6,7 +6,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from studies.models import Contrast, ExclusionRule, Output, Section, Study, StudyMember, System
+from studies.models import Contrast, ExclusionRule, Output, Section, Study, StudyMember, System, audit
+from studies.services import questions
 from tests import builders
 from tests.admin_pages import changed, errors_of, form_of, study_url
 from tests.studies.admin.study.saved import page, save
@@ -68,6 +69,70 @@ def test_contrasts_systems_and_rules_are_written_on_the_page(client, study):
     assert "Saved.</li>" in response.content.decode(), errors_of(response)
     assert Contrast.objects.get(study=study, x=alpha, y=gamma).expected == "<"
     assert System.objects.get(study=study, name="delta").is_human
+
+
+def card_of(html, number):
+    """The HTML of one comparison's card, up to the next."""
+    return html.split(f'id="contrasts-{number}"')[1].split('id="contrasts-')[0]
+
+
+def test_the_rare_fields_of_a_comparison_are_folded_until_one_is_unusual_or_wrong(client, study):
+    study.contrasts.all().delete()
+    x, y, z = study.systems.order_by("name")
+    usual = Contrast.objects.create(study=study, x=x, y=y, population="people_and_prompts", margin=0.1)
+    Contrast.objects.create(study=study, x=x, y=z, population="people_and_prompts", role="secondary")
+    html = page(client, study).content.decode()
+    assert ['<details class="folded" open>' in card_of(html, n) for n in (0, 1, "empty")] == [False, True, False]
+    assert all(
+        card_of(html, 0).index(f"contrasts-0-{name}") < card_of(html, 0).index("<details") for name in ("x", "margin")
+    )
+    assert card_of(html, 0).index("contrasts-0-level") > card_of(html, 0).index("<details")
+    refused = save(client, study, **{"contrasts-0-level": "0"})
+    assert '<details class="folded" open>' in card_of(refused.content.decode(), 0)
+    usual.refresh_from_db()
+    assert usual.level == 0.05
+
+
+def test_all_pairs_saves_the_page_and_plans_what_is_missing(client, study, owner):
+    study.contrasts.all().delete()
+    alpha, beta, gamma = study.systems.order_by("name")
+    System.objects.filter(pk=beta.pk).update(reference="reference")
+    System.objects.create(study=study, name="best", reference="maximal")
+    System.objects.create(study=study, name="planted", reference="test")
+    Contrast.objects.create(study=study, x=gamma, y=alpha, section=study.sections.first())
+    study.refresh_from_db()
+    response = save(client, study, _all_pairs="1", public_title="Reading")
+    assert "Comparisons added: 2." in response.content.decode(), errors_of(response)
+    assert response.redirect_chain[0][0].endswith("#contrasts-group")
+    made = study.contrasts.order_by("pk").values_list("x__name", "y__name", "section", "population")
+    assert list(made)[1:] == [("alpha", "beta", None, "people"), ("gamma", "beta", None, "people")]
+    assert Study.objects.get(pk=study.pk).public_title == "Reading"
+    event = audit.events_of(study).order_by("-pk").first()
+    assert (event.by, event.data["comparisons"]) == (owner, 2)
+    assert "Comparisons added: 0." in save(client, study, _all_pairs="1").content.decode()
+    assert audit.events_of(study).order_by("-pk").first() == event
+
+
+def test_all_pairs_of_a_refused_page_plans_nothing(client, study):
+    study.contrasts.all().delete()
+    response = save(client, study, _all_pairs="1", target_n="-1")
+    assert response.status_code == 200 and errors_of(response) and not study.contrasts.exists()
+
+
+def test_more_pairs_than_the_page_can_show_are_refused(client, study, monkeypatch):
+    study.contrasts.all().delete()
+    monkeypatch.setattr(questions, "MOST_COMPARISONS", 2)
+    response = save(client, study, _all_pairs="1", public_title="Reading")
+    assert "All pairs of 3 systems are too many" in response.content.decode()
+    assert not study.contrasts.exists() and Study.objects.get(pk=study.pk).public_title == "Reading"
+
+
+def test_a_launched_study_takes_no_more_comparisons(client, study, owner):
+    builders.launched(study)
+    study.refresh_from_db()
+    n = study.contrasts.count()
+    response = save(client, study, _all_pairs="1")
+    assert "cannot change" in response.content.decode() and study.contrasts.count() == n
 
 
 @pytest.mark.slow
