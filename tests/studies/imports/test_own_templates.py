@@ -18,7 +18,7 @@ from tests.admin_pages import logged_in, study_url
 from tests.builders import user
 
 pytestmark = pytest.mark.django_db
-PAGE = "/studies/templates/"
+PAGE = "/admin/studies/study/new/templates/"
 
 
 @pytest.fixture

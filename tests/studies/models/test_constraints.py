@@ -39,6 +39,7 @@ from studies.models import (
     Prompt,
     Qualification,
     Question,
+    ResearcherFacts,
     Section,
     SectionArm,
     Study,
@@ -83,6 +84,7 @@ CASES = {
     "member_once_per_study": lambda w: StudyMember(study=w["study"], user=w["researcher"], role="viewer"),
     "system_name_once_per_study": lambda w: System(study=w["study"], name="alpha"),
     "system_has_a_name": lambda w: System(study=w["study"], name=""),
+    "researcher_pays_nothing_below_zero": lambda w: ResearcherFacts(user=w["researcher"], full_pay=-1),
     "arm_name_once_per_study": lambda w: Arm(study=w["study"], name="all"),
     "arm_pays_nothing_below_zero": lambda w: Arm(study=w["study"], name="new", reward=-1),
     "arm_system_once": lambda w: ArmSystem(arm=w["arm"], system=w["study"].systems.first()),
@@ -286,7 +288,8 @@ CASES = {
         or SampleValue(column=value.column, annotator=w["annotator"], value="43")
     ),
     "sample_value_says_something": lambda w: SampleValue(column=saved(column(w)), annotator=w["annotator"], value=""),
-    "outcome_pay_once_per_recruitment": lambda w: outcome_pay(w).save() or outcome_pay(w),
+    # A link of the tests promises something for each outcome.
+    "outcome_pay_once_per_recruitment": lambda w: outcome_pay(w),
     "outcome_pay_is_of_a_known_outcome_and_rule": lambda w: outcome_pay(w, rule="whim"),
     "outcome_pay_has_an_amount_exactly_where_its_rule_is_one": lambda w: outcome_pay(w, amount=1),
     "payment_number_once_per_kind": lambda w: payment(w).save() or payment(w),
