@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 STATIC = Path(__file__).resolve().parents[3] / "static"
-TOKENS = (STATIC / "tokens.css").read_text()
+TOKENS = (STATIC / "tokens.css").read_text() + (STATIC / "frame.css").read_text()
 # Each of these texts may stand on each of these grounds.
 TEXTS = {"ink", "quiet", "accent", "accent-strong", "bad"}
 GROUNDS = {"paper", "sheet", "wash", "bar", "bad-wash", "warn-wash", "good-wash"}

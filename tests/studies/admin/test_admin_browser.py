@@ -141,7 +141,7 @@ OUTSIDE = """() => [...document.querySelectorAll("#contrasts-group :is(input, se
 def test_comparisons_are_cards_inside_the_window(page, live_server, owner):
     study = builders.spa_draft(owner=owner, with_surveys=False)
     page.goto(f"{live_server.url}/admin/studies/study/{study.pk}/change/")
-    page.locator("#contrasts-group").get_by_role("link", name="Add another planned comparison").click()
+    page.locator("#contrasts-group").get_by_role("button", name="Add another planned comparison").click()
     for summary in page.locator("#contrasts-group .comparison:not(.empty-form) details:not([open]) > summary").all():
         summary.click()
     for width in WIDTHS:
