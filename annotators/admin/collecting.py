@@ -221,7 +221,7 @@ class InquiryAdmin(ReadOnlyAdmin):
 
 WIDTH, LEFT, RIGHT, TOP, ROW = 420, 44, 396, 4, 22
 NAMES_END = 172  # where the rows of pages begin, after their names
-MAX_LABEL = 27
+MAX_LABEL, MAX_BAR = 27, 40.0
 MIN_PEOPLE = 5  # fewer have no median here
 MAX_PAGE_ROWS, BLOCKS = 14, (1, 2, 5, 10, 20, 50, 100, 1000)
 BEFORE_FIRST = "before the first page"
@@ -336,9 +336,8 @@ def build_over_time_figure(counted: monitor.PeopleOverTime, target: int | None) 
     for period in periods:
         x = LEFT + (period.start - counted.start) // counted.step * width
         points += [(x, points[-1][1]), (x + width, until.place(period.total))]
-        gap = min(2.0, width / 5)
-        height = each.start - each.place(period.submitted)
-        bars.append((at(x + gap / 2), at(each.place(period.submitted)), at(width - gap), at(height)))
+        top, thickness = each.place(period.submitted), min(width - min(2.0, width / 5), MAX_BAR)
+        bars.append((at(x + (width - thickness) / 2), at(top), at(thickness), at(each.start - top)))
     points.append((float(RIGHT), until.place(total)))
     form = "%m-%d %H:%M" if counted.step == monitor.HOUR else "%Y-%m-%d"
     indexes = range(0, n, -(-n // 4))

@@ -232,18 +232,17 @@ def seconds_by_page(study: Study) -> list[dict[str, float]]:
     A page counts while it is visible and used. If a browser counted nothing, the time from showing to sending counts.
     """
     done = select(Use.PROGRESS, study.assignments.all(), [Assignment.Origin.LIVE]).order_by("-submitted_at")
-    visits = PageVisit.objects.filter(
-        assignment__in=list(done.values_list("pk", flat=True)[:USUAL_TIME_MAX_PEOPLE]), recorded_at__isnull=False
-    )
-    rows: dict[int, list[tuple[str, int, datetime | None, datetime]]] = defaultdict(list)
-    for pk, *row in visits.order_by("pk").values_list("assignment", "key", "active_seconds", "shown_at", "recorded_at"):
-        rows[pk].append(tuple(row))
-    return [
-        {key: float(active) for key, active, _, _ in pages}
-        if any(active for _, active, _, _ in pages)
-        else {key: (sent - shown).total_seconds() for key, _, shown, sent in pages if shown}
-        for pages in rows.values()
-    ]
+    latest = list(done.values_list("pk", flat=True)[:USUAL_TIME_MAX_PEOPLE])
+    sent = PageVisit.objects.filter(assignment__in=latest, recorded_at__isnull=False).order_by("pk")
+    people: dict[int, dict[str, float]] = defaultdict(dict)
+    for pk, key, seconds in sent.values_list("assignment", "key", "active_seconds"):
+        people[pk][key] = float(seconds)
+    uncounted: dict[int, dict[str, float]] = {pk: {} for pk, pages in people.items() if not any(pages.values())}
+    people |= uncounted
+    shown = sent.filter(assignment__in=list(uncounted), shown_at__isnull=False)
+    for pk, key, start, end in shown.values_list("assignment", "key", "shown_at", "recorded_at"):
+        people[pk][key] = (end - start).total_seconds()
+    return list(people.values())
 
 
 @dataclass(frozen=True, slots=True)
