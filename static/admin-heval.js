@@ -58,3 +58,15 @@ for (const button of document.querySelectorAll("button[data-copies]")) {
     button.textContent = "Copied";
   });
 }
+
+// A link to a part of the page opens the folds around it, and the fold of a group. A browser alone opens only those around it.
+const unfold = () => {
+  const target = location.hash && document.getElementById(location.hash.slice(1));
+  if (!target) return;
+  for (let fold = target.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
+  const own = target.querySelector(".module.collapse > details");
+  if (own) own.open = true;
+  target.scrollIntoView();
+};
+addEventListener("hashchange", unfold);
+unfold();

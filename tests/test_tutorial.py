@@ -57,6 +57,7 @@ def test_the_tutorial_can_be_followed(browser, live_server, settings):
     assert (study.systems.count(), study.prompts.count()) == (3, 12)
     reader.follow("Back to the study")
 
+    page.get_by_role("heading", name="Texts for annotators").click()
     for label, text in re.findall(r"^\| \*\*([^*]+)\*\* \| `([^`]+)`", TEXT, re.MULTILINE):
         reader.fill(label, text)
     reader.fill("Contact", "me@example.org")

@@ -370,6 +370,7 @@ class ComparisonFamilyInline(StudyRowsInline):
     fields = ("name", "adjustment", "after")
     form_class = FamilyForm
     formset = FamilyFormSet
+    classes = ("collapse",)
 
 
 # The table of the people who may see or change a study, each with a role.
@@ -418,6 +419,7 @@ class MemberInline(StudyRowsInline):
     action = Action.SHARE
     verbose_name = "person"
     verbose_name_plural = "people who may see or change this study"
+    classes = ("collapse",)
 
     def get_queryset(self, request):
         return super().get_queryset(request).select_related("user")
@@ -611,6 +613,7 @@ class ArmInline(StudyRowsInline):
     form_class = ArmForm
     formset = ArmFormSet
     verbose_name_plural = "arms (between-subject cells)"
+    classes = ("collapse",)
 
     def get_queryset(self, request):
         return super().get_queryset(request).prefetch_related("arm_systems__system")
@@ -732,6 +735,7 @@ class ExclusionRuleInline(StudyRowsInline):
     form_class = RuleForm
     formset = RuleFormSet
     verbose_name_plural = "exclusion rules, declared before the first answer"
+    classes = ("collapse",)
 
     @admin.display(description="settings")
     def parameters(self, row):

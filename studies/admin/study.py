@@ -5,12 +5,15 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.admin.utils import flatten, flatten_fieldsets
+from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import transaction
 from django.db.models import Model, Q, QuerySet
 from django.http import HttpResponseRedirect, QueryDict
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from django.utils.html import format_html
+from django.utils.text import capfirst
 from django.utils.timesince import timesince
 
 from studies import signals
@@ -26,15 +29,14 @@ from .forms import CleanTextMixin, MarkdownArea
 from .inlines import INLINES, MemberInline
 from .permissions import StudyScopedAdmin, changed_fields_and_row_kinds, is_request_allowed
 
-# The form of a study: the groups of its fields, and the names of its Markdown fields.
-
+# The form of a study: the groups of its fields, and the names of its Markdown fields. A group with the class ``collapse`` is folded.
 
 MARKDOWN = ("purpose", "instructions", "consent", "debriefing")
-FIELDSETS = (
+FIELDSETS: tuple[tuple[str, Any], ...] = (
     ("The study", {"fields": ("title", "language", "exclusion_group", "keeps_origin_out"), "classes": ["part-study"]}),
     (
         "Texts for annotators",
-        {"fields": ("public_title", "purpose", "instructions", "debriefing", "content_warning"), "classes": ["part-words"]},
+        {"fields": ("public_title", "purpose", "instructions", "debriefing", "content_warning"), "classes": ["part-words", "collapse"]},
     ),
     (
         "Consent and ethics",
@@ -43,7 +45,7 @@ FIELDSETS = (
                 "consent", "contact", "institution", "approval_number", "retention", "withdrawal_until",
                 "withdrawal_blanks_ratings", "erase_after_days", "asks_to_share_preferences", "licence", "stimuli_source",
             ),
-            "classes": ["part-consent"],
+            "classes": ["part-consent", "collapse"],
         },
     ),
     (
@@ -51,7 +53,7 @@ FIELDSETS = (
         {
             "fields": (("coverage", "section_order"), ("annotators_per_batch", "batches_per_annotator"), "bars_flagged_annotators", "seed"),
             "description": "How batches are drawn. Systems, arms, sections and planned comparisons follow below.",
-            "classes": ["part-design"],
+            "classes": ["part-design", "collapse"],
         },
     ),
     ("Target", {"fields": (("target_n", "target_kind"), ("target_cap", "replaces_excluded")), "classes": ["part-target"]}),
@@ -61,9 +63,36 @@ FIELDSETS = (
     ),
     (
         "Times",
-        {"fields": (("start_window_seconds", "idle_seconds", "grace_seconds"),), "classes": ["part-times"]},
+        {"fields": (("start_window_seconds", "idle_seconds", "grace_seconds"),), "classes": ["part-times", "collapse"]},
     ),
 )  # fmt: skip
+
+
+def _part_of_fieldset(options) -> str:
+    return options["classes"][0].removeprefix("part-")
+
+
+def _part_of_inline(inline) -> str:
+    return inline.model._meta.get_field("study").remote_field.get_accessor_name()
+
+
+def _label_of_inline(inline) -> str:
+    label = inline.verbose_name_plural or inline.model._meta.verbose_name_plural
+    return str(capfirst(label)).partition(",")[0].partition(" (")[0]
+
+
+# The parts of the page that have an address of their own, ``?part=<name>``: the name and the label of each.
+PARTS = {_part_of_fieldset(options): name for name, options in FIELDSETS} | {
+    _part_of_inline(inline): _label_of_inline(inline) for inline in INLINES
+}
+
+
+def _shown_part(request) -> str:
+    """Return the name of the only part that the address asks for, or '' for the whole page."""
+    part = request.GET.get("part", "")
+    return part if part in PARTS else ""
+
+
 ADD_FIELDSETS = ((None, {"fields": ("title", "public_title")}),)
 
 
@@ -78,6 +107,12 @@ class StudyForm(CleanTextMixin, forms.ModelForm):
 
     def clean_currency(self):
         return self.cleaned_data["currency"].upper()
+
+    def _update_errors(self, errors):
+        """Leave out what is wrong in a part of the page that is not shown. The checklist names it."""
+        shown = {name: found for name, found in errors.error_dict.items() if name in (NON_FIELD_ERRORS, *self.fields)}
+        if shown:
+            super()._update_errors(ValidationError(shown))  # type: ignore[misc]  # private in Django
 
 
 # Two people edit one form: the second to save sees what changed meanwhile, and loses nothing that they typed.
@@ -262,18 +297,26 @@ class StudyAdmin(StudyScopedAdmin):
             return ADD_FIELDSETS
         hidden: tuple[str, ...] = () if obj.clone_of_id else ("keeps_origin_out",)
         hidden += () if access.may_read_draw(request.user, obj) else ("seed",)
+        part = _shown_part(request)
         return tuple(
-            (name, options | {"fields": tuple(field for field in options["fields"] if field not in hidden)})
+            (
+                name,
+                options
+                | {"fields": tuple(field for field in options["fields"] if field not in hidden)}
+                | ({"classes": options["classes"][:1]} if part else {}),
+            )
             for name, options in FIELDSETS
+            if part in ("", _part_of_fieldset(options))
         )
 
     def get_readonly_fields(self, request, obj=None):
         if obj is None or obj.is_draft:
             return ()
-        return [name for _, options in FIELDSETS for field in options["fields"] for name in _flat(field)]
+        return flatten_fieldsets(FIELDSETS)
 
     def get_inlines(self, request, obj):
-        return self.inlines if obj is not None else ()
+        part = _shown_part(request)
+        return [inline for inline in self.inlines if part in ("", _part_of_inline(inline))] if obj is not None else ()
 
     def get_urls(self):
         return [
@@ -328,8 +371,7 @@ class StudyAdmin(StudyScopedAdmin):
         fingerprint = self._fingerprint(study)
         if request.POST.get(FINGERPRINT_FIELD, fingerprint) == fingerprint:
             return None
-        fieldsets = self.get_fieldsets(request, study)
-        fields = [name for _, options in fieldsets for field in options["fields"] for name in _flat(field)]
+        fields = flatten_fieldsets(self.get_fieldsets(request, study))
         form = self.get_form(request, study, change=True, fields=fields)(request.POST, instance=study)
         return conflict_page(
             request,
@@ -354,6 +396,8 @@ class StudyAdmin(StudyScopedAdmin):
             "fingerprint_field": FINGERPRINT_FIELD,
             "study": study,
             "tabs": workflow.study_tabs(request, study, "Design"),
+            "parts": PARTS,
+            "part": _shown_part(request),
             "next_step": workflow.next_step(study, problems, may_edit),
             "checklist": problems,
             "populations": populations,
@@ -397,6 +441,15 @@ class StudyAdmin(StudyScopedAdmin):
                 **titles,
                 "fingerprint": request.POST.get(FINGERPRINT_FIELD, ""),
             }
+        # Unfold what is wrong or missing. Django does so only for errors of fields that have a line of their own.
+        form = context["adminform"].form
+        marked = {*form.errors, *(problem.field for problem in context.get("checklist", ()) if problem.is_blocking)}
+        for _, options in context["adminform"].fieldsets:
+            if not marked.isdisjoint(flatten(options["fields"])):
+                options["classes"] = options.get("classes", ())[:1]
+        for group in context["inline_admin_formsets"]:
+            if _shown_part(request) or group.formset.non_form_errors() or group.formset.prefix in marked:
+                group.classes = group.classes.replace("collapse", "")
         return super().render_change_form(request, context, add, change, form_url, obj)
 
     def save_model(self, request, obj, form, change):
@@ -461,10 +514,6 @@ def _by_code(word: str) -> Q:
         return Q(code=uuid.UUID(word))
     except ValueError:
         return Q(pk__in=[])
-
-
-def _flat(field) -> tuple[str, ...]:
-    return (field,) if isinstance(field, str) else tuple(field)
 
 
 def _outputs(study) -> int:

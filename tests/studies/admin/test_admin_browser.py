@@ -117,6 +117,9 @@ def test_pages_of_a_draft_have_no_fault(page, live_server, owner):
     spa = study.sections.get(protocol="spa")
     base = f"{live_server.url}/admin"
     found = look(page, f"{base}/studies/study/{study.pk}/change/", "study-draft", dark=True)
+    found += look(page, f"{base}/studies/study/{study.pk}/change/?part=consent", "study-part")
+    page.locator("#id_erase_after_days").fill("-1")
+    found += refused(page, "Save")
     found += look(page, f"{base}/studies/study/", "studies")
     found += look(page, f"{base}/studies/study/add/", "study-add")
     found += look(page, f"{base}/studies/section/{spa.pk}/change/", "section", dark=True)
@@ -153,6 +156,26 @@ def test_comparisons_are_cards_inside_the_window(page, live_server, owner):
         page.locator("#id_title").press("Enter")
     study.refresh_from_db()
     assert study.title == "Saved by the key" and not page.complaints
+
+
+def test_a_link_to_a_folded_field_or_group_opens_it(page, live_server, owner, browser):
+    study = builders.spa_draft(owner=owner, with_surveys=False)
+    url = f"{live_server.url}/admin/studies/study/{study.pk}/change/"
+    page.goto(url)
+    assert not page.locator("#id_contact").is_visible() and not page.locator("#id_arms-0-name").is_visible()
+    page.evaluate("location.hash = '#id_contact'")
+    assert appears(page.locator("#id_contact"), 3000)
+    page.goto("about:blank")
+    page.goto(f"{url}#arms-group")
+    assert appears(page.locator("#id_arms-0-name"), 3000) and not page.locator("#id_contact").is_visible()
+    without_script = browser.new_context(java_script_enabled=False, storage_state=page.context.storage_state())
+    plain = without_script.new_page()
+    plain.goto(f"{url}#id_contact")
+    assert appears(plain.locator("#id_contact"), 3000)
+    plain.goto(f"{url}#arms-group")
+    plain.locator("#arms-group summary").click()
+    assert appears(plain.locator("#id_arms-0-name"), 3000)
+    without_script.close()
 
 
 def decided(page, live_server, recruitment, monkeypatch) -> list[str]:
@@ -343,6 +366,7 @@ def test_a_draft_from_a_template_is_saved_twice_and_stays_as_it_is(page, live_se
     options = page.locator("[name$=parameters-options]").first
     assert options.input_value() == "yes"
     # The same form does change what a person changes.
+    page.locator("#exclusion_rules-group summary").click()
     options.fill("yes, nearly")
     page.locator("input[name=_save]").last.click()
     page.wait_for_load_state()

@@ -6,10 +6,11 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from studies.models import Contrast, ExclusionRule, Output, Section, Study, StudyMember, System, audit
+from studies.admin.study import PARTS
+from studies.models import ComparisonFamily, Contrast, ExclusionRule, Output, Section, Study, StudyMember, System, audit
 from studies.services import questions
 from tests import builders
-from tests.admin_pages import changed, errors_of, form_of, study_url
+from tests.admin_pages import changed, errors_of, form_of, forms_of, study_url
 from tests.studies.admin.study.saved import page, save
 
 pytestmark = pytest.mark.django_db
@@ -135,6 +136,119 @@ def test_a_launched_study_takes_no_more_comparisons(client, study, owner):
     assert "cannot change" in response.content.decode() and study.contrasts.count() == n
 
 
+def folded_parts(html):
+    """The anchors and classes of the groups that are folded."""
+    found = re.findall(r'id="(\w+)-group"|<fieldset class="module aligned part-(\w+)|<(details)><summary>\s*<h2', html)
+    names = [rows or words for rows, words, _ in found]
+    return [names[n - 1] for n, (_, _, fold) in enumerate(found) if fold]
+
+
+RARE_PARTS = ["words", "consent", "design", "times", "arms", "comparison_families", "exclusion_rules", "members"]
+
+
+def test_rare_groups_are_folded_until_one_has_an_error(client, study):
+    assert folded_parts(page(client, study).content.decode()) == RARE_PARTS
+    refused = save(client, study, idle_seconds="-1", **{"arms-0-name": ""}).content.decode()
+    assert folded_parts(refused) == [part for part in RARE_PARTS if part not in ("times", "arms")]
+    no_arm = save(client, study, **{"arms-0-DELETE": "on"})
+    assert "at least one arm" in errors_of(no_arm)
+    assert folded_parts(no_arm.content.decode()) == [part for part in RARE_PARTS if part != "arms"]
+
+
+def test_a_group_in_which_something_is_missing_is_open(client, study):
+    Study.objects.filter(pk=study.pk).update(contact="")
+    study.contrasts.all().delete()
+    assert folded_parts(page(client, study).content.decode()) == [part for part in RARE_PARTS if part != "consent"]
+    Study.objects.filter(pk=study.pk).update(public_title="")
+    assert "words" not in folded_parts(page(client, study).content.decode())
+
+
+def stored_rows(study):
+    """Every column of the study and of its rows that its page edits, without the version."""
+    rows = [
+        study.systems,
+        study.arms,
+        study.sections,
+        study.contrasts,
+        study.comparison_families,
+        study.exclusion_rules,
+        study.members,
+    ]
+    columns = Study.objects.filter(pk=study.pk).values().get()
+    columns.pop("version")
+    return columns, [list(manager.order_by("pk").values()) for manager in rows]
+
+
+@pytest.fixture
+def full_study(study):
+    """A study with a value in every group of its page that may be empty."""
+    x, y = study.systems.order_by("name")[:2]
+    study.arms.get().systems.set([x, y])
+    ComparisonFamily.objects.create(study=study, name="primary", adjustment="holm")
+    ExclusionRule.objects.create(study=study, position=1, rule="incoherent", role="primary")
+    Study.objects.filter(pk=study.pk).update(
+        content_warning="Sad.",
+        institution="A house",
+        asks_to_share_preferences=True,
+        licence="CC0",
+        idle_seconds=900,
+        wage_per_hour=12,
+    )
+    return study
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_of_the_page_saves_its_own_fields_and_leaves_the_others(client, full_study, part):
+    url = f"{study_url(full_study)}?part={part}"
+    opened = client.get(url)
+    form = form_of(opened, "study_form")
+    shown = [group.formset.prefix for group in opened.context["inline_admin_formsets"]]
+    assert folded_parts(opened.content.decode()) == []
+    assert (
+        shown == ([part] if f"{part}-TOTAL_FORMS" in form else [])
+        and f'?part={part}" aria-current' in opened.content.decode()
+    )
+    before = stored_rows(full_study)
+    assert client.post(url, form).status_code == 302
+    assert stored_rows(full_study) == before
+    names = {
+        "study": ("language", "de"), "words": ("purpose", "Read."), "consent": ("contact", "new@example.org"), "design": ("seed", "9"),
+        "target": ("target_n", "5"), "pay": ("reward", "3.10"), "times": ("grace_seconds", "99"), "systems": ("systems-0-name", "omega"),
+        "arms": ("arms-0-name", "both"), "sections": ("sections-0-m", "3"), "contrasts": ("contrasts-0-margin", "0.2"),
+        "comparison_families": ("comparison_families-0-adjustment", "hommel"), "exclusion_rules": ("exclusion_rules-0-role", "sensitivity"),
+        "members": ("members-0-role", "owner"),
+    }  # fmt: skip
+    name, value = names[part]
+    assert client.post(url, changed(form_of(client.get(url), "study_form"), **{name: value})).status_code == 302
+    columns, rows = stored_rows(full_study)
+    changed_columns = [column for column in columns if columns[column] != before[0][column]]
+    changed_rows = [n for n, (old, new) in enumerate(zip(before[1], rows, strict=True)) if old != new]
+    assert (changed_columns + changed_rows == []) == (part == "members")
+    assert len(changed_columns + changed_rows) <= 1, (changed_columns, changed_rows)
+    if part not in shown:
+        assert changed_columns == [name]
+
+
+def test_the_conflict_of_a_part_is_found_and_saved_in_the_part(client, study):
+    url = f"{study_url(study)}?part=pay"
+    form = changed(form_of(client.get(url), "study_form"), reward="3.10")
+    save(client, study, title="Changed by another")
+    conflict = client.post(url, form)
+    assert conflict.status_code == 409 and "3.10" in conflict.content.decode()
+    again = next(one for one in forms_of(conflict) if "_seen" in one.sent())
+    assert again.attrs["action"] == url and client.post(url, again.sent()).status_code == 302
+    study.refresh_from_db()
+    assert (study.title, str(study.reward)) == ("Changed by another", "3.10")
+
+
+def test_a_part_can_be_saved_although_another_part_is_wrong(client, study):
+    Study.objects.filter(pk=study.pk).update(target_n=0)
+    url = f"{study_url(study)}?part=pay"
+    assert client.post(url, changed(form_of(client.get(url), "study_form"), reward="3.10")).status_code == 302
+    study.refresh_from_db()
+    assert (str(study.reward), study.target_n) == ("3.10", 0)
+
+
 @pytest.mark.slow
 def test_two_sections_change_places(client, study):
     spa, rating = study.sections.order_by("position")
@@ -235,7 +349,7 @@ def test_what_was_refused_is_listed_with_links_under_the_studys_own_title(client
     html = save(client, study, language="klingon!", **{"systems-0-name": ""}).content.decode()
     listed = html.partition('<ul class="refused" tabindex="-1" autofocus>')[2].partition("</ul>")[0]
     assert 'href="#id_language"' in listed and 'href="#id_systems-0-name"' in listed
-    assert f"<h1>{study.title}</h1>" in html
+    assert f'<bdi>{study.title}</bdi></a> <span class="state' in html
 
 
 def test_an_archived_study_leaves_the_list_and_keeps_its_page(client, study):
