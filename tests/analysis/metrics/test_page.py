@@ -28,7 +28,7 @@ def study():
 
 def page(study, name="", who=None, data=None, **path):
     client = logged_in(who or study.owner)
-    address = reverse(f"study_metric{name}", kwargs={"code": study.code} | path)
+    address = reverse(f"study_metric{name}", kwargs={"pk": study.pk} | path)
     return client.get(address) if data is None else client.post(address, data)
 
 

@@ -27,7 +27,7 @@ def study():
 
 def shown(study):
     client = client_of(study, "owner")
-    return {name: client.get(reverse(name, args=[study.code])).content.decode() for name in PAGES}
+    return {name: client.get(reverse(name, args=[study.pk])).content.decode() for name in PAGES}
 
 
 @pytest.mark.slow
