@@ -158,6 +158,30 @@ def test_comparisons_are_cards_inside_the_window(page, live_server, owner):
     assert study.title == "Saved by the key" and not page.complaints
 
 
+# Controls that lie under the bar with the save button when they have the focus.
+COVERED = """() => {
+  for (const fold of document.querySelectorAll("#content-main details")) fold.open = true;
+  const bar = document.querySelector(".submit-row");
+  if (getComputedStyle(bar).position !== "sticky") return ["the bar is not sticky"];
+  return [...document.querySelectorAll("#content-main form :is(input, select, textarea, button, summary):not(.submit-row *)")]
+    .filter((one) => one.type !== "hidden" && !one.disabled && one.checkVisibility() && one.getClientRects().length)
+    .filter((one) => {
+      scrollTo(0, 0);
+      one.focus();
+      return one.getBoundingClientRect().bottom > bar.getBoundingClientRect().top + 1;
+    }).map((one) => one.outerHTML.slice(0, 120));
+}"""
+
+
+def test_the_save_bar_covers_no_field_that_has_the_focus(page, live_server, owner):
+    study = builders.spa_draft(owner=owner, with_surveys=False)
+    for url in (f"studies/study/{study.pk}/change/", f"studies/section/{study.sections.first().pk}/change/"):
+        for width, height in ((1280, 900), (1280, 500), (768, 500)):
+            page.set_viewport_size({"width": width, "height": height})
+            page.goto(f"{live_server.url}/admin/{url}")
+            assert page.evaluate(COVERED) == [], (url, width, height)
+
+
 def test_a_link_to_a_folded_field_or_group_opens_it(page, live_server, owner, browser):
     study = builders.spa_draft(owner=owner, with_surveys=False)
     url = f"{live_server.url}/admin/studies/study/{study.pk}/change/"
