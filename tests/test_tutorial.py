@@ -37,15 +37,16 @@ def test_the_tutorial_can_be_followed(browser, live_server, settings):
     page.get_by_label("Username").fill("admin")
     page.get_by_label("Password").fill("a password")
     page.get_by_role("button", name="Log in").click()
-    page.locator(".model-study").get_by_role("link", name="Studies", exact=True).click()
-    reader.follow("Add study")
+    assert page.get_by_role("link", name="New study", exact=True).is_visible()
+    reader.done.add("New study")
+    reader.follow("Empty study")
     reader.fill("Title", "My first study")
     reader.fill("Public title", "Reading short fables")
     reader.press("Save")
     study = Study.objects.get()
     home = reverse("admin:studies_study_change", args=[study.pk])
 
-    reader.follow("Import", address("import", study.code))
+    reader.follow("Import", address("import", study.pk))
     page.get_by_label("File", exact=True).set_input_files(str(ROOT / "static" / "docs" / "first-study.jsonl"))
     reader.done.add("File")
     assert page.get_by_label("Add systems that the study does not have yet").is_checked()
@@ -57,7 +58,8 @@ def test_the_tutorial_can_be_followed(browser, live_server, settings):
     assert (study.systems.count(), study.prompts.count()) == (3, 12)
     reader.follow("Back to the study")
 
-    page.get_by_role("heading", name="Texts for annotators").click()
+    for group in ("Texts for annotators", "Times"):
+        page.get_by_role("heading", name=group, exact=True).click()
     for label, text in re.findall(r"^\| \*\*([^*]+)\*\* \| `([^`]+)`", TEXT, re.MULTILINE):
         reader.fill(label, text)
     reader.fill("Contact", "me@example.org")
@@ -115,11 +117,11 @@ def test_the_tutorial_can_be_followed(browser, live_server, settings):
     assert study.state == "closed"
 
     reader.go(home)
-    reader.follow("Analyse", address("analyses", study.code))
+    reader.follow("Analyse", address("analyses", study.pk))
     page.wait_for_load_state()
     if not page.get_by_label("Robot").count():
         reader.lost.append("Analyse (leads elsewhere)")
-        reader.go(address("analyses", study.code))
+        reader.go(address("analyses", study.pk))
     reader.tick("Robot")
     page.get_by_label("Resamples").fill("199")  # a reader waits longer
     reader.press("Run the analysis")
