@@ -10,6 +10,7 @@ from django.contrib import admin
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
 from django.core.files.base import ContentFile
+from django.db import transaction
 from django.http import Http404, HttpResponse, HttpResponseRedirect, QueryDict
 from django.template.response import TemplateResponse
 from django.urls import NoReverseMatch, reverse
@@ -24,6 +25,7 @@ from studies.access import (
     is_allowed,
     roles_by_study_id,
 )
+from studies.design.checklist import find_design_problems
 from studies.imports.bundle import MAX_BUNDLE_BYTES, BundleIncomplete, BundleRefused
 from studies.imports.bundle_files import bundle_text, create_draft_from_bundle
 from studies.imports.formats import inspect_log
@@ -229,7 +231,12 @@ def import_confirmation_page(request, pk, token) -> HttpResponse:
     if job is not None and job.state not in jobs.ENDED:
         return render_page(request, "import_wait", study, upload=upload, job=job, has_runner=jobs.is_runner_alive())
     if upload.is_guided and upload.is_confirmed:
-        return HttpResponseRedirect(reverse("new_study_question", args=[study.pk]))
+        # A draft of one's own template may need nothing but its texts.
+        is_complete = study.sections.exists() and not any(
+            problem.is_blocking for problem in find_design_problems(study)
+        )
+        launch = reverse_or_empty("new_study_launch", study.pk) if is_complete else ""
+        return HttpResponseRedirect(launch or reverse("new_study_question", args=[study.pk]))
     return _render_report(request, study, upload, job)
 
 
@@ -508,9 +515,15 @@ def draft_from_template_page(request) -> HttpResponse:
             archive_own_template(template, request.user)
             return HttpResponseRedirect(request.path)
         elif form.is_valid():
+            file = FileForm(request.POST, request.FILES) if "file" in request.FILES else None
             try:
-                study = create_draft_from_own_template(template, request.user, form.cleaned_data["title"])
-            except BundleRefused as refused:
+                # A file that is refused at once leaves no draft.
+                with transaction.atomic():
+                    study = create_draft_from_own_template(template, request.user, form.cleaned_data["title"])
+                    if file is not None and file.is_valid():
+                        upload = file.store_and_read(study, request.user, is_guided=True)
+                        return HttpResponseRedirect(reverse("import_confirm", args=[study.pk, upload.token]))
+            except (BundleRefused, lifecycle.ActionRefused) as refused:
                 fault = str(refused)
             else:
                 following = "" if template.has_texts else reverse_or_empty("new_study_file", study.pk)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 from django.test import Client
 
+from studies.imports.study_templates import keep_as_template
 from studies.models import Study
 from studies.services import jobs
 from studies.services.drafts import store_facts
@@ -158,3 +159,34 @@ def test_a_second_study_knows_the_account(walk):
     launch(walk, "open_link")
     assert "University of Graz" in Study.objects.get().consent and walk.refused == []
     assert len(walk.loads) <= MOST_LOADS and walk.fields <= 6, (walk.loads, walk.fields)
+
+
+def test_a_study_from_a_template_of_ones_own_needs_a_title_and_a_file(walk):
+    walk.go_on("New study")
+    walk.page.fill("#id_title", "The first one")
+    bring_file(walk)
+    walk.go_on()
+    walk.go_on("Import")
+    walk.check("#card-two_choice")
+    walk.go_on()
+    walk.go_on()
+    for name, value in FACTS.items():
+        walk.page.fill(f"#id_facts-{name}", value)
+    walk.go_on()
+    first = Study.objects.get()
+    keep_as_template(first, first.owner, "Pairs of answers")
+    walk.page.goto(f"{walk.page.url.partition('/admin')[0]}/admin/")
+    walk.loads[:], walk.fields = walk.loads[-1:], 0
+    press(walk.page, walk.page.get_by_role("link", name="New study from a template"))
+    walk.fill("input[name=title]", "The second one")
+    bring_file(walk)
+    press(walk.page, walk.page.get_by_role("button", name="New study from Pairs of answers"))
+    walk.go_on("Import")
+    assert walk.page.url.endswith("/new/launch/")
+    typed = walk.fields
+    launch(walk, "open_link")
+    second = Study.objects.get(title="The second one")
+    assert second.state == "launched" and second.prompts.count() == 40 and second.target_n == first.target_n
+    assert walk.refused == [] and typed == 2
+    # The page of the launch's job is loaded again when the job ends.
+    assert len(walk.loads) <= 7, walk.loads
