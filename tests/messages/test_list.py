@@ -49,9 +49,7 @@ def test_the_pages_say_once_what_to_do_about_the_problems_of_a_file():
     builders.add_choice(draft, strategy="any", stopping="none")
     for page in ("import", "import_answers"):
         file = SimpleUploadedFile("t.csv", b"nothing\nknown\n")
-        shown = client.post(
-            reverse(page, args=[draft.pk]), {"file": file, "columns": ""}, follow=True
-        ).content.decode()
+        shown = client.post(reverse(page, args=[draft.pk]), {"file": file, "columns": ""}, follow=True).content.decode()
         assert "nothing was written" in shown and "Correct the file and <a" in shown and "upload it again" in shown, (
             page
         )

@@ -127,7 +127,7 @@ def test_the_evidence_on_the_collecting_page_is_accessible(browser, live_server)
     page.fill("#id_password", "a password")
     page.get_by_role("button", name="Log in").click()
     page.wait_for_selector("#stopping")
-    assert page.locator("figure.evidence svg").bounding_box()["width"] > 200
+    assert page.locator("section:has(#stopping) figure.evidence svg").bounding_box()["width"] > 200
     shot(page, "evidence")
     wrong = []
     look_at(page, "evidence", wrong)

@@ -10,7 +10,16 @@ from tests.addresses import addresses, everything, filled
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.browser]
 
 # Pages for which this is another matter: files, and what annotators see inside a frame of the preview.
-NOT_PAGES = ("preview/", "/tables/", "/figures/", ".json", ".csv", "bundle/", "admin/studies/study/preview-text/")
+NOT_PAGES = (
+    "admin/invitation/",
+    "preview/",
+    "/tables/",
+    "/figures/",
+    ".json",
+    ".csv",
+    "bundle/",
+    "admin/studies/study/preview-text/",
+)
 MEASURED = """() => {
   const shown = (one) => one.checkVisibility() && one.getBoundingClientRect().width > 0;
   const titles = [...document.querySelectorAll("h1")].filter(shown);
