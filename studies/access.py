@@ -296,11 +296,13 @@ def invite_colleague(study: Study, by, name: str, role: str) -> tuple[Any, bool]
         account.set_unusable_password()
         account.full_clean(exclude=["password"])
         account.save()
-        audit.record("make account", study=study, by=by, account=name)
     elif not is_researcher(account):
         raise ValidationError("This account may not open the researchers' pages. Ask an administrator to allow it.")
+    Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
     others = [(member.user_id, member.role) for member in study.members.all() if member.user_id != account.pk]
-    replace_member_roles(study, by, [*others, (account.pk, role)])
+    require_owner_and_distinct_members([*others, (account.pk, role)])
+    StudyMember.objects.update_or_create(study=study, user=account, defaults={"role": role})
+    audit.record_study_event("invite", study, by=by, account=name, role=role, is_new_account=is_new)
     return account, is_new
 
 

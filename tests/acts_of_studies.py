@@ -192,7 +192,7 @@ ACTS = {
     "studies/access:replace_member_roles": Act(Action.SHARE, "change roles", launched, share, may_repeat=True),
     "studies/access:invite_colleague": Act(
         Action.SHARE,
-        "change roles",
+        "invite",
         launched,
         lambda w, by: access.invite_colleague(w.study, by, "colleague@example.org", "viewer"),
         may_repeat=True,

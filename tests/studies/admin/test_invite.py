@@ -7,7 +7,7 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 from django.urls import reverse
 
-from studies.models import AuditEvent, StudyMember
+from studies.models import StudyMember, audit
 from tests.builders import draft_study, user
 
 pytestmark = pytest.mark.django_db
@@ -36,7 +36,8 @@ def test_a_new_colleague_gets_an_account_a_role_and_an_address(study, invite):
     assert account.is_staff and not account.is_superuser and not account.has_usable_password()
     assert account.email == "jo@example.org"
     assert study.members.get(user=account).role == "editor"
-    assert AuditEvent.objects.filter(verb="make account", study=study, by=study.owner).count() == 1
+    (event,) = audit.events_of(study).filter(verb="invite")
+    assert event.by == study.owner and event.data["is_new_account"] is True and event.data["role"] == "editor"
     (path,) = re.findall(r"http[^\s<]*(/admin/invitation/[^\s<]+)", page)
     colleague = Client()
     form = colleague.get(path, follow=True)
