@@ -37,7 +37,7 @@ def test_the_tutorial_can_be_followed(browser, live_server, settings):
     page.get_by_label("Username").fill("admin")
     page.get_by_label("Password").fill("a password")
     page.get_by_role("button", name="Log in").click()
-    assert page.get_by_role("link", name="New study", exact=True).is_visible()
+    page.get_by_role("link", name="New study", exact=True).wait_for()
     reader.done.add("New study")
     reader.follow("Empty study")
     reader.fill("Title", "My first study")

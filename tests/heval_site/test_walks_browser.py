@@ -109,8 +109,8 @@ def launch(walk, channel: str):
     [
         ("two_choice", (), "open_link"),
         ("rating", ("fluency",), "open_link"),
-        ("spa", (), "open_link"),
-        ("ranking", (), "open_link"),
+        pytest.param("spa", (), "open_link", marks=pytest.mark.slow),
+        pytest.param("ranking", (), "open_link", marks=pytest.mark.slow),
         ("two_choice", (), "prolific"),
     ],
 )

@@ -91,6 +91,7 @@ def test_from_people_to_the_link_in_few_loads(page, live_server, owner, size, se
     assert fields <= 10, fields
 
 
+@pytest.mark.slow
 def test_each_page_is_readable_at_both_widths_and_without_script(page, live_server, owner, browser, settings):
     settings.SITE_URL = live_server.url
     study, wrong = draft(owner), []

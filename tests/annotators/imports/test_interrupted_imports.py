@@ -206,7 +206,7 @@ def comparable(study: Study) -> bytes:
     return "\n".join(",".join(cell for n, cell in enumerate(row) if n not in left_out) for row in rows).encode()
 
 
-@pytest.mark.parametrize("is_closed", [False, True])
+@pytest.mark.parametrize("is_closed", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_killed_import_counts_for_nothing_and_is_removed_or_done_again(
     tmp_path, after_each_turn, monkeypatch, is_closed
 ):
