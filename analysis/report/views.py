@@ -242,7 +242,7 @@ def report_page(request, pk, number) -> HttpResponse:
 
 
 def _result_context(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the page shows of a stored result, whoever stored it."""
+    """Return what the page shows of a stored result."""
     stored_tables = [truncated_table_context(stored_table) for stored_table in stored.get("tables", [])]
     drawn_figures = stored.get("figures", [])
     front = layouts.lead_figure(drawn_figures)

@@ -73,7 +73,7 @@ def possible_early_ends(recruitment: Recruitment) -> list[Outcome]:
     possible = {
         Outcome.SCREENED_OUT: Section.Purpose.SCREENING in purposes or any(mark for _, mark in sections),
         Outcome.FAILED_CHECKS: Section.Purpose.ATTENTION in purposes,
-        # Whoever opens a link that names nobody has done nothing for it.
+        # A person who opens a link that names nobody has not worked yet.
         Outcome.FULL: channel is None or channel.identifies_people,
     }
     return [outcome for outcome in Outcome if possible.get(outcome, True)]

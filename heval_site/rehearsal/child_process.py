@@ -170,7 +170,7 @@ def play_rehearsal(plan: dict[str, Any], panel: PanelProxy, progress: Callable[.
 
 
 def answer_as_robots_and_report(plan: dict[str, Any], progress: Callable[..., None]) -> dict[str, Any]:
-    """Let robots take the places of the copy, close it, and return its report, its figures and what the robots were told."""
+    """Let robots take the places of the copy, close it, and return its report, its figures and the settings of the robots."""
     import django
 
     django.setup()

@@ -228,7 +228,7 @@ def run_invented_report(
     seed: int = 0,
     progress: Callable[[int, int, str], Any] = lambda done, total, doing: None,
 ) -> dict[str, Any]:
-    """Let robots answer a copy of a draft, and return the report of their answers with its figures, and what they were told.
+    """Let robots answer a copy of a draft, and return the report of their answers with its figures, and the settings of the robots.
 
     The copy has its own process and folder, which end with this call. Raises RehearsalRefused, and any exception that
     ``progress`` raises.

@@ -132,7 +132,7 @@ def pages_by_part(pages: Mapping[str, Page]) -> list[tuple[str, list[Page]]]:
     return [(title, [page for page in pages.values() if page.part == part]) for part, title in PARTS.items()]
 
 
-# Search: all words of a question must stand in one part of a page, which is what lies below one heading.
+# Search: a part is the text below one heading. It is found if it has all words of the question.
 
 
 MOST_FOUND, EXCERPT = 30, 160

@@ -30,7 +30,7 @@ from studies.services import jobs
 # The page lists so many studies and boards; the lists behind "All studies" and "All boards" have the others.
 MAX_STUDIES, MAX_BOARDS, MAX_NOTICES = 40, 12, 12
 RECENT = timedelta(days=7)
-# A job that took longer is told of, because nobody watched it to its end.
+# The page reports jobs that took longer, because nobody watched them to their end.
 LONG_JOB = timedelta(minutes=1)
 EXAMPLE_KIND = "example_study"
 

@@ -39,7 +39,7 @@ EXAMPLE_SYSTEMS, EXAMPLE_PROMPTS, EXAMPLE_SHARE, EXAMPLE_POWER, EXAMPLE_OUTPUTS 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A card with the protocol or the template that it stands for, what it costs, and why it cannot be chosen, or ''."""
+    """A card with its protocol or template, what it costs, and why it cannot be chosen, or ''."""
 
     slug: str
     card: ProtocolCard

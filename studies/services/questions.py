@@ -208,7 +208,7 @@ def _move_to_end(section: Section, last: int) -> None:
 
 MINUTES_OF_ITEMS, MOST_ITEMS = 12, 20
 CHARACTERS_OF_WORD = 6
-# Fewer prompts cannot stand for prompts like these.
+# Fewer prompts do not represent prompts like these.
 FEWEST_PROMPTS = 5
 
 

@@ -317,7 +317,7 @@ def create_draft_from_template(template: StudyTemplate, owner: Any) -> Study:
 # The model text of a consent form, with the facts about the researchers filled in.
 
 
-# A fact > what stands in its place in a text while it is not known (studies.design.checklist.MARK).
+# A fact > the mark in a text while the fact is not known (studies.design.checklist.MARK).
 MARKS = {
     "institution": "[… the institution]",
     "responsible": "[… the responsible person, with an address]",

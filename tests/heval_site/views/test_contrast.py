@@ -7,7 +7,7 @@ import pytest
 
 STATIC = Path(__file__).resolve().parents[3] / "static"
 TOKENS = (STATIC / "tokens.css").read_text() + (STATIC / "frame.css").read_text()
-# Each of these texts may stand on each of these grounds.
+# Each of these texts may be on each of these grounds.
 TEXTS = {"ink", "quiet", "accent", "accent-strong", "bad"}
 GROUNDS = {"paper", "sheet", "wash", "bar", "bad-wash", "warn-wash", "good-wash"}
 # What is filled with these has words in --on-accent, if any.

@@ -99,7 +99,7 @@ def test_a_place_that_is_left_is_said_and_blocks_nothing_else(owner):
     assert "[… the ethics board and its contact]" in study.consent and unfilled(study) == {"consent"}
     said = client.get(url(study)).content.decode()
     assert "The consent still has 1 place to fill in" in said
-    # An omission in a quotation is a place, too; a link of Markdown is none.
+    # An omission in a quotation is a place, too; a link of Markdown is not.
     Study.objects.filter(pk=study.pk).update(
         consent="See [our page …](https://x.example). Yours.", purpose="Read “a […] b”."
     )

@@ -1,4 +1,4 @@
-"""The library of criteria: each is complete, told apart from the others, and named by a standard."""
+"""The library of criteria: each is complete, differs from the others, and has a standard name."""
 
 import re
 
