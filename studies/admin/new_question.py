@@ -278,10 +278,13 @@ def question_page(request, pk: int) -> HttpResponse:
         "texts": texts,
         "reason": reason,
         "example": {
-            "systems": EXAMPLE_SYSTEMS, "prompts": EXAMPLE_PROMPTS, "share": round(100 * EXAMPLE_SHARE), "power": round(100 * EXAMPLE_POWER),
+            "systems": EXAMPLE_SYSTEMS,
+            "prompts": EXAMPLE_PROMPTS,
+            "share": round(100 * EXAMPLE_SHARE),
+            "power": round(100 * EXAMPLE_POWER),
             "words": Pace().words_per_output,
         },
-    }  # fmt: skip
+    }
     status = 409 if reason and sent is not None else 400 if form.errors else 200
     return render_new_study_page(request, "admin/studies/new/question.html", study, "Question", context, status)
 

@@ -380,9 +380,12 @@ def write_guided_section(study_id: int, made: GuidedSection, by) -> Study:
         if study.instructions in ("", guide.get("instructions")):
             columns["instructions"] = made.instructions
         columns["guide"] = guide | {
-            "question": made.choice, "section": section.pk, "rows": _rows_sha256(study, section), "instructions": made.instructions,
+            "question": made.choice,
+            "section": section.pk,
+            "rows": _rows_sha256(study, section),
+            "instructions": made.instructions,
             "study": {name: before.get(name, getattr(study, name)) for name in made.study},
-        }  # fmt: skip
+        }
         Study.objects.filter(pk=study.pk).update(**columns)
         drafts.record_edit_and_raise_version(
             study, by, wrote=f"section {position}", protocol=made.protocol, choice=made.choice

@@ -211,9 +211,11 @@ def load_existing_stimuli(study: Study, *, with_batches: bool = False) -> Existi
         existing.profiles[name] = SurfaceProfile()
         existing.find_lookalike("system", name)
     prompt_keys = Staging().table("prompts", "pk", "number key")
-    prompts = Prompt.objects.filter(study=study.pk).order_by("pk").values_list(
-        "pk", "key", "text", "source", "domain", "language", "media", "attributes", "group"
-    )  # fmt: skip
+    prompts = (
+        Prompt.objects.filter(study=study.pk)
+        .order_by("pk")
+        .values_list("pk", "key", "text", "source", "domain", "language", "media", "attributes", "group")
+    )
     for pk, key, text, source, domain, language, media, attributes, group in prompts.iterator(2000):
         rest = {name: value for name, value in attributes.items() if name != ORIGINAL_KEY}
         attributes_json = json.dumps(rest, sort_keys=True, ensure_ascii=False) if rest else ""
@@ -233,9 +235,13 @@ def load_existing_stimuli(study: Study, *, with_batches: bool = False) -> Existi
             existing.find_lookalike("group", group)
         prompt_keys.put(pk, state.number, key)
     names = list(existing.systems)
-    rows = Output.objects.filter(system__study=study.pk).order_by("pk").values_list(
-        "system_id", "prompt_id", "sample", "format", "text", "media", "alt", "is_empty", "original", "language"
-    )  # fmt: skip
+    rows = (
+        Output.objects.filter(system__study=study.pk)
+        .order_by("pk")
+        .values_list(
+            "system_id", "prompt_id", "sample", "format", "text", "media", "alt", "is_empty", "original", "language"
+        )
+    )
     for system_id, prompt_id, sample, kind, text, media, alt, is_empty, original, language in rows.iterator(2000):
         system, (prompt, key) = system_ids[system_id], prompt_keys.get(prompt_id) or (0, "")
         content = output_content_digest(original or text, media, is_empty)

@@ -125,9 +125,14 @@ class ItemWriter:
             number = first_number + self._last[section]
             rows.append(
                 Item(
-                    study=self.study, section_id=section, number=number, prompt_id=item.prompt, kind=item.kind, content=content
+                    study=self.study,
+                    section_id=section,
+                    number=number,
+                    prompt_id=item.prompt,
+                    kind=item.kind,
+                    content=content,
                 )
-            )  # fmt: skip
+            )
         Item.objects.bulk_create(rows)
         self.ids |= {key: row.pk for key, row in zip(new, rows, strict=True)}
         exposures = [
