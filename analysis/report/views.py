@@ -270,9 +270,9 @@ def _result_context(stored: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class InventedForm(forms.Form):
-    """What the robots of a report with invented answers are told."""
+    """How good the systems are for the robots of a report with invented answers."""
 
-    told = forms.ChoiceField(
+    truth = forms.ChoiceField(
         choices=[
             ("difference", "The systems differ: in the order of their names, each is better than the one before"),
             ("equal", "All systems are equally good"),
@@ -280,7 +280,7 @@ class InventedForm(forms.Form):
         initial="difference",
         required=False,
         widget=forms.RadioSelect,
-        label="What the robots are told",
+        label="What the robots find",
     )
 
 
@@ -296,7 +296,7 @@ def invented_report_page(request, pk) -> HttpResponse:
     form, missing = InventedForm(request.POST or None), []
     if request.method == "POST" and form.is_valid():
         token = token_of_form(study, INVENTED, request.POST)
-        are_equal = form.cleaned_data["told"] == "equal"
+        are_equal = form.cleaned_data["truth"] == "equal"
         try:
             job = request_invented_report(study, request.user, are_systems_equal=are_equal, request_token=token)
         except NotReady as refused:
@@ -316,11 +316,11 @@ def invented_report_page(request, pk) -> HttpResponse:
         "failed": last if last and last.state == Job.State.FAILED else None,
     }
     if done and invented and not missing and not form.errors:
-        told = invented["told"]
+        robots = invented["robots"]
         context |= _result_context(invented["result"]) | {
             "invented": invented,
-            "strengths": sorted(told["strengths"].items(), key=lambda named: named[1]),
-            "percent_for_first": round(100 * told["acquiescent"]),
+            "strengths": sorted(robots["strengths"].items(), key=lambda named: named[1]),
+            "percent_for_first": round(100 * robots["acquiescent"]),
             "is_changed": done.arguments["version"] != study.version,
             "job": done,
         }

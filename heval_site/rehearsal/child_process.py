@@ -207,8 +207,8 @@ def answer_as_robots_and_report(plan: dict[str, Any], progress: Callable[..., No
     figures = {
         figure["name"]: render_figure_svg_and_pdf(figure | {"watermark": WATERMARK})[0] for figure in result["figures"]
     }
-    told = {"strengths": strengths, "acquiescent": crowd.acquiescent, "wanted": study.target_n}
-    return {"result": result, "figures": figures, "told": told, "submitted": ended.submitted}
+    robots = {"strengths": strengths, "acquiescent": crowd.acquiescent, "wanted": study.target_n}
+    return {"result": result, "figures": figures, "robots": robots, "submitted": ended.submitted}
 
 
 def main(folder: Path) -> None:

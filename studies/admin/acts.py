@@ -166,13 +166,13 @@ def _invite(study, user, cleaned):
         account, is_new = access.invite_colleague(study, user, cleaned["account"], cleaned["role"])
     except ValidationError as refused:
         raise lifecycle.ActionRefused(" ".join(refused.messages)) from None
-    told = f"{account.get_username()} has the role “{cleaned['role']}” in this study."
+    name, role = account.get_username(), cleaned["role"]
     if not is_new:
-        return told, ""
+        return f"{name} has the role “{role}” in this study.", ""
     parts = [urlsafe_base64_encode(force_bytes(account.pk)), default_token_generator.make_token(account)]
     address = f"{settings.SITE_URL}{reverse('invitation', args=parts)}"
     return (
-        f"{told} Send this address to your colleague, who chooses a password there, once and within three days: {address}",
+        f"The account {name} is made, as {role}. Send your colleague this address, to choose a password within three days: {address}",
         "",
     )
 

@@ -42,13 +42,13 @@ def test_a_draft_without_texts_or_link_gets_its_report_and_keeps_no_answer():
     study = choice_draft(owner, public_title="", contact="", consent="", minutes=None)
     client, events = logged_in(owner), AuditEvent.objects.count()
     for _ in range(2):  # pressed twice it is one
-        assert client.post(address(study), {"told": "difference"}).status_code == 302
+        assert client.post(address(study), {"truth": "difference"}).status_code == 302
     job = Job.objects.get(kind="invented_report")
     assert "A report is being made" in client.get(address(study)).content.decode()
     jobs.claim_and_run_job(job.pk)
     job.refresh_from_db()
     assert job.state == "done" and job.result["submitted"] == 8, job.error
-    assert job.result["told"]["strengths"] == {"alpha": 0.0, "beta": 0.5}
+    assert job.result["robots"]["strengths"] == {"alpha": 0.0, "beta": 0.5}
     assert client.get(f"/admin/studies/job/{job.code}.json").json()["url"] == address(study)
     for model in (Annotator, Assignment, Batch, AnalysisRun):
         assert not model.objects.exists(), model
@@ -72,7 +72,7 @@ def test_a_draft_without_texts_or_link_gets_its_report_and_keeps_no_answer():
     # Equal systems, and only the newest report is kept.
     study.refresh_from_db()
     again = made(study, owner, are_systems_equal=True)
-    assert set(again.result["told"]["strengths"].values()) == {0.0}
+    assert set(again.result["robots"]["strengths"].values()) == {0.0}
     assert "Robots answered at random" in client.get(address(study)).content.decode()
     job.refresh_from_db()
     assert job.result is None and len(json.dumps(again.result)) < 2**20
@@ -82,7 +82,7 @@ def test_what_is_missing_in_the_design_is_listed_with_links():
     owner = user("owner")
     study = choice_draft(owner, contact="")
     study.sections.update(m=30)
-    page = logged_in(owner).post(address(study), {"told": "difference"})
+    page = logged_in(owner).post(address(study), {"truth": "difference"})
     assert page.status_code == 422 and not Job.objects.exists()
     shown = page.content.decode()
     assert "Complete this first" in shown and "Add an address that they can write to" not in shown
@@ -109,7 +109,7 @@ def test_only_editors_of_a_draft_ask_for_it():
             assert ask(address(study)).status_code == status
     client = logged_in(owner)
     assert address(study) in client.get(f"/admin/studies/study/{study.pk}/change/").content.decode()
-    assert client.post(address(study), {"told": "everything"}).status_code == 400
+    assert client.post(address(study), {"truth": "everything"}).status_code == 400
     launched(study, owner)
     page = client.get(address(study))
     assert page.status_code == 302 and page["Location"].endswith(f"/{study.pk}/change/")

@@ -74,21 +74,21 @@ def test_all_pages_of_researchers_have_one_frame(browser, live_server, width):
     for address in pages:
         page.goto(live_server.url + address)
         seen = page.evaluate(MEASURED)
-        told = []
+        faults = []
         if seen["titles"] != [[edge, "22px"]]:
-            told.append(f"titles {seen['titles']}")
+            faults.append(f"titles {seen['titles']}")
         if len(seen["primary"]) > 1:
-            told.append(f"primary buttons {seen['primary']}")
+            faults.append(f"primary buttons {seen['primary']}")
         if seen["header"] != ["heval", "My studies", "Boards", "Documentation"]:
-            told.append(f"header {seen['header']}")
+            faults.append(f"header {seen['header']}")
         if address.startswith(f"/admin/studies/study/{world['study'].pk}/") and (
             seen["tabs"] != TABS or seen["current"] > 1
         ):
-            told.append(f"tabs {seen['tabs']}, {seen['current']} current")
+            faults.append(f"tabs {seen['tabs']}, {seen['current']} current")
         if seen["wide"] > 0:
-            told.append(f"{seen['wide']} px too wide")
+            faults.append(f"{seen['wide']} px too wide")
         if seen["hole"] > 400:
-            told.append(f"a hole of {seen['hole']:.0f} px")
-        wrong += [f"{address}: {one}" for one in told]
+            faults.append(f"a hole of {seen['hole']:.0f} px")
+        wrong += [f"{address}: {one}" for one in faults]
     context.close()
     assert not wrong, "\n".join(wrong)

@@ -186,8 +186,10 @@ PAGES = {
     "more places are open": only_informs(says(launched, act("draw-more", places=2))),
     "Outcomes are visible": only_informs(says(launched, act("unblind", reason="A look."))),
     "This is the copy": says(launched, act("clone", title="Copy")),
-    "_invite: has the role": only_informs(says(lambda: _beside_ann(), act("invite", account="ann", role="viewer"))),
-    "has the role “…” in this study. Send": says(draft, act("invite", account="jo@example.org", role="viewer")),
+    "has the role “…” in this study": only_informs(
+        says(lambda: _beside_ann(), act("invite", account="ann", role="viewer"))
+    ),
+    "is made, as": says(draft, act("invite", account="jo@example.org", role="viewer")),
     "The template is kept": says(draft, act("keep-template", title="Mine")),
     "Removed: ": says(draft, act("remove-texts")),
     "The study is archived. To see": says(draft, act("archive")),
