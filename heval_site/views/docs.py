@@ -198,20 +198,25 @@ def _excerpt(text: str, words: list[str]) -> str:
 
 
 @cache
+def _cached_pages() -> Mapping[str, Page]:
+    # Files do not change while a process runs.
+    return read_pages()
+
+
+@cache
 def _all_parts() -> tuple[PagePart, ...]:
-    return tuple(part for page in read_pages().values() for part in parts_of(page))
+    return tuple(part for page in _cached_pages().values() for part in parts_of(page))
 
 
 @require_safe
 def search_page(request) -> HttpResponse:
     """Search the documentation. The words come in the address, so that a search can be linked."""
     question = request.GET.get("q", "")[:200].replace("\0", " ").strip()
-    pages = read_pages()
     context = {
         "page": Page("search", "Search", ""),
         "question": question,
         "found": search(_all_parts(), question),
-        "parts": pages_by_part(pages),
+        "parts": pages_by_part(_cached_pages()),
     }
     return HttpResponse(render_to_string("docs/search.html", context))
 
@@ -227,7 +232,7 @@ def _render_page(name: str) -> str | None:
 
 @cache
 def _page_names() -> frozenset[str]:
-    return frozenset(read_pages())
+    return frozenset(_cached_pages())
 
 
 @cache

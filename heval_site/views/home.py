@@ -176,7 +176,9 @@ def _ended(user, studies: QuerySet[Study]) -> Iterator[Notice]:
     own = Job.objects.filter(
         by=user, ended_at__gte=since, started_at__isnull=False, ended_at__gt=F("started_at") + LONG_JOB
     )
-    for job in own.exclude(kind="analyse").select_related("study").order_by("-ended_at")[:5]:
+    for job in (
+        own.exclude(kind="analyse").defer("result", "arguments").select_related("study").order_by("-ended_at")[:5]
+    ):
         about = job.study.title if job.study else ""
         yield Notice(
             f"{job_title(job)}: {job.get_state_display().lower()}",
