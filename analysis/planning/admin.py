@@ -26,6 +26,7 @@ from studies.models import Job, SizePlan, Study
 from studies.protocols import REGISTRY
 from studies.services.drafts import update_draft
 from studies.services.lifecycle import ActionRefused
+from studies.services.questions import find_ai_tools_question
 
 from . import strategies
 from .checklist import forecast_inputs
@@ -322,7 +323,9 @@ class PeopleForm(CleanTextMixin, forms.ModelForm):
             study.annotators_per_batch = self.fixed
         inputs, _ = forecast_inputs(study)
         budget = plan_budget(inputs.size, inputs.pace, inputs.prices)
-        minutes = math.ceil(budget.minutes_each / study.batches_per_annotator)
+        # The page Texts, which follows, usually adds one question at the end.
+        later = 0 if find_ai_tools_question(study) else inputs.pace.seconds_per_answer / 60
+        minutes = math.ceil(budget.minutes_each / study.batches_per_annotator + later)
         wage = study.wage_per_hour if study.wage_per_hour is not None else Decimal(int(Prices().wage_per_hour))
         proposed = {
             "target_n": None if study.target_n else proposed_target(study, inputs),

@@ -8,7 +8,9 @@ from django.urls import reverse
 from analysis.planning.checklist import forecast_inputs
 from analysis.stats.planning.closed_forms import quick_plan
 from studies.design.checklist import find_design_problems
+from studies.design.workload import estimate_stored_or_trial_batch_workloads, median_workload
 from studies.models import AuditEvent, Study
+from studies.services.questions import ask_about_ai_tools
 from tests.admin_pages import changed, errors_of, form_of, logged_in
 from tests.builders import add_choice, add_rating, draft_study, launched, user
 
@@ -48,6 +50,16 @@ def test_the_proposed_size_reaches_the_wanted_power_in_batches_that_fill(owner):
     assert "The size is enough" in page.content.decode()
     # Nothing is stored before the form is sent.
     assert Study.objects.get(pk=study.pk).target_n is None
+
+
+@pytest.mark.parametrize("m", range(5, 13))
+def test_the_proposed_pay_also_covers_the_question_that_the_next_page_adds(owner, m):
+    study, client = fresh(owner, strategy="any", m=m), logged_in(owner)
+    sent(client, study)
+    study.refresh_from_db()
+    ask_about_ai_tools(study, owner, True)
+    burden = median_workload(estimate_stored_or_trial_batch_workloads(Study.objects.get(pk=study.pk)))
+    assert burden.per_hour >= 12, burden
 
 
 def test_an_untouched_form_leaves_nothing_of_size_and_pay_missing(owner):
