@@ -29,15 +29,22 @@ document.addEventListener("change", (event) => event.target.matches("select[data
 document.addEventListener("formset:added", fitAll);
 fitAll();
 
-// A running job: update the page in place. When the job ends, open its result, or reload the page.
-const job = document.getElementById("job");
-if (job) {
+// Running jobs: update them in place. When a job ends, open its result, its page if it failed, or this page again.
+let hasInput = false;
+document.addEventListener("input", () => (hasInput = true));
+const showEnd = (job, url) => {
+  if (!hasInput) return url ? location.assign(url) : location.reload();
+  const link = Object.assign(document.createElement("a"), { href: url || location.href, textContent: "Open it" });
+  job.querySelector(".doing").replaceChildren("It has ended. ", link);
+  job.querySelector(".then").textContent = "What you entered on this page is not sent yet.";
+};
+for (const job of document.querySelectorAll(".job[data-url]")) {
+  job.querySelector(".then").textContent = "The result opens by itself.";
   const renew = async () => {
     try {
       const now = await (await fetch(job.dataset.url, { headers: { Accept: "application/json" } })).json();
-      if (now.state === "done" && now.url) return location.assign(now.url);
-      if (!["waiting", "running"].includes(now.state)) return location.reload();
-      if (now.doing) job.querySelector(".lead").textContent = now.doing;
+      if (!["waiting", "running"].includes(now.state)) return showEnd(job, now.state === "done" ? now.url : job.dataset.page);
+      if (now.doing) job.querySelector(".doing").textContent = now.doing;
       if (now.total) {
         Object.assign(job.querySelector("progress"), { max: now.total, value: now.done });
         job.querySelector(".count").textContent = `${now.done} of ${now.total}`;

@@ -21,6 +21,7 @@ from analysis.stats.planning.sizes import Prices, plan_budget
 from studies.access import Action, get_study
 from studies.admin import study_page
 from studies.admin.forms import CleanTextMixin
+from studies.admin.jobs import running_jobs
 from studies.admin.permissions import ReadOnlyAdmin, is_request_allowed, parse_row_id
 from studies.models import Job, SizePlan, Study
 from studies.protocols import REGISTRY
@@ -209,7 +210,7 @@ class SizePlanAdmin(ReadOnlyAdmin):
             "shown": shown,
             "may_plan": study.is_draft and is_request_allowed(request, Action.EDIT, study.pk),
             "plans": _listed_plans(study),
-            "job": study.jobs.filter(kind=KIND, state__in=[Job.State.WAITING, Job.State.RUNNING]).first(),
+            "running_jobs": running_jobs(request, study.jobs.filter(kind=KIND)),
             **public_numbers(),
         }
         if form is not None:

@@ -8,11 +8,6 @@ urlpatterns = [
     path("<int:pk>/share/", views.share_page, name="share"),
     path("<int:pk>/share/file/", views.start_export, name="export_start"),
     path("<int:pk>/analyses/run/", views.start_analysis, name="analysis_start"),
-    path(
-        "<int:pk>/analyses/jobs/<uuid:job>/",
-        views.analysis_progress_and_cancel_page,
-        name="analysis_progress",
-    ),
     path("<int:pk>/analyses/<int:number>/", views.report_page, name="analysis"),
     path("<int:pk>/analyses/<int:number>/result.json", views.result_json, name="analysis_result"),
     path(

@@ -21,7 +21,7 @@ from analysis.data.flat_rows import COUNTED_ORIGINS
 from analysis.models import AnalysisRun, Figure
 from analysis.protocols.blocks import layouts
 from analysis.protocols.blocks.warning_sentences import SEVERITY_LABELS
-from analysis.report.page_jobs import token_of_form
+from analysis.report.page_jobs import job_context, token_of_form
 from annotators.counting import Use, select, simulated_words
 from annotators.models import Assignment
 from studies.access import Action, get_study, may_read_draw
@@ -29,7 +29,6 @@ from studies.admin.permissions import is_request_allowed
 from studies.admin.study_page import render_new_study_page, render_study_page
 from studies.admin.workflow import problems_with_correction_urls
 from studies.models import Job, Study
-from studies.services import jobs
 from studies.services.lifecycle import ActionRefused, FieldsRefused, NotReady
 
 from .build import DEFAULT_PARAMETERS, NO_COMPARISON_PLANNED, STAR_SCHEMES, STILL_COLLECTING, default_origins
@@ -38,7 +37,6 @@ from .runs import INVENTED, invented_report_jobs, request_analysis, request_inve
 
 SHOWN_ROWS = 100
 SHARED_REPORTS = 20
-REFRESH_SECONDS = 2
 TEXT_KINDS = frozenset({"text"})
 
 
@@ -90,19 +88,17 @@ def analysis_list_page(request, pk) -> HttpResponse:
 
 def _render_list(request, study: Study, form: ReportForm, status: int = 200):
     may_run = is_request_allowed(request, Action.ANALYSE, study.pk)
-    running = Job.objects.filter(study=study, kind="analyse", state__in=["waiting", "running"]).order_by("pk")
     runs = study.analyses.defer("result").select_related("by")
     submitted = select(Use.RESULTS, Assignment.objects.filter(study=study))
     submitted_by_origin = dict(submitted.values_list("origin").annotate(n=Count("pk")))
     context = {
         "study": study,
         "runs": runs,
-        "running": running,
         "samples": study.coding_samples.all() if study.launched_at else (),
         "form": form,
         "origins": [(box, submitted_by_origin.get(box.data["value"], 0)) for box in form["origins"]],
         "may_run": may_run,
-        "token": uuid.uuid4().hex,
+        **job_context(request, study, "analyse"),
     }
     return render_study_page(request, "report/list.html", study, context, status)
 
@@ -162,33 +158,7 @@ def start_analysis(request, pk) -> HttpResponse:
         return _render_list(request, study, form, status=400)
     token = token_of_form(study, "analyse", request.POST)
     job = request_analysis(study, request.user, form.cleaned_data, token)
-    return redirect("analysis_progress", pk=study.pk, job=job.code)
-
-
-@login_required
-@require_http_methods(["GET", "POST"])
-def analysis_progress_and_cancel_page(request, pk, job) -> HttpResponse:
-    """Show the progress of an analysis and redirect to its report when it is done. POST cancels the job."""
-    study = get_study(request.user, Action.CANCEL if request.method == "POST" else Action.VIEW, pk=pk)
-    analysis_job = get_object_or_404(Job, study=study, kind="analyse", code=job)
-    if request.method == "POST":
-        jobs.request_cancel(analysis_job, request.user)
-        return redirect("analysis_progress", pk=study.pk, job=analysis_job.code)
-    if analysis_job.state == Job.State.DONE:
-        return redirect("analysis", pk=study.pk, number=(analysis_job.result or {})["number"])
-    is_going = analysis_job.state in (Job.State.WAITING, Job.State.RUNNING)
-    is_refresh_off = request.GET.get("refresh") == "off"
-    context = {
-        "job": analysis_job,
-        "is_going": is_going,
-        "is_refresh_off": is_refresh_off,
-        "is_runner_missing": is_going and not jobs.is_runner_alive(),
-    }
-    response = render_study_page(request, "report/progress.html", study, context)
-    if is_going and not is_refresh_off:
-        # Reload by a header: ``?refresh=off`` turns it off.
-        response["Refresh"] = str(REFRESH_SECONDS)
-    return response
+    return redirect("admin:studies_job_page", code=job.code)
 
 
 def _conclusion_context(conclusion: dict[str, Any]) -> dict[str, Any]:
@@ -292,7 +262,7 @@ def invented_report_page(request, pk) -> HttpResponse:
     study = get_study(request.user, Action.EDIT, pk=pk)
     if not study.is_draft:
         return redirect("admin:studies_study_change", pk)
-    last = invented_report_jobs(study).first()
+    last = invented_report_jobs(study).defer("result").first()
     form, missing = InventedForm(request.POST or None), []
     if request.method == "POST" and form.is_valid():
         token = token_of_form(study, INVENTED, request.POST)
@@ -311,8 +281,7 @@ def invented_report_page(request, pk) -> HttpResponse:
         "study": study,
         "form": form,
         "missing": missing,
-        "token": uuid.uuid4().hex,
-        "running": last if last and last.ended_at is None else None,
+        **job_context(request, study, INVENTED),
         "failed": last if last and last.state == Job.State.FAILED else None,
     }
     if done and invented and not missing and not form.errors:

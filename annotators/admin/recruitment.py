@@ -26,9 +26,9 @@ from studies.admin.forms import (
     optional_utc_datetime_field,
     prefixed_settings_fields,
 )
+from studies.admin.jobs import running_jobs
 from studies.admin.permissions import StudyFilter, is_request_allowed
 from studies.models import Job, Study
-from studies.services import jobs
 
 from ..models import Recruitment, SampleColumn
 from ..pay import promises
@@ -215,16 +215,14 @@ class RecruitmentAdmin(VerdictAdmin, pay.PayAdmin):
                 messages.success(request, "The rehearsal is starting.")
                 return HttpResponseRedirect(reverse("admin:annotators_rehearsal", args=[pk]))
         rehearsals = stand_in.rehearsal_jobs_of(recruitment)
-        last, last_done = rehearsals.first(), rehearsals.filter(state=Job.State.DONE).first()
-        running = last if last is not None and last.ended_at is None else None
+        last, last_done = rehearsals.defer("result").first(), rehearsals.filter(state=Job.State.DONE).first()
         context = {
             "title": "Rehearsal",
             "recruitment": recruitment,
             "channel": REGISTRY[recruitment.channel],
             "form": form,
             "job": last,
-            "is_running": running is not None,
-            "is_stuck": running is not None and running.state == Job.State.WAITING and not jobs.is_runner_alive(),
+            "running_jobs": running_jobs(request, rehearsals),
             "done": last_done,
             "report": last_done.result if last_done else None,
         }

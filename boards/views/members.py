@@ -25,6 +25,7 @@ from boards.services import boards, metric_tables, rounds, snapshots
 from boards.services.boards import CHANGEABLE_WHEN_OPEN
 from studies.access import Action, filter_allowed
 from studies.access import check_permission_or_404 as check_study_permission_or_404
+from studies.admin.jobs import running_jobs
 from studies.models import Job, Study
 from studies.services.lifecycle import ActionRefused
 
@@ -131,9 +132,6 @@ class RenewalForm(forms.Form):
 # The pages on which members make and run a board.
 
 
-REFRESH_SECONDS = 3
-
-
 def _add_errors(form, refused: ValidationError) -> None:
     """Add the errors of a service to a form. Those of fields that the form lacks belong to the whole form."""
     if not hasattr(refused, "error_dict"):
@@ -205,8 +203,7 @@ def manage_page(request: HttpRequest, slug: str) -> HttpResponse:
     jobs_of_board = Job.objects.filter(
         kind__in=[rounds.KIND, snapshots.KIND, metric_tables.KIND], arguments__board=board.pk
     )
-    unfinished = list(jobs_of_board.filter(state__in=[Job.State.WAITING, Job.State.RUNNING]).order_by("pk"))
-    last = jobs_of_board.first()
+    last = jobs_of_board.only("state", "error").first()
     is_open = board.state == Board.State.OPEN
     chosen_metrics = metric_tables.last_names(board) or ()
     plan = rounds.plan_round(board) if is_open else None
@@ -236,9 +233,8 @@ def manage_page(request: HttpRequest, slug: str) -> HttpResponse:
             {"metric": one, "is_chosen": one.name in chosen_metrics} for one in computed.available_metrics().values()
         ],
         "not_installed": computed.NOT_INSTALLED,
-        "jobs": unfinished,
+        "running_jobs": running_jobs(request, jobs_of_board),
         "failed_job": last if last is not None and last.state == Job.State.FAILED else None,
-        "refresh": REFRESH_SECONDS if unfinished else None,
         "team_form": TeamForm(),
         "token": uuid.uuid4().hex,
         "samples": _samples_with_new_prompts(board),

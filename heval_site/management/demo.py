@@ -45,11 +45,12 @@ def get_or_create_example_study(user) -> tuple[Study, str]:
 
 
 def _report_path(study: Study) -> str:
-    """Return the newest report; until it exists, its progress page, which leads to it."""
+    """Return the newest report; until it exists, the page of its job, which leads to it."""
     number = study.analyses.order_by("number").values_list("number", flat=True).last()
     if number:
         return reverse("analysis", args=[study.pk, number])
-    return reverse("analysis_progress", args=[study.pk, study.jobs.filter(kind="analyse").latest("pk").code])
+    job = study.jobs.only("code").filter(kind="analyse").latest("pk")
+    return f"{reverse('admin:studies_job_page', args=[job.code])}?open"
 
 
 @transaction.atomic

@@ -163,7 +163,7 @@ def _waiting(user) -> Iterator[Notice]:
 
 
 def _ended(user, studies: QuerySet[Study]) -> Iterator[Notice]:
-    """Yield the reports of the last week, the newest of each study, and long jobs of this user that have ended."""
+    """Yield the reports of the last week, the newest of each study, and long jobs of this user whose end the user has not seen."""
     since = timezone.now() - RECENT
     newest = AnalysisRun.objects.filter(study=OuterRef("study")).order_by("-number").values("pk")[:1]
     runs = AnalysisRun.objects.filter(study__in=studies, at__gte=since, pk=Subquery(newest)).select_related("study")
@@ -173,15 +173,13 @@ def _ended(user, studies: QuerySet[Study]) -> Iterator[Notice]:
             run.study.title,
             reverse("analysis", args=[run.study_id, run.number]),
         )
-    own = Job.objects.filter(
-        by=user, ended_at__gte=since, started_at__isnull=False, ended_at__gt=F("started_at") + LONG_JOB
-    )
-    for job in (
-        own.exclude(kind="analyse").defer("result", "arguments").select_related("study").order_by("-ended_at")[:5]
-    ):
+    own = Job.objects.filter(by=user, seen_at=None, ended_at__gt=F("started_at") + LONG_JOB)
+    # The notices above name the reports.
+    unseen = own.exclude(kind="analyse", state=Job.State.DONE).select_related("study").order_by("-ended_at")
+    for job in unseen.defer("result", "arguments")[:5]:
         about = job.study.title if job.study else ""
         yield Notice(
             f"{job_title(job)}: {job.get_state_display().lower()}",
             about,
-            reverse("admin:studies_job_page", args=[job.code]),
+            f"{reverse('admin:studies_job_page', args=[job.code])}?open",
         )

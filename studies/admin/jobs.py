@@ -1,10 +1,15 @@
-"""The page of a background job, and its state as JSON."""
+"""The page of a background job, its state as JSON, and what other pages show of jobs that wait or run."""
+
+from typing import Any
 
 from django.contrib import admin, messages
+from django.db.models import Case, JSONField, Q, QuerySet, When
+from django.db.models.functions import Now
 from django.http import Http404, HttpResponseNotAllowed, HttpResponseRedirect, JsonResponse
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from django.utils.html import format_html
+from django.utils.http import url_has_allowed_host_and_scheme
 
 from studies.services import jobs
 
@@ -31,6 +36,11 @@ TITLES = {
     "estimate_pilot": "Reading a study as a pilot",
     "plan_size": "Simulating the planned study",
     "plan_strategies": "Simulating labelling strategies",
+    "compute_metrics": "Computing metrics",
+    "compare_metrics": "Comparing metrics with people",
+    "calibrate": "Combining people and judges",
+    "check_judge": "Comparing people and the judge",
+    "screen_annotators": "Reading the answers to test questions",
 }
 # The page of a finished job's result: kind > name of a URL that takes the study's id.
 RESULT_URL_NAMES = {"launch": "new_study_link"}
@@ -49,12 +59,12 @@ def job_title(job: Job) -> str:
     return TITLES.get(job.kind, job.kind.replace("_", " ").capitalize())
 
 
-def job_status_text(job: Job) -> str:
-    """Return the result of a job in words, or its progress."""
+def job_status_text(job: Job, stored: Any) -> str:
+    """Return the result of a job in words, or its progress. ``stored``: the job's result, or None if no words depend on it."""
     if job.state == Job.State.RUNNING:
         doing = job.doing or "Running"
         return f"{doing}, {job.done} of {job.total}" if job.total else doing
-    result = job.result if isinstance(job.result, dict) else {}
+    result = stored if isinstance(stored, dict) else {}
     if job.state != Job.State.DONE:
         kept = f" Stored before: {', '.join(result['stored'])}." if result.get("stored") else ""
         texts: dict[str, str] = {
@@ -72,12 +82,39 @@ def job_status_text(job: Job) -> str:
         return "Done"
 
 
+def _note_that_its_starter_saw_the_end(request, job: Job) -> None:
+    """Store when the person who started an ended job saw that it had ended. The home page then says nothing about it any more."""
+    if job.ended_at and job.seen_at is None and job.by_id == request.user.pk:
+        Job.objects.filter(pk=job.pk, seen_at=None).update(seen_at=Now())
+
+
 def _is_allowed(request, action: Action, job: Job) -> bool:
     return (
         is_request_allowed(request, action, job.study_id)
         if job.study_id
         else is_owner_or_admin(request.user, job.by_id)
     )
+
+
+def running_jobs(request, found: QuerySet[Job]) -> list[dict[str, Any]]:
+    """Return what ``admin/studies/_jobs.html`` shows of the jobs that wait or run, the oldest first."""
+    unfinished = list(found.filter(state__in=UNFINISHED_STATES).defer("result").order_by("pk"))
+    has_runner = jobs.is_runner_alive() if unfinished else True
+    return [
+        {
+            "job": job,
+            "title": job_title(job),
+            "doing": job.doing or (STARTS_AFTER_OTHERS if job.kind in jobs.batch_kinds() else STARTS_SOON),
+            "is_stuck": job.state == Job.State.WAITING and not has_runner,
+            "may_cancel": _is_allowed(request, Action.CANCEL, job),
+            "page_url": reverse("admin:studies_job_page", args=[job.code]),
+            "cancel_url": reverse("admin:studies_job_cancel", args=[job.code]),
+            "json_url": reverse("admin:studies_job_json", args=[job.code])
+            if _is_allowed(request, Action.VIEW, job)
+            else "",
+        }
+        for job in unfinished
+    ]
 
 
 @admin.register(Job)
@@ -95,13 +132,19 @@ class JobAdmin(ReadOnlyAdmin):
     def has_view_permission(self, request, obj=None):
         return is_researcher(request.user) and (obj is None or _is_allowed(request, Action.VIEW, obj))
 
+    def get_queryset(self, request):
+        # A result can have hundreds of kilobytes, and few kinds have one that the list puts into words.
+        in_words = Q(kind__in=[*RESULT_TEXTS, "rehearsal"]) | Q(state=Job.State.FAILED)
+        told_result = Case(When(in_words, then="result"), output_field=JSONField())
+        return super().get_queryset(request).defer("result").annotate(told_result=told_result)
+
     @admin.display(description="job", ordering="kind")
     def job_link(self, job):
         return format_html('<a href="{}">{}</a>', reverse("admin:studies_job_page", args=[job.code]), job_title(job))
 
     @admin.display(description="result", ordering="state")
     def status_text(self, job):
-        text = job_status_text(job)
+        text = job_status_text(job, job.told_result)
         return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
     def get_urls(self):
@@ -128,7 +171,10 @@ class JobAdmin(ReadOnlyAdmin):
 
     def job_view(self, request, code):
         job = self._job(request, code)
-        is_running = job.state in UNFINISHED_STATES
+        _note_that_its_starter_saw_the_end(request, job)
+        result_url = self._result_url(job)
+        if result_url and "open" in request.GET:
+            return HttpResponseRedirect(result_url)
         context = {
             **self.admin_site.each_context(request),
             "title": job_title(job),
@@ -137,14 +183,9 @@ class JobAdmin(ReadOnlyAdmin):
             "study": job.study,
             "tabs": workflow.study_tabs(request, job.study) if job.study else [],
             "subtitle": job.study.title if job.study else None,
-            "outcome": job_status_text(job),
-            "is_running": is_running,
-            "doing": job.doing or (STARTS_AFTER_OTHERS if job.kind in jobs.batch_kinds() else STARTS_SOON),
-            "is_stuck": job.state == Job.State.WAITING and not jobs.is_runner_alive(),
-            "may_cancel": self._may_cancel(request, job),
-            "json_url": reverse("admin:studies_job_json", args=[job.code]),
-            "cancel_url": reverse("admin:studies_job_cancel", args=[job.code]),
-            "result_url": self._result_url(job),
+            "outcome": job_status_text(job, job.result),
+            "running_jobs": running_jobs(request, Job.objects.filter(pk=job.pk)),
+            "result_url": result_url,
             "home": reverse("admin:studies_study_change", args=[job.study_id])
             if job.study_id
             else reverse("admin:index"),
@@ -164,6 +205,7 @@ class JobAdmin(ReadOnlyAdmin):
 
     def job_json_view(self, request, code):
         job = self._job(request, code)
+        _note_that_its_starter_saw_the_end(request, job)
         return JsonResponse(
             {
                 "code": str(job.code), "kind": job.kind, "state": job.state, "doing": job.doing, "done": job.done,
@@ -183,6 +225,8 @@ class JobAdmin(ReadOnlyAdmin):
                 messages.info(request, "The job is cancelled. It had not started, so nothing was changed.")
             else:
                 messages.info(
-                    request, "The job will stop at its next step. This page then says what it had stored before."
+                    request, "The job will stop at its next step. Its page then says what it had stored before."
                 )
-        return HttpResponseRedirect(reverse("admin:studies_job_page", args=[job.code]))
+        came_from = request.POST.get("next", "")
+        is_ours = url_has_allowed_host_and_scheme(came_from, {request.get_host()}, request.is_secure())
+        return HttpResponseRedirect(came_from if is_ours else reverse("admin:studies_job_page", args=[job.code]))

@@ -50,6 +50,7 @@ from studies.stimuli.texts import SettingsRefused
 
 from . import study_page
 from .forms import CleanTextMixin
+from .jobs import running_jobs
 from .permissions import parse_row_id
 from .preparation_form import PreparationForm
 from .workflow import reverse_or_empty
@@ -229,7 +230,8 @@ def import_confirmation_page(request, pk, token) -> HttpResponse:
     if request.method == "POST":
         return _handle_upload_action(request, study, upload, job)
     if job is not None and job.state not in jobs.ENDED:
-        return render_page(request, "import_wait", study, upload=upload, job=job, has_runner=jobs.is_runner_alive())
+        shown = running_jobs(request, Job.objects.filter(pk=job.pk))
+        return render_page(request, "import_wait", study, upload=upload, job=job, running_jobs=shown)
     if upload.is_guided and upload.is_confirmed:
         # A draft of one's own template may need nothing but its texts.
         is_complete = study.sections.exists() and not any(
@@ -242,10 +244,6 @@ def import_confirmation_page(request, pk, token) -> HttpResponse:
 
 def _handle_upload_action(request, study, upload, job: Job | None) -> HttpResponse:
     reload = HttpResponseRedirect(request.path)
-    if "cancel" in request.POST:
-        if job is not None:
-            jobs.request_cancel(job, request.user)
-        return reload
     report = ImportReport.from_json(upload.report) if upload.report else None
     chosen = {name: request.POST[name] for name in ("groups_by", "sheet") if name in request.POST}
     if chosen and not upload.is_confirmed:

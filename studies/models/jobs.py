@@ -43,6 +43,8 @@ class Job(models.Model):
     created_at = models.DateTimeField(db_default=Now())
     started_at = optional_noneditable_datetime_field()
     ended_at = optional_noneditable_datetime_field()
+    # When the person who started it saw that it had ended.
+    seen_at = optional_noneditable_datetime_field()
 
     class Meta:
         ordering = ["-pk"]

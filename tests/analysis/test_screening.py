@@ -283,7 +283,7 @@ def test_only_those_who_may_analyse_start_the_job_and_a_form_sent_twice_starts_o
         assert editor.post(address, {"origin": "live", "token": "abc"}).status_code == 302
     assert Job.objects.filter(kind="screen_annotators").count() == 1
     assert editor.post(address, {"origin": "other"}).status_code == 404
-    assert b"computing this page again" in page_of(viewer, study).content
+    assert b'Reading the answers to test questions: <span class="doing">It will start' in page_of(viewer, study).content
     jobs.run_waiting_jobs()
     assert b"The model flags" in page_of(viewer, study).content
 

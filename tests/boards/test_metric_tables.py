@@ -220,7 +220,7 @@ def test_an_editor_computes_metrics_from_the_page_and_a_new_snapshot_computes_th
     for _ in range(2):
         client.post("/boards/tales/manage/metrics/compute/", {"names": ["token_f1"], "token": "once"})
     job = Job.objects.get(kind=metric_tables.KIND)
-    assert "Waiting in the queue" in client.get("/boards/tales/manage/").content.decode()
+    assert 'Board metrics: <span class="doing">It will start' in client.get("/boards/tales/manage/").content.decode()
     jobs.run_waiting_jobs()
     job.refresh_from_db()
     assert (job.state, job.result["snapshot"]) == ("done", 1), job.error

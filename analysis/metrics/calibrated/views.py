@@ -259,7 +259,7 @@ def calibrated_page(request: HttpRequest, pk) -> HttpResponse:
                 return redirect("study_calibrated", study.pk)
         status = 400
     is_hidden = are_outcomes_hidden(study, counted_origins(study))
-    failed = Job.objects.filter(study=study, kind=KIND).order_by("-pk").first()
+    failed = Job.objects.filter(study=study, kind=KIND).only("state", "error").order_by("-pk").first()
     context = {
         "study": study,
         "simulated": SIMULATED if is_simulated(study) else "",
@@ -269,7 +269,7 @@ def calibrated_page(request: HttpRequest, pk) -> HttpResponse:
         "form": form,
         "may_run": is_allowed(request.user, Action.ANALYSE, study) and not is_hidden,
         "error": failed.error if failed and failed.state == Job.State.FAILED else "",
-        **job_context(study, KIND),
+        **job_context(request, study, KIND),
     }
     return render_study_page(request, "report/calibrated.html", study, context, status)
 

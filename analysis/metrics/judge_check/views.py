@@ -329,7 +329,7 @@ def _render(request: HttpRequest, study: Study, form: DrawForm, status: int = 20
         "may_read_draw": may_read_draw(request.user, study),
         "n_submitted": submitted.count() if study.launched_at else 0,
         "n_places": (study.target_n or 0) if check else 0,
-        **job_context(study, KIND),
+        **job_context(request, study, KIND),
     }
     if check:
         if not found.result:

@@ -1,6 +1,5 @@
 """The page of a study's metrics and judges. It shows stored results, computes nothing and never imports numpy."""
 
-import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -18,14 +17,13 @@ from analysis.metrics.judge_check.measuring import can_be_checked
 from analysis.metrics.scoring import describe_scores
 from analysis.metrics.store import MetricDescription, discard, metrics_in_use, upload_scores
 from analysis.models import Metric, MetricsComparison
-from analysis.report.page_jobs import token_of_form
+from analysis.report.page_jobs import job_context, token_of_form
 from annotators.counting import SIMULATED, counted_origins, is_simulated
 from studies.access import Action, get_study, is_allowed
 from studies.admin.forms import CleanTextMixin
 from studies.admin.study_page import render_study_page
 from studies.figures import Axis, Frame, at, shortened
 from studies.models import Job, Output, Study
-from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
 from studies.stimuli.rows import formula_safe_csv_text
 
@@ -209,8 +207,8 @@ def _render_page(
     is_hidden = are_outcomes_hidden(study, counted_origins(study))
     comparisons = [] if is_hidden else comparison.latest_comparisons(study)
     metrics = list(metrics_in_use(study).select_related("by"))
-    latest = Job.objects.filter(study=study, kind__in=(computed.KIND, comparison.KIND)).order_by("-pk")[:10]
-    running = [job for job in latest if job.state in (Job.State.WAITING, Job.State.RUNNING)]
+    kinds = (computed.KIND, comparison.KIND)
+    latest = Job.objects.filter(study=study, kind__in=kinds).only("state", "error").order_by("-pk").first()
     chosen = request.GET.get("metric", "")
     chosen_metric = next((one.pk for one in metrics if str(one.pk) == chosen), metrics[0].pk if metrics else None)
     context = {
@@ -230,10 +228,8 @@ def _render_page(
         "is_stale": comparison.is_stale(study, comparisons),
         "measures": MEASURES,
         "may_change": is_allowed(request.user, Action.ANALYSE, study),
-        "running": running,
-        "failed": latest[0] if latest and latest[0].state == Job.State.FAILED else None,
-        "is_runner_missing": bool(running) and not jobs.is_runner_alive(),
-        "token": uuid.uuid4().hex,
+        "failed": latest if latest and latest.state == Job.State.FAILED else None,
+        **job_context(request, study, *kinds),
     }
     return render_study_page(request, "report/metrics.html", study, context, status)
 

@@ -87,7 +87,7 @@ def annotators_page(request, pk) -> HttpResponse:
         "has_test_questions": Item.objects.filter(study=study, kind=Item.Kind.TEST).exists(),
         "may_decide": is_allowed(request.user, Action.MANAGE_ASSIGNMENTS, study),
         "may_run": is_allowed(request.user, Action.ANALYSE, study) and bool(study.launched_at),
-        **job_context(study, KIND),
+        **job_context(request, study, KIND),
     }
     return render_study_page(request, "report/annotators.html", study, context)
 

@@ -79,7 +79,7 @@ def test_a_form_that_is_sent_twice_starts_one_job(study):
         sent = {"names": ["exact_match", "token_f1"], "token": "a1"}
         assert page(study, "s_compute", data=sent).status_code == 302
     assert Job.objects.get().arguments == {"names": ["exact_match", "token_f1"]}
-    assert "A job waits in the queue" in page(study, "s").content.decode()
+    assert 'Computing metrics: <span class="doing">It will start' in page(study, "s").content.decode()
     nothing = page(study, "s_compute", data={"token": "b1"})
     assert nothing.status_code == 409 and "Choose one or more" in nothing.content.decode()
 

@@ -69,7 +69,7 @@ def test_pages_are_accessible_and_fit_a_phone(report, browser, client):
         "report": reverse("analysis", args=[study.pk, run.number]),
         "list": reverse("analyses", args=[study.pk]),
         "share": reverse("share", args=[study.pk]),
-        "progress": reverse("analysis_progress", args=[study.pk, job.code]) + "?refresh=off",
+        "progress": reverse("admin:studies_job_page", args=[job.code]),
     }
     for width, scheme in ((1280, "light"), (375, "dark")):
         context = logged_in(browser, client, server, by, viewport={"width": width, "height": 800}, color_scheme=scheme)
@@ -108,6 +108,26 @@ def test_the_first_screen_says_what_was_found(report, browser, client):
     assert claim.bounding_box()["y"] < 600 and claim.inner_text().startswith("babbage was preferred to ada, for ")
     shot(page, "report-closed-1280")
     page.get_by_role("button", name="Run again").click()
-    page.wait_for_url("**/jobs/**")
+    page.wait_for_url("**/job/**")
     assert page.locator("progress").count() == 1
+    context.close()
+
+
+def test_a_result_opens_by_itself_but_not_over_what_was_typed(report, browser, client):
+    server, study, run, by = report
+    context = logged_in(browser, client, server, by)
+    page, typing = context.new_page(), context.new_page()
+    job = jobs.submit("analyse", study=study, by=by, parameters={"origins": ["robot"], "resamples": 99})
+    for one in (page, typing):
+        one.goto(server.url + reverse("analyses", args=[study.pk]))
+        one.get_by_text("The result opens by itself.").wait_for()
+    shot(page, "analyses-running")
+    typing.get_by_label("Resamples").fill("500")
+    assert jobs.claim_and_run_job(job.pk)
+    result = reverse("analysis", args=[study.pk, run.number + 1])
+    page.wait_for_url(server.url + result)
+    typing.get_by_text("What you entered on this page is not sent yet.").wait_for()
+    assert typing.get_by_label("Resamples").input_value() == "500"
+    typing.get_by_role("link", name="Open it").click()
+    typing.wait_for_url(server.url + result)
     context.close()

@@ -122,7 +122,26 @@ def test_jobs_that_took_long_are_told_of_to_whoever_started_them():
     )
     page = shown(owner)
     assert f"/admin/studies/job/{long.code}/" in page and f"/admin/studies/job/{short.code}/" not in page
-    assert str(long.code) not in shown(user("other"))
+    other = user("other", is_superuser=True)
+    notice = f"{reverse('admin:studies_job_page', args=[long.code])}?open"
+    assert notice in page and str(long.code) not in shown(other)
+    for person, is_seen in ((other, False), (owner, True)):
+        client = Client()
+        client.force_login(person)
+        client.get(notice)
+        assert (str(long.code) not in shown(owner)) == is_seen
+
+
+def test_an_end_that_a_page_saw_is_no_news():
+    owner = user("jo")
+    started = timezone.now() - timedelta(days=30)
+    ended = {"state": "failed", "started_at": started, "ended_at": started + timedelta(minutes=5)}
+    job = Job.objects.create(kind="analyse", study=spa_study(owner), by=owner, **ended)
+    assert "Analysing the answers: failed" in shown(owner)
+    client = Client()
+    client.force_login(owner)
+    client.get(reverse("admin:studies_job_json", args=[job.code]))
+    assert "Analysing the answers: failed" not in shown(owner)
 
 
 def test_alerts_are_kept_when_a_panel_was_asked(monkeypatch):

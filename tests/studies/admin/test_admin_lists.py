@@ -5,7 +5,9 @@ import re
 import pytest
 from django.contrib import admin, messages
 from django.contrib.messages.storage.base import Message
+from django.db import connection
 from django.template.loader import render_to_string
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django.utils.inspect import get_func_args
 
@@ -105,6 +107,21 @@ def test_a_job_in_the_list_says_what_it_was_what_came_of_it_and_leads_to_its_pag
         assert words in html
     rows = re.findall(r"<tr>(.*?)</tr>", html.partition("<tbody>")[2], re.S)
     assert len(rows) == 4 and all(row.count("Done") < 2 for row in rows)
+
+
+def test_a_list_of_jobs_reads_no_results_that_it_does_not_show(client, study, owner, rf):
+    ended = {"study": study, "by": owner, "state": "done", "ended_at": timezone.now()}
+    Job.objects.create(kind="invented_report", result={"figures": "x" * 1000}, **ended)
+    Job.objects.create(kind="export", result={"rows": 7, "table": "items"}, **ended)
+    request = rf.get("/")
+    request.user = owner
+    export, report = admin.site.get_model_admin(Job).get_queryset(request)
+    assert report.get_deferred_fields() == {"result"} and report.told_result is None
+    with CaptureQueriesContext(connection) as seen:
+        html = client.get("/admin/studies/job/").content.decode()
+    assert "Done: 7 rows of items" in html
+    whole = [query["sql"] for query in seen if '"studies_job"."result",' in query["sql"]]
+    assert not whole and not [q for q in seen if '"studies_job"."result" FROM' in q["sql"]]
 
 
 def test_a_look_at_a_stopping_rule_tells_nothing_of_what_it_found(client, study):

@@ -132,7 +132,7 @@ def large(monkeypatch):
 def test_a_large_file_is_read_and_written_by_jobs(editor, study, large):
     address = upload(editor, study).url
     waiting = editor.get(address).content.decode()
-    assert 'http-equiv="refresh"' in waiting and "Waiting to start" in waiting
+    assert 'http-equiv="refresh"' in waiting and "It will start in a moment." in waiting
     assert jobs.run_waiting_jobs() == 1
     assert "Check, then confirm" in editor.get(address).content.decode() and outputs(study) == 0
     editor.post(address, {"confirm": "1"})
@@ -156,7 +156,7 @@ def test_a_writing_job_that_runs_twice_writes_once(editor, study, large):
 
 def test_a_waiting_job_can_be_cancelled(editor, study, large):
     address = upload(editor, study).url
-    editor.post(address, {"cancel": "1"})
+    editor.post(reverse("admin:studies_job_cancel", args=[Job.objects.get(kind="import").code]))
     text = editor.get(address).content.decode()
     assert "cancelled" in text and jobs.run_waiting_jobs() == 0
 
