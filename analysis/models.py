@@ -337,7 +337,8 @@ class JudgeCheck(AppendOnlyModel):
 
     ``threshold``: the score, on the judge's own scale, from which on its verdict is “yes”. ``certainty_ratio``: how many times as often the
     outputs of which the judge is least sure are drawn as those of which it is surest; 1 means equal probabilities. ``n_outputs``: the
-    outputs from which the sample was drawn. ``badge_key`` is the secret part of the badge's address.
+    outputs from which the sample was drawn. ``is_from_answers``: they had ``people_per_output`` verdicts or more already; otherwise the
+    sample was drawn in a draft, and so many people judge each output. ``badge_key`` is the secret part of the badge's address.
     """
 
     study = protected_foreign_key(Study, "judge_checks")
@@ -349,6 +350,7 @@ class JudgeCheck(AppendOnlyModel):
     n_test = models.PositiveIntegerField()
     n_outputs = models.PositiveIntegerField()
     people_per_output = models.PositiveSmallIntegerField(validators=SMALLINT_VALIDATORS)
+    is_from_answers = models.BooleanField(default=False)
     seed = models.BigIntegerField()
     min_agreement = _minimum("lowest agreement")
     min_true_positive_rate = _minimum("lowest true-positive rate")
@@ -368,6 +370,9 @@ class JudgeCheck(AppendOnlyModel):
                 condition=Q(n_test__gte=1, n_outputs__gte=F("n_test") + F("n_development")),
             ),
             CheckConstraint(name="judge_check_prefers_unsure_outputs", condition=Q(certainty_ratio__gte=1)),
+            CheckConstraint(
+                name="judge_check_of_answers_reads_no_score", condition=Q(is_from_answers=False) | Q(certainty_ratio=1)
+            ),
             CheckConstraint(
                 name="judge_check_minimums_are_shares",
                 condition=_is_share("min_agreement")

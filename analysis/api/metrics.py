@@ -14,12 +14,12 @@ from analysis.metrics.calibrated.options import CHOSEN, RANDOM, UNKNOWN, Calibra
 from analysis.metrics.calibrated.run import latest_results, request_calibration
 from analysis.metrics.files import MAX_FILE_BYTES, ScoresFileSettings
 from analysis.metrics.judge_check.measuring import CheckState, draw_check, find_state, newest_check, request_result
-from analysis.metrics.judge_check.views import DrawForm, criterion_sentences, headline
+from analysis.metrics.judge_check.views import DrawForm, criterion_sentences, headline, sample_sentence
 from analysis.metrics.scoring import describe_scores
 from analysis.metrics.store import MetricDescription, discard, upload_scores
 from analysis.models import Metric
 from annotators.counting import counted_origins
-from studies.access import Action
+from studies.access import Action, may_read_draw
 from studies.models import Job
 
 from .base import JobMixin, PostMixin, StudyView, UploadMixin
@@ -293,6 +293,8 @@ class JudgeCheckSerializer(serializers.Serializer):
     n_verdicts = serializers.IntegerField(help_text="Verdicts of people about the test part.")
     n_outputs = serializers.IntegerField()
     n_people = serializers.IntegerField()
+    sample = serializers.CharField(allow_blank=True, help_text="Which outputs were drawn, when, and from which.")
+    seed = serializers.IntegerField(allow_null=True, help_text="Of the draw. Null for those who may not read it yet.")
     criteria = CriterionSerializer(many=True)
     sentences = serializers.ListField(child=serializers.CharField())
     badge = serializers.URLField(allow_null=True)
@@ -305,7 +307,11 @@ class JudgeSampleRequestSerializer(serializers.Serializer):
     threshold = serializers.FloatField(required=False)
     n_test = serializers.IntegerField(help_text="Outputs that decide.")
     n_development = serializers.IntegerField(required=False, default=0, help_text="Outputs for changing the judge.")
-    people_per_output = serializers.IntegerField(required=False, default=3)
+    people_per_output = serializers.IntegerField(
+        required=False,
+        default=3,
+        help_text="In a draft: how many people judge each output. In a launched study: how many have at least judged it.",
+    )
     certainty_ratio = serializers.FloatField(required=False, default=1, help_text="1: equal probabilities.")
     min_agreement = serializers.FloatField(required=False)
     min_true_positive_rate = serializers.FloatField(required=False)
@@ -318,7 +324,7 @@ class JudgeSampleRequestSerializer(serializers.Serializer):
 DEFAULTS = {"n_development": 0, "people_per_output": 3, "certainty_ratio": 1, "epsilon": 0.1}
 
 
-def _state_json(found: CheckState) -> dict[str, Any]:
+def _state_json(found: CheckState, user) -> dict[str, Any]:
     result = found.result.result if found.result else {}
     check = found.check
     return {
@@ -333,6 +339,8 @@ def _state_json(found: CheckState) -> dict[str, Any]:
         "n_verdicts": found.result.n_labels if found.result else 0,
         "n_outputs": result.get("n_outputs", 0),
         "n_people": result.get("n_people", 0),
+        "sample": sample_sentence(found),
+        "seed": check.seed if check and may_read_draw(user, check.study) else None,
         "criteria": result.get("criteria", []),
         "sentences": criterion_sentences(result) if result else [],
         "badge": settings.SITE_URL + reverse("judge_badge", args=[check.badge_key]) if check else None,
@@ -353,14 +361,14 @@ class JudgeCheckView(JobMixin, StudyView, RetrieveAPIView):
     job_kind = "judge"
 
     def get_object(self) -> dict[str, Any]:
-        return _state_json(find_state(newest_check(self.study)))
+        return _state_json(find_state(newest_check(self.study)), self.request.user)
 
     def start_job(self, token: str | None) -> Job:
         return request_result(self.study, self.request.user, token)
 
 
 class JudgeSampleView(StudyView):
-    """Draw the sample of outputs that people judge, while the study is a draft."""
+    """Draw the sample of outputs: in a draft those that people will judge, in a launched study some of those that they have judged."""
 
     tag = "metrics"
     summaries = {"POST": "Draw the sample of a check"}
@@ -375,4 +383,5 @@ class JudgeSampleView(StudyView):
         form = DrawForm(self.study, DEFAULTS | sent)
         if not form.is_valid():
             raise RowErrors([row_error(None, name, str(texts[0])) for name, texts in form.errors.items()])
-        return self.answer(_state_json(find_state(draw_check(self.study, request.user, form.settings()))))
+        check = draw_check(self.study, request.user, form.settings())
+        return self.answer(_state_json(find_state(check), request.user))

@@ -13,7 +13,7 @@ from analysis.metrics.store import MetricDescription
 from analysis.metrics.texts.built_in import TextMetric
 from analysis.models import Metric
 from studies.models import Arm, Batch, Section
-from tests.analysis.metrics.judge_check.builders import JUDGE, chosen, judged_draft, store_judge
+from tests.analysis.metrics.judge_check.builders import JUDGE, answered_study, chosen, judged_draft, store_judge
 from tests.analysis.metrics.scores import rows_of, table
 from tests.boards.builders import rating_template
 from tests.messages.forms.scenarios import me, says_refused, upload
@@ -91,6 +91,17 @@ def drawing(change=lambda study, judge: None, described=JUDGE, **declared):
     return scenario
 
 
+def drawing_from_answers(change=lambda study: None, **declared):
+    """Why no sample can be drawn from answers."""
+
+    def scenario():
+        study, judge = answered_study(me())
+        change(study)
+        return says_refused(lambda: draw_check(study, me(), chosen(study, judge, **declared)))()
+
+    return scenario
+
+
 def about_another_question(study, judge):
     judge.question = study.sections.get().questions.get(key="reason")
 
@@ -156,7 +167,10 @@ METRICS = {
     "No file was chosen": form_errors(lambda: ScoresForm(rated(), {})),
     "The file is empty": form_errors(lambda: ScoresForm(rated(), {}, {"file": upload(b"")})),
     "The version is missing": form_errors(lambda: ScoresForm(rated(), {})),
-    "The sample has … outputs": drawing(n_test=41),
+    "The sample has … outputs, but the judge": drawing(n_test=41),
+    "have at least … verdicts": drawing_from_answers(n_test=41),
+    "A sample from answers reads no score": drawing_from_answers(certainty_ratio=2),
+    "heval compared the scores": drawing_from_answers(lambda study: comparison.compare_with_people(study, me())),
     "Only one section": drawing(
         lambda study, judge: Section.objects.create(study=study, position=2, protocol="rating", m=1)
     ),

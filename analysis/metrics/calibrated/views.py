@@ -11,6 +11,7 @@ from django.views.decorators.http import require_http_methods
 from analysis.data.blinding import are_outcomes_hidden
 from analysis.metrics.beside_people import SHORT
 from analysis.metrics.calibrated.run import KIND, LatestResult, latest_results, request_calibration
+from analysis.metrics.judge_check.measuring import can_be_checked
 from analysis.protocols.blocks import cells
 from analysis.protocols.blocks.populations import groups_sentence
 from analysis.report.page_jobs import job_context, token_of_form
@@ -266,6 +267,7 @@ def calibrated_page(request: HttpRequest, pk) -> HttpResponse:
         "is_hidden": is_hidden,
         "questions": [] if is_hidden else [_question(latest) for latest in latest_results(study)],
         "has_scores": metrics_in_use(study).exists(),
+        "can_check_judge": can_be_checked(study),
         "form": form,
         "may_run": is_allowed(request.user, Action.ANALYSE, study) and not is_hidden,
         "error": failed.error if failed and failed.state == Job.State.FAILED else "",

@@ -7,7 +7,8 @@ from datetime import datetime
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from django.db.models import Q
+from django.db import transaction
+from django.db.models import Count, Q
 
 from analysis.data.blinding import check_outcomes_visible
 from analysis.data.frames import SECOND_SAMPLE, second_sample_labels
@@ -15,9 +16,19 @@ from analysis.metrics.beside_people import by_length, facts_of_outputs
 from analysis.metrics.calibrated.options import families_by_name
 from analysis.metrics.scoring import read_answers_of_questions, scored_protocols, scorer_of
 from analysis.metrics.store import metrics_in_use
-from analysis.models import JudgeCheck, JudgeCheckOutput, JudgeCheckResult, Metric, MetricScore, PairScore
+from analysis.models import (
+    CalibratedResult,
+    JudgeCheck,
+    JudgeCheckOutput,
+    JudgeCheckResult,
+    Metric,
+    MetricsComparison,
+    MetricScore,
+    PairScore,
+)
 from analysis.protocols.blocks.populations import has_groups, name_groups_of_plain, name_populations_of_plain
-from annotators.counting import counted_origins, is_simulated
+from annotators.counting import Use, counted_origins, is_simulated, select
+from annotators.models import Response
 from studies.access import Action, check_permission_or_404
 from studies.design.draw import DrawnBatch, seeded_random, store_drawn_batches
 from studies.design.serialization import canonical_json
@@ -102,6 +113,7 @@ def find_state(check: JudgeCheck | None) -> CheckState:
 
 
 YES, NO = "yes", "no"
+TEST, DEVELOPMENT = JudgeCheckOutput.Part.TEST, JudgeCheckOutput.Part.DEVELOPMENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +243,7 @@ KEY_PREFIX = "judge-check-"
 
 @dataclass(frozen=True, slots=True)
 class DrawSettings:
-    """What a researcher declares before the launch: the sample, and what is good enough. See ``JudgeCheck``."""
+    """What a researcher declares before the comparison: the sample, and what is good enough. See ``JudgeCheck``."""
 
     judge: Metric
     question: Question
@@ -276,15 +288,20 @@ def newest_check(study: Study) -> JudgeCheck | None:
 
 
 def can_be_checked(study: Study) -> bool:
-    """Return whether the page of a check has something to do: a sample is drawn, or the draft has a question for one."""
-    has_check = JudgeCheck.objects.filter(study=study).exists()
-    return has_check or (study.is_draft and bool(verdict_questions(study)))
+    """Return whether the page of a check has something to do: a sample is drawn, or the study has a question for one."""
+    return JudgeCheck.objects.filter(study=study).exists() or bool(verdict_questions(study))
 
 
 def draw_check(study: Study, by, chosen: DrawSettings) -> JudgeCheck:
-    """Draw and store a sample, and replace the batches of an earlier one. Raise ActionRefused with what is wrong."""
+    """Draw and store a sample: of a draft, or of the answers to a launched study. Raise ActionRefused with what is wrong."""
+    return _draw_from_answers(study, by, chosen) if study.launched_at else _draw_for_draft(study, by, chosen)
+
+
+def _draw_for_draft(study: Study, by, chosen: DrawSettings) -> JudgeCheck:
+    """Draw and store a sample, and replace the batches of an earlier one."""
     with locked_draft(study.pk, by, deletes_test_runs=True) as draft:
         _check_design(draft, chosen)
+        _check_judge_and_arms(draft, chosen)
         threshold = _threshold(chosen)
         n = chosen.n_test + chosen.n_development
         scores = _scores_by_output(chosen)
@@ -298,25 +315,7 @@ def draw_check(study: Study, by, chosen: DrawSettings) -> JudgeCheck:
         unsure = uncertainties(oriented, sign * threshold)
         sizes = {output: 1 + (chosen.certainty_ratio - 1) * unsure[output] for output in scores}
         probabilities = inclusion_probabilities(sizes, n)
-        sample = draw_sample(probabilities, n, seeded_random(seed, "judge check", "sample"))
-        seeded_random(seed, "judge check", "parts").shuffle(sample)
-        declared = {field.name: getattr(chosen, field.name) for field in fields(chosen)}
-        check = JudgeCheck.objects.create(
-            study=draft, by=by, n_outputs=len(scores), **declared | {"threshold": threshold, "seed": seed}
-        )
-        Part = JudgeCheckOutput.Part
-        JudgeCheckOutput.objects.bulk_create(
-            (
-                JudgeCheckOutput(
-                    judge_check=check,
-                    output_id=output,
-                    part=Part.TEST if place < chosen.n_test else Part.DEVELOPMENT,
-                    probability=min(1.0, probabilities[output]),
-                )
-                for place, output in enumerate(sample)
-            ),
-            batch_size=1000,
-        )
+        check, sample = _draw_and_store(draft, by, chosen, probabilities, threshold=threshold, seed=seed)
         n_batches = _replace_batches(draft, check, sample)
         Study.objects.filter(pk=draft.pk).update(
             annotators_per_batch=chosen.people_per_output, target_n=n_batches * chosen.people_per_output
@@ -328,6 +327,30 @@ def draw_check(study: Study, by, chosen: DrawSettings) -> JudgeCheck:
     return check
 
 
+def _draw_and_store(
+    study: Study, by, chosen: DrawSettings, probabilities: Mapping[int, float], **columns: Any
+) -> tuple[JudgeCheck, list[int]]:
+    """Draw outputs with these probabilities, and store them. Return the check and the outputs in their drawn order."""
+    n, seed = chosen.n_test + chosen.n_development, columns["seed"]
+    sample = draw_sample(probabilities, n, seeded_random(seed, "judge check", "sample"))
+    seeded_random(seed, "judge check", "parts").shuffle(sample)
+    declared = {field.name: getattr(chosen, field.name) for field in fields(chosen)} | columns
+    check = JudgeCheck.objects.create(study=study, by=by, n_outputs=len(probabilities), **declared)
+    JudgeCheckOutput.objects.bulk_create(
+        (
+            JudgeCheckOutput(
+                judge_check=check,
+                output_id=output,
+                part=TEST if place < chosen.n_test else DEVELOPMENT,
+                probability=min(1.0, probabilities[output]),
+            )
+            for place, output in enumerate(sample)
+        ),
+        batch_size=1000,
+    )
+    return check, sample
+
+
 def _check_design(study: Study, chosen: DrawSettings) -> None:
     section = chosen.question.section
     with_items = [one for one in study.sections.all() if REGISTRY[one.protocol].has_items]
@@ -335,13 +358,16 @@ def _check_design(study: Study, chosen: DrawSettings) -> None:
         raise ActionRefused(
             "Only one section may show outputs: the one that asks for the verdict. Delete the others, or use another study."
         )
-    if study.arms.count() != 1:
-        raise ActionRefused(
-            "The check needs a study with one arm, so that all people judge alike. Delete the other arms."
-        )
     if study.batches.filter(origin=Batch.Origin.IMPORTED).exclude(key__startswith=KEY_PREFIX).exists():
         raise ActionRefused(
             "The study has ready-made batches of a file, which the sample would replace. Use a draft without them."
+        )
+
+
+def _check_judge_and_arms(study: Study, chosen: DrawSettings) -> None:
+    if study.arms.count() != 1:
+        raise ActionRefused(
+            "The check needs a study with one arm, so that all people judge alike. Delete the other arms, or use another study."
         )
     if chosen.judge.question_id not in (None, chosen.question.pk):
         raise ActionRefused(
@@ -407,8 +433,76 @@ def _replace_batches(study: Study, check: JudgeCheck, sample: list[int]) -> int:
     return n_batches
 
 
+# Draw the sample of a study that has answers. The draw reads no score, and it comes before heval compares scores with
+# answers: who has seen the agreement could otherwise draw until it suits.
+
+
+FEWEST_OUTPUTS = 10
+
+
+def verdicts_by_output(question: Question) -> dict[int, int]:
+    """Return how many people judged each output, in an order that does not depend on ids of the database.
+
+    Withdrawn and unfinished work is left out. Exclusion rules are applied later, when people and the judge are compared.
+    """
+    study = question.section.study
+    answers = Response.objects.filter(
+        question=question,
+        value__isnull=False,
+        item__kind=Item.Kind.LIVE,
+        exposure__output__system__in=study.systems.judged(),
+    )
+    counts = select(Use.RESULTS, answers, counted_origins(study)).values("exposure__output")
+    counts = counts.annotate(n=Count("assignment__annotator", distinct=True))
+    order = ("prompt__key", "system__name", "sample")
+    counts = counts.order_by(*(f"exposure__output__{name}" for name in order))
+    return dict(counts.values_list("exposure__output", "n"))
+
+
+def times_of_comparisons(judge: Metric) -> list[datetime]:
+    """Return when heval compared the scores of this version of a judge with answers."""
+    study, fingerprint = judge.study_id, judge.fingerprint
+    same = set(Metric.objects.filter(study=study, fingerprint=fingerprint).values_list("pk", flat=True))
+    compared = MetricsComparison.objects.filter(study=study).values_list("at", "metrics")
+    calibrated = CalibratedResult.objects.filter(study=study).values_list("at", "options")
+    results = JudgeCheckResult.objects.filter(judge_check__study=study, fingerprint=fingerprint)
+    return sorted(
+        [
+            *(at for at, metrics in compared if any(fingerprint in state for state in metrics)),
+            *(at for at, options in calibrated if same & set(options.get("in_use", ()))),
+            *results.values_list("at", flat=True),
+        ]
+    )
+
+
+def _draw_from_answers(study: Study, by, chosen: DrawSettings) -> JudgeCheck:
+    """Draw and store a sample of the outputs that at least ``people_per_output`` people have judged."""
+    with transaction.atomic():
+        study = Study.objects.select_for_update(no_key=True).get(pk=study.pk)
+        check_permission_or_404(by, Action.ANALYSE, study)
+        check_outcomes_visible(study, counted_origins(study))
+        _check_judge_and_arms(study, chosen)
+        if chosen.certainty_ratio != 1:
+            raise ActionRefused(
+                "A sample from answers reads no score, so all outputs have the same probability. Enter 1 for unsure outputs."
+            )
+        if compared := times_of_comparisons(chosen.judge):
+            raise ActionRefused(
+                f"heval compared the scores of “{chosen.judge}” with answers on {compared[0]:%Y-%m-%d}, and a sample must be drawn "
+                "before. Upload scores of a new version of the judge, and draw before you compare."
+            )
+        least, n = chosen.people_per_output, chosen.n_test + chosen.n_development
+        judged = [output for output, count in verdicts_by_output(chosen.question).items() if count >= least]
+        if n > len(judged):
+            raise ActionRefused(
+                f"The sample has {n} outputs, but {len(judged)} have at least {least} verdicts. Draw fewer, or ask for fewer verdicts."
+            )
+        seed = new_seed() if chosen.seed is None else chosen.seed
+        columns = {"threshold": _threshold(chosen), "seed": seed, "is_from_answers": True}
+        return _draw_and_store(study, by, chosen, dict.fromkeys(judged, n / len(judged)), **columns)[0]
+
+
 KIND = "check_judge"
-TEST, DEVELOPMENT = JudgeCheckOutput.Part.TEST, JudgeCheckOutput.Part.DEVELOPMENT
 MINIMUMS = {
     "agreement": "min_agreement",
     "true_positive_rate": "min_true_positive_rate",
@@ -421,7 +515,7 @@ def request_result(study: Study, by, request_token: str | None = None) -> Job:
     check_permission_or_404(by, Action.ANALYSE, study)
     check = newest_check(study)
     if check is None:
-        raise ActionRefused("No sample is drawn yet. Draw one while the study is a draft.")
+        raise ActionRefused("No sample is drawn yet. Draw one first.")
     if not study.launched_at:
         raise ActionRefused("The study is a draft, so no person has judged an output. Launch it first.")
     check_outcomes_visible(study, counted_origins(study))

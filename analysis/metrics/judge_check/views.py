@@ -1,7 +1,7 @@
 """The page and the badge of a check. They show what is stored and compute nothing."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from django import forms
@@ -14,17 +14,19 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST, require_safe
 
+from analysis.data.blinding import are_outcomes_hidden
 from analysis.models import JudgeCheck, Metric
 from analysis.protocols.blocks import cells
 from analysis.protocols.blocks.populations import groups_sentence, heading_words
 from analysis.report.page_jobs import job_context, token_of_form
-from annotators.counting import SIMULATED, Use, is_simulated, select
+from annotators.counting import SIMULATED, Use, counted_origins, is_simulated, select
 from studies.access import Action, get_study, is_allowed, may_read_draw
 from studies.admin.study_page import render_study_page
 from studies.models import Question, Study
 from studies.services.lifecycle import ActionRefused
 
 from .measuring import (
+    FEWEST_OUTPUTS,
     KIND,
     CheckState,
     DrawSettings,
@@ -33,7 +35,9 @@ from .measuring import (
     judges_of,
     newest_check,
     request_result,
+    times_of_comparisons,
     verdict_questions,
+    verdicts_by_output,
 )
 
 # The form that draws the sample of a check, for the page and for REST.
@@ -64,7 +68,7 @@ class DrawForm(forms.Form):
         help_text="On the judge's own scale; up to this score if lower is better. Empty: the middle of the scale.",
     )
     n_test = forms.IntegerField(
-        min_value=10,
+        min_value=FEWEST_OUTPUTS,
         max_value=MAX_OUTPUTS,
         initial=150,
         label="outputs that decide",
@@ -121,6 +125,17 @@ class DrawForm(forms.Form):
             if field.queryset is not None and field.queryset.count() == 1:
                 field.empty_label = None
 
+    def ask_about_answers(self, counts: Collection[int]) -> None:
+        """Ask for a sample from answers. ``counts``: how many people judged each output."""
+        judge, least = self.fields["judge"], self.fields["people_per_output"]
+        judge.help_text = "The version that is compared with people. Its scores play no part in the draw."
+        least.label, least.initial = "fewest verdicts of an output", min(3, sorted(counts)[-FEWEST_OUTPUTS])
+        least.help_text = f"Outputs with fewer are not drawn. {least.help_text}"
+        n_outputs = min(200, sum(count >= least.initial for count in counts))
+        n_development = n_outputs // 4 if n_outputs > FEWEST_OUTPUTS * 2 else 0
+        self.initial.update(n_development=n_development, n_test=n_outputs - n_development)
+        self.fields["certainty_ratio"].widget = forms.HiddenInput()
+
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
         minimums = [cleaned.get(name) for name in self.fields if name.startswith("min_")]
@@ -171,6 +186,24 @@ def headline(found: CheckState) -> str:
         case "stale":
             return f"The result is stale: {found.reason}. Compute it again."
     return f"It is open whether “{name}” is good enough: {found.reason}."
+
+
+def sample_sentence(found: CheckState) -> str:
+    """Return which outputs the sample was drawn from, and when."""
+    check = found.check
+    if check is None:
+        return ""
+    n, drawn = check.n_test + check.n_development, f"on {check.at:%Y-%m-%d}{f' by {check.by}' if check.by else ''}"
+    if not check.is_from_answers:
+        return f"{n} of {check.n_outputs} outputs with a score were drawn {drawn}, before people answered."
+    judge, least = (found.result.judge if found.result else check.judge), check.people_per_output
+    was_before = all(at > check.at for at in times_of_comparisons(judge))
+    n_earlier = check.study.judge_checks.filter(pk__lt=check.pk).count()
+    return (
+        f"{n} outputs were drawn {drawn} from the {check.n_outputs} that had {least} verdict{'s' if least > 1 else ''} of people or more, "
+        f"{'before' if was_before else 'after'} heval had compared scores of version {judge.version} with answers. The draw read no score."
+        + (f" {n_earlier} earlier sample{'s' if n_earlier > 1 else ''} had been drawn." if n_earlier else "")
+    )
 
 
 def criterion_sentences(result: Mapping[str, Any]) -> list[str]:
@@ -315,6 +348,8 @@ def _render(request: HttpRequest, study: Study, form: DrawForm, status: int = 20
     check = newest_check(study)
     found = find_state(check)
     submitted = select(Use.RESULTS, study.assignments.all())
+    may_draw = is_allowed(request.user, Action.EDIT if study.is_draft else Action.ANALYSE, study)
+    why_not = "" if study.is_draft else _offer_answers(study, form)
     context: dict[str, Any] = {
         "study": study,
         "simulated": SIMULATED if is_simulated(study) else "",
@@ -323,7 +358,9 @@ def _render(request: HttpRequest, study: Study, form: DrawForm, status: int = 20
         "found": found,
         "headline": headline(found),
         "has_judge": judges_of(study).exists(),
-        "may_draw": study.is_draft and is_allowed(request.user, Action.EDIT, study),
+        "may_draw": may_draw and not why_not,
+        "why_not": why_not,
+        "sample": sample_sentence(found),
         "may_run": check is not None and bool(study.launched_at) and is_allowed(request.user, Action.ANALYSE, study),
         "is_hidden": study.is_blind,
         "may_read_draw": may_read_draw(request.user, study),
@@ -332,12 +369,33 @@ def _render(request: HttpRequest, study: Study, form: DrawForm, status: int = 20
         **job_context(request, study, KIND),
     }
     if check:
-        if not found.result:
+        if not found.result and not check.is_from_answers:
             context["workload"] = workload_sentence(check, check.question.section.m, study.batches_per_annotator)
         context["badge"] = settings.SITE_URL + reverse("judge_badge", args=[check.badge_key])
     if found.result:
         context |= _result_context(found, found.result.result)
     return render_study_page(request, "judge/check.html", study, {"here": "Analyse"} | context, status)
+
+
+def _offer_answers(study: Study, form: DrawForm) -> str:
+    """Let the form ask for a sample from the study's answers. Return why there can be none, or ''."""
+    if are_outcomes_hidden(study, counted_origins(study)):
+        return "The study is still collecting. A sample can be drawn from its answers when outcomes are shown."
+    questions = verdict_questions(study)
+    counts = max((list(verdicts_by_output(one).values()) for one in questions), key=len, default=[])
+    if not questions:
+        return "A sample from answers needs a question with two answers about one output a page. This study has none."
+    if len(counts) < FEWEST_OUTPUTS:
+        n = len(counts)
+        return f"People gave a verdict about {n} output{'' if n == 1 else 's'}. A sample from answers needs {FEWEST_OUTPUTS}."
+    judges = list(judges_of(study))
+    if judges and all(times_of_comparisons(judge) for judge in judges):
+        return (
+            "heval has compared the scores of each judge with these answers already, and a sample must be drawn before. Upload "
+            "scores of a new version of the judge, and draw before you compare."
+        )
+    form.ask_about_answers(counts)
+    return ""
 
 
 def _result_context(found: CheckState, result: Mapping[str, Any]) -> dict[str, Any]:
@@ -418,13 +476,13 @@ def _mark(number: int, label: str, estimate: Mapping[str, Any]) -> dict[str, Any
 @login_required
 @require_POST
 def draw_sample(request: HttpRequest, pk: int) -> HttpResponse:
-    """Draw the sample of a draft."""
+    """Draw the sample of a draft, or of the answers to a launched study."""
     study = get_study(request.user, Action.EDIT, pk=pk)
     form = DrawForm(study, request.POST)
     if form.is_valid():
         try:
             draw_check(study, request.user, form.settings())
-        except ActionRefused as refused:
+        except (ActionRefused, PermissionDenied) as refused:
             form.add_error(None, str(refused))
         else:
             return redirect("judge_check", pk=study.pk)

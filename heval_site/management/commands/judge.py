@@ -42,7 +42,8 @@ class Command(BaseCommand):
         basis = f"{found['n_verdicts']} verdicts of {found['n_people']} people about {found['n_outputs']} outputs"
         computed = f", computed {found['at'][:10]}" if found["at"] else ""
         self.stdout.write(f"{found['headline']} ({basis}{computed})")
-        for sentence in found["sentences"]:
+        # A site of an earlier version says nothing about its sample.
+        for sentence in filter(None, [found.get("sample"), *found["sentences"]]):
             self.stdout.write(f"  {sentence}")
         if code := CODES[found["state"]]:
             self.stdout.flush()

@@ -60,6 +60,7 @@ JUDGE_CASES = {
     "judge_check_has_its_own_badge": lambda w: stored(w, badge_key="k") and check(w, badge_key="k"),
     "judge_check_sample_fits_its_outputs": lambda w: check(w, n_outputs=2),
     "judge_check_prefers_unsure_outputs": lambda w: check(w, certainty_ratio=0.5),
+    "judge_check_of_answers_reads_no_score": lambda w: check(w, is_from_answers=True, certainty_ratio=2),
     "judge_check_minimums_are_shares": lambda w: check(w, min_true_negative_rate=1.5),
     "judge_check_declares_what_is_enough": lambda w: check(w, min_agreement=None),
     "judge_check_draws_an_output_once": drawn_twice,

@@ -4,7 +4,7 @@ from django.utils import timezone
 
 from analysis.metrics.judge_check.measuring import YES, DrawSettings, draw_check, verdict_of
 from analysis.metrics.store import MetricDescription, store_computed_scores
-from analysis.models import Metric, MetricScore
+from analysis.models import JudgeCheck, Metric, MetricScore
 from annotators.models import Annotator, Assignment, Response
 from studies.models import Design, Output, Placement, Question, Section, Study
 from studies.services import lifecycle
@@ -110,6 +110,17 @@ def answer_verdicts(study, check, says, n_people):
                 for place, (item, exposure, output) in enumerate(placed, 1)
             ]
     Response.objects.bulk_create(rows)
+
+
+def answered_study(owner=None, *, n_people=3, is_closed=True, says=lambda output, person, is_yes: is_yes):
+    """A study whose people judged all outputs before anybody thought of checking a judge."""
+    study = judged_draft(owner)
+    Study.objects.filter(pk=study.pk).update(annotators_per_batch=n_people, target_n=n_people * 4)
+    study = launched(Study.objects.get(pk=study.pk))
+    judge = store_judge(study)
+    question = Question.objects.select_related("section").get(section__study=study, key="verdict")
+    answer_verdicts(study, JudgeCheck(judge=judge, question=question, threshold=3.0), says, n_people)
+    return closed(study) if is_closed else study, judge
 
 
 def closed(study):
