@@ -21,9 +21,10 @@ from analysis.protocols.blocks.populations import groups_sentence, heading_words
 from analysis.report.page_jobs import job_context, token_of_form
 from annotators.counting import SIMULATED, Use, counted_origins, is_simulated, select
 from studies.access import Action, get_study, is_allowed, may_read_draw
-from studies.admin.study_page import render_study_page
+from studies.admin.study_page import render_new_study_page, render_study_page
 from studies.models import Question, Study
 from studies.services.lifecycle import ActionRefused
+from studies.services.questions import find_guided_section
 
 from .measuring import (
     FEWEST_OUTPUTS,
@@ -374,7 +375,17 @@ def _render(request: HttpRequest, study: Study, form: DrawForm, status: int = 20
         context["badge"] = settings.SITE_URL + reverse("judge_badge", args=[check.badge_key])
     if found.result:
         context |= _result_context(found, found.result.result)
-    return render_study_page(request, "judge/check.html", study, {"here": "Analyse"} | context, status)
+    return render_judge_page(request, "judge/check.html", study, {"here": "Analyse"} | context, status)
+
+
+def render_judge_page(
+    request: HttpRequest, template: str, study: Study, context: dict[str, Any], status: int = 200
+) -> HttpResponse:
+    """Return a page about judges. If the pages of a new study made the question of a check, it is in their frame."""
+    guided = find_guided_section(study) if study.is_draft else None
+    if guided and any(question.section_id == guided.pk for question in verdict_questions(study)):
+        return render_new_study_page(request, template, study, "Question", context, status)
+    return render_study_page(request, template, study, context, status)
 
 
 def _offer_answers(study: Study, form: DrawForm) -> str:

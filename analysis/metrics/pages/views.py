@@ -14,6 +14,7 @@ from analysis.data.blinding import are_outcomes_hidden
 from analysis.metrics import comparison, computed
 from analysis.metrics.files import MAX_FILE_BYTES, ScoresFileSettings, ScoresRefused, question_names
 from analysis.metrics.judge_check.measuring import can_be_checked
+from analysis.metrics.judge_check.views import render_judge_page
 from analysis.metrics.scoring import describe_scores
 from analysis.metrics.store import MetricDescription, discard, metrics_in_use, upload_scores
 from analysis.models import Metric, MetricsComparison
@@ -21,7 +22,6 @@ from analysis.report.page_jobs import job_context, token_of_form
 from annotators.counting import SIMULATED, counted_origins, is_simulated
 from studies.access import Action, get_study, is_allowed
 from studies.admin.forms import CleanTextMixin
-from studies.admin.study_page import render_study_page
 from studies.figures import Axis, Frame, at, shortened
 from studies.models import Job, Output, Study
 from studies.services.lifecycle import ActionRefused
@@ -231,7 +231,7 @@ def _render_page(
         "failed": latest if latest and latest.state == Job.State.FAILED else None,
         **job_context(request, study, *kinds),
     }
-    return render_study_page(request, "report/metrics.html", study, context, status)
+    return render_judge_page(request, "report/metrics.html", study, context, status)
 
 
 def _comparison_context(one: MetricsComparison, chosen: int | None) -> dict[str, Any]:

@@ -4,8 +4,9 @@ import pytest
 from django.apps import apps
 from django.urls import reverse
 
+from analysis.metrics.store import MetricDescription, store_computed_scores
 from studies.design import checklist
-from studies.models import AuditEvent, Contrast, Question, Section, Study, System
+from studies.models import AuditEvent, Contrast, Output, Question, Section, Study, System
 from studies.protocols import REGISTRY
 from studies.services import drafts
 from tests.builders import add_spa, draft_study, launched, spa_draft, user
@@ -116,6 +117,28 @@ def test_the_judge_takes_the_questions_of_its_template_and_gives_them_back(clien
     choose(client, study, "two_choice")
     study.refresh_from_db()
     assert (study.annotators_per_batch, study.batches_per_annotator) == (1, 1)
+
+
+def test_the_pages_of_a_judge_are_steps_of_a_new_study(client, study):
+    choose(client, study, "judge_check")
+    judge = store_computed_scores(
+        study,
+        study.owner,
+        "strict",
+        MetricDescription("judge", "v1", scale_low=1, scale_high=5),
+        {output.pk: output.pk % 5 + 1.0 for output in Output.objects.filter(system__study=study)},
+        "upload",
+    )
+    people = f'href="{reverse("new_study_people", args=[study.pk])}">Continue</a>'
+    for name in ("judge_check", "study_metrics"):
+        page = client.get(reverse(name, args=[study.pk])).content.decode()
+        assert '<span aria-current="step">2. Question</span>' in page and people not in page
+    sent = {"judge": judge.pk, "question": "verdict", "n_test": 10, "n_development": 0, "people_per_output": 3}
+    sent |= {"certainty_ratio": 1, "min_agreement": 0.5, "epsilon": 0.1}
+    drawn = client.post(reverse("judge_check_draw", args=[study.pk]), sent)
+    assert drawn.status_code == 302 and people in client.get(drawn.url).content.decode()
+    draft = draft_study(owner=study.owner, title="without a guide")
+    assert 'aria-current="step"' not in client.get(reverse("study_metrics", args=[draft.pk])).content.decode()
 
 
 OWN = {"criterion": "own", "own_name": "Suspense", "own_definition": "You want to read on."}
