@@ -66,6 +66,35 @@ for (const button of document.querySelectorAll("button[data-copies]")) {
   });
 }
 
+// A link to a text or a figure copies it. Without a clipboard it is a link.
+const says = (link, word) => {
+  const before = link.textContent;
+  link.textContent = word;
+  setTimeout(() => (link.textContent = before), 2000);
+};
+const imageOf = async (url) => {
+  const picture = new Image();
+  picture.src = url;
+  await picture.decode();
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [2 * picture.width, 2 * picture.height];
+  canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
+  return new Promise((done) => canvas.toBlob(done, "image/png"));
+};
+for (const link of navigator.clipboard ? document.querySelectorAll("a[data-copy], a[data-copy-image]") : []) {
+  link.title = "Copy";
+  link.addEventListener("click", async (event) => {
+    event.preventDefault();
+    try {
+      if ("copyImage" in link.dataset) await navigator.clipboard.write([new ClipboardItem({ "image/png": imageOf(link.href) })]);
+      else await navigator.clipboard.writeText(await (await fetch(link.href)).text());
+      says(link, "copied");
+    } catch {
+      location.assign(link.href);
+    }
+  });
+}
+
 // A link to a part of the page opens the folds around it, and the fold of a group. A browser alone opens only those around it.
 const unfold = () => {
   const target = location.hash && document.getElementById(location.hash.slice(1));

@@ -88,6 +88,8 @@ class ProtocolAnalysis:
     # Whether two scores that a person gave to outputs of a prompt say which one the person prefers, and equal ones that neither.
     gives_preferences = True
     has_equal_preferences = True
+    # How readers name the paper whose numbers the blocks with the mode "paper" have; '' if the protocol is from none.
+    paper = ""
     # Blocks whose claims are left out if another block, of any protocol, has claims.
     superseded_claims: Mapping[str, str] = {}
     # The function that builds the overview of several protocols, from all blocks and the star scheme. A shared one is called

@@ -12,6 +12,7 @@ from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks.comparisons import other_comparisons, pairs_under_evaluation
 from analysis.protocols.blocks.layouts import by_value, estimate_row, rank_cells
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups, second_sample_noun, table_population
+from analysis.protocols.blocks.systems import SystemOrder
 from analysis.protocols.kinds.answers import column_arrays
 from analysis.protocols.kinds.pairs import PairAnalysis
 from analysis.protocols.kinds.strengths import named_by_system, without_intervals_if_too_few
@@ -358,6 +359,7 @@ def _section_blocks(answers: BestWorstAnswers, context: AnalysisContext) -> list
                 "probabilities": fit.probabilities.tolist(),
             },
             note="Log-odds with sum 0. The strength of a system does not depend on the systems shown with it.",
+            systems=SystemOrder(measure="strength in log-odds", estimates=strengths, about=answers.title, sets=ranks),
         ),
         Block(
             "best_worst.counts",

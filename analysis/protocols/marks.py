@@ -37,6 +37,7 @@ from analysis.protocols.blocks.layouts import (
     prefixed_cells,
 )
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, table_population
+from analysis.protocols.blocks.systems import SystemOrder
 from analysis.protocols.kinds.answers import join_columns, kept_and_paper_rows, readable_scale
 from analysis.protocols.kinds.pairs import PairAnalysis
 from analysis.protocols.kinds.scores import (
@@ -44,6 +45,7 @@ from analysis.protocols.kinds.scores import (
     means_by_system,
     paired_scores,
     score_difference,
+    sets_of_ranks,
     wide_scores,
 )
 from studies.design.subjects import in_parentheses, words_of_section
@@ -595,6 +597,18 @@ def _section_blocks(judged_outputs: JudgedOutputs, context: AnalysisContext) -> 
             tables=[systems_table(systems, judged_outputs)],
             figures=[evaluated_systems_penalties_figure(systems, judged_outputs)],
             note="Means over judged outputs. The penalty sums the weights of the marks.",
+            systems=SystemOrder(
+                measure="mean penalty",
+                estimates=[
+                    one
+                    for one in systems
+                    if one.settings["measure"] == "penalty"
+                    and one.settings["system"] not in judged_outputs.references.names
+                ],
+                about=judged_outputs.title,
+                sets=sets_of_ranks(evaluated.assign(advantage=-evaluated["penalty"]), "advantage", **options),
+                is_lower_better=True,
+            ),
         ),
         Block(
             "marks.kinds",

@@ -35,6 +35,7 @@ from analysis.protocols.blocks.layouts import (
     rank_cells,
 )
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups, second_sample_noun, table_population
+from analysis.protocols.blocks.systems import SystemOrder
 from analysis.protocols.kinds.answers import column_arrays, join_columns, kept_and_paper_rows, readable_scale
 from analysis.protocols.kinds.pairs import PairAnalysis
 from analysis.protocols.kinds.scores import (
@@ -380,6 +381,9 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
             tables=[systems_table(means, sets, strengths, rankings.title)],
             figures=[mean_ranks_figure(means, rankings.title)],
             note="1 is the best. Systems that share a place get the mean of the places that they take.",
+            systems=SystemOrder(
+                measure="mean rank", estimates=means, about=rankings.title, sets=sets, is_lower_better=True
+            ),
         ),
         Block(
             "ranking.strengths",

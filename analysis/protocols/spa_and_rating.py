@@ -157,7 +157,7 @@ def _comparison_tables(rows: Sequence[Mapping[str, Any]], scheme: str, about: st
         "first",
         f"{_ways_of_counting_note(rows)} {stars}",
     )
-    return [first, second]
+    return [first, {**second, "paper": PAPER}]
 
 
 def _columns_note(rows: Sequence[Mapping[str, Any]]) -> str:

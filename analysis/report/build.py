@@ -5,6 +5,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
@@ -35,6 +36,7 @@ from studies.services.lifecycle import FieldsRefused
 from studies.services.version import version
 
 from . import report_data
+from .answer import build_answer, methods_paragraph
 from .coding_blocks import build_coding_blocks as coding_blocks
 from .neighbours import count_prompts_with_shared_source, similar_neighbours
 from .planned import compare_plan_with_study, planned_and_reached_table
@@ -371,8 +373,19 @@ def protocol_blocks(
     blocks: list[Block] = []
     for slug, analysis in started.items():
         with _keeping_other_protocols(slug, problems):
-            blocks += add_default_planned_conclusions(analysis.finish(adjusted))
+            blocks += [
+                _named_after_its_paper(block, REGISTRY[slug].paper)
+                for block in add_default_planned_conclusions(analysis.finish(adjusted))
+            ]
     return blocks
+
+
+def _named_after_its_paper(block: Block, paper: str) -> Block:
+    """Return a block that reproduces a paper, with the paper's name in its tables."""
+    if block.mode != "paper" or not paper:
+        return block
+    tables: list[Table] = [{**table, "paper": paper} for table in block.tables]
+    return replace(block, tables=tables)
 
 
 def _adjust_what_can_be(
@@ -483,7 +496,8 @@ def build_report(
     overview = _overview(data, blocks, validated["star_scheme"])
     result: dict[str, Any] = {
         "schema": SCHEMA,
-        "study": {"code": str(study.code), "title": study.title, "state": study.state},
+        "study": {"code": str(study.code), "title": study.title, "state": study.state}
+        | ({"template": study.template} if study.template else {}),
         "parameters": validated,
         "seed": seed,
         "code_version": version_and_source_hash(),
@@ -542,7 +556,12 @@ def build_report(
     compared = {} if hidden else compare_plan_with_study(study, blocks)
     if compared:
         result["planned_and_reached"] = compared
-    tables = add_family_notes([*_tables(data, flow, blocks, overview), planned_and_reached_table(compared)], blocks)
+    result["answer"], systems = build_answer(blocks)
+    if not hidden:
+        result["answer"]["methods"] = methods_paragraph(study, result, blocks)
+    tables = add_family_notes(
+        [*systems, *_tables(data, flow, blocks, overview), planned_and_reached_table(compared)], blocks
+    )
     result["tables"] = [
         relabel_interval_columns(table, validated["level"])
         for table in add_references(merge_nonempty_by_name_and_title(tables), blocks)

@@ -2,8 +2,6 @@
 
 import json
 import uuid
-from collections.abc import Mapping
-from typing import Any
 
 from django import forms
 from django.conf import settings
@@ -20,7 +18,6 @@ from analysis.data.exports import TABLES, request_export
 from analysis.data.flat_rows import COUNTED_ORIGINS
 from analysis.models import AnalysisRun, Figure
 from analysis.protocols.blocks import layouts
-from analysis.protocols.blocks.warning_sentences import SEVERITY_LABELS
 from analysis.report.page_jobs import job_context, token_of_form
 from annotators.counting import Use, select, simulated_words
 from annotators.models import Assignment
@@ -31,13 +28,13 @@ from studies.admin.workflow import problems_with_correction_urls
 from studies.models import Job, Study
 from studies.services.lifecycle import ActionRefused, FieldsRefused, NotReady
 
-from .build import DEFAULT_PARAMETERS, NO_COMPARISON_PLANNED, STAR_SCHEMES, STILL_COLLECTING, default_origins
+from .build import DEFAULT_PARAMETERS, STAR_SCHEMES, STILL_COLLECTING, default_origins
+from .page import report_context
 from .plots import render_latex_table
 from .runs import INVENTED, invented_report_jobs, request_analysis, request_invented_report
+from .texts import FORMATS, render_answer, render_table
 
-SHOWN_ROWS = 100
 SHARED_REPORTS = 20
-TEXT_KINDS = frozenset({"text"})
 
 
 class ReportForm(forms.Form):
@@ -161,31 +158,6 @@ def start_analysis(request, pk) -> HttpResponse:
     return redirect("admin:studies_job_page", code=job.code)
 
 
-def _conclusion_context(conclusion: dict[str, Any]) -> dict[str, Any]:
-    """Return a conclusion for the page: numbers that do not part from their signs, and labelled warnings."""
-    return conclusion | {
-        "text": _nonbreaking_text(conclusion["text"]),
-        "warnings": _labelled_warnings(conclusion),
-    }
-
-
-def _labelled_warnings(part: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Return the warnings of a conclusion or a table for the page. A report from an earlier version has none."""
-    return [
-        {
-            "label": SEVERITY_LABELS[warning["severity"]],
-            "severity": warning["severity"],
-            "text": _nonbreaking_text(warning["text"]),
-        }
-        for warning in part.get("warnings", ())
-    ]
-
-
-def _nonbreaking_text(text: str) -> str:
-    """Put non-breaking spaces between numbers and their signs, so that lines do not break there."""
-    return text.replace(" %", "\u00a0%").replace("p < ", "p\u00a0<\u00a0").replace("n = ", "n\u00a0=\u00a0")
-
-
 @login_required
 @require_GET
 def report_page(request, pk, number) -> HttpResponse:
@@ -198,7 +170,7 @@ def report_page(request, pk, number) -> HttpResponse:
     later = study.analyses.filter(at__gte=study.closed_at) if was_collecting and is_closed else study.analyses.none()
     final = later.only("number").order_by("-number").first()
     context = {
-        **_result_context(stored),
+        **report_context(stored),
         "study": study,
         "run": run,
         "withdrawn_since": sum(at > run.at for at in withdrawn.values_list("withdrawn_at", flat=True)),
@@ -209,34 +181,6 @@ def report_page(request, pk, number) -> HttpResponse:
         "token": uuid.uuid4().hex,
     }
     return render_study_page(request, "report/report.html", study, context)
-
-
-def _result_context(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the page shows of a stored result."""
-    stored_tables = [truncated_table_context(stored_table) for stored_table in stored.get("tables", [])]
-    drawn_figures = stored.get("figures", [])
-    front = layouts.lead_figure(drawn_figures)
-    flow = stored["flow"]
-    unfinished_counts = [f"{n} {reason.replace('_', ' ')}" for reason, n in flow["released"].items()]
-    if flow["unfinished"]:
-        unfinished_counts.append(f"{flow['unfinished']} not finished yet")
-    return {
-        "left": ", ".join(unfinished_counts),
-        "is_planned": NO_COMPARISON_PLANNED not in stored["confirmatory"]["reasons"],
-        "result": stored,
-        "first": [table for table in stored_tables if table["place"] == "first"],
-        "sure": [table for table in stored_tables if table["place"] == "sure"],
-        "more": [table for table in stored_tables if table["place"] == "more"],
-        "front": front and figure_context(front),
-        "others": [figure_context(figure) for figure in drawn_figures if figure is not front],
-        "steps": [
-            step | {"name": step["label"].partition(":")[0]}
-            for step in flow["rules"]
-            if step["n_excluded"] or step["role"] != "always"
-        ],
-        "primary": [_conclusion_context(c) for c in stored["conclusions"] if c["role"] == "primary"],
-        "secondary": [_conclusion_context(c) for c in stored["conclusions"] if c["role"] != "primary"],
-    }
 
 
 class InventedForm(forms.Form):
@@ -286,7 +230,7 @@ def invented_report_page(request, pk) -> HttpResponse:
     }
     if done and invented and not missing and not form.errors:
         robots = invented["robots"]
-        context |= _result_context(invented["result"]) | {
+        context |= report_context(invented["result"]) | {
             "invented": invented,
             "strengths": sorted(robots["strengths"].items(), key=lambda named: named[1]),
             "percent_for_first": round(100 * robots["acquiescent"]),
@@ -297,40 +241,6 @@ def invented_report_page(request, pk) -> HttpResponse:
     status = 422 if missing else 400 if form.errors else 200
     template = "report/invented.html"
     return render_new_study_page(request, template, study, "Try it", context, status)
-
-
-def truncated_table_context(stored_table: layouts.Table) -> dict[str, Any]:
-    """Return a table for the page: only columns with content, cells as text, at most ``SHOWN_ROWS`` rows."""
-    columns, references = layouts.nonempty_columns(stored_table), stored_table.get("references", ())
-    rows = [
-        [
-            {
-                "text": layouts.format_cell(row[column["key"]], column["kind"], references).replace(" %", "\u00a0%"),
-                "is_number": column["kind"] not in TEXT_KINDS,
-            }
-            for column in columns
-        ]
-        for row in stored_table["rows"][:SHOWN_ROWS]
-    ]
-    heads = [{"text": column["label"], "is_number": column["kind"] not in TEXT_KINDS} for column in columns]
-    return {
-        **stored_table,
-        "heads": heads,
-        "rows": rows,
-        "n_rows": len(stored_table["rows"]),
-        "is_cut": len(stored_table["rows"]) > SHOWN_ROWS,
-        "warnings": _labelled_warnings(stored_table),
-    }
-
-
-def figure_context(stored_figure: layouts.Figure) -> dict[str, Any]:
-    """Return a figure for the page, with the ends of its intervals as text."""
-    reference = stored_figure.get("reference")
-    rows = [
-        {**row, "ends": layouts.interval_ends_as_text(row["low"], row["high"], reference, 3)}
-        for row in stored_figure["rows"]
-    ]
-    return {**stored_figure, "rows": rows}
 
 
 @login_required
@@ -344,8 +254,19 @@ def result_json(request, pk, number) -> HttpResponse:
 
 @login_required
 @require_GET
+def answer_file(request, pk, number, file_format) -> HttpResponse:
+    """Return the answer of a report with its methods as text, Markdown or LaTeX."""
+    run = get_analysis_run(request, pk, number)
+    if file_format not in FORMATS:
+        raise Http404
+    text = render_answer(run.result, file_format)
+    return _file_response(text, FORMATS[file_format], f"analysis-{run.number}.{file_format}")
+
+
+@login_required
+@require_GET
 def table_file(request, pk, number, name, file_format) -> HttpResponse:
-    """Return one table as CSV, LaTeX or JSON."""
+    """Return one table as CSV, LaTeX, Markdown, text or JSON."""
     run = get_analysis_run(request, pk, number)
     stored_table = next((table for table in run.result.get("tables", []) if table["name"] == name), None)
     if stored_table is None:
@@ -357,6 +278,8 @@ def table_file(request, pk, number, name, file_format) -> HttpResponse:
             return _file_response(layouts.csv_text(stored_table), "text/csv", file)
         case "tex":
             return _file_response(render_latex_table(stored_table), "text/x-tex", file)
+        case "md" | "txt":
+            return _file_response(render_table(stored_table, file_format), FORMATS[file_format], file)
         case "json":
             return _file_response(
                 json.dumps(stored_table, ensure_ascii=False, allow_nan=False, indent=1), "application/json", file

@@ -36,6 +36,7 @@ LATER_STUDY_FIELDS: dict[str, Any] = {
     "asks_to_share_preferences": False,
     "licence": "",
     "stimuli_source": "",
+    "template": "",
 }
 ARM_FIELDS = ("name", "condition", "instructions", "domain", "wanted", "reward", "minutes")
 QUESTION_FIELDS = ("position", "key", "text", "help", "criterion", "scale", "required", "skip_reasons")

@@ -244,6 +244,12 @@ class Study(models.Model):
         help_text="Annotators who have started can finish within this time after closing.",
     )
 
+    template = models.SlugField(
+        max_length=60,
+        blank=True,
+        editable=False,
+        help_text="The template of a paper from which the draft was made. Its report opens what it shows as in that paper.",
+    )
     guide = models.JSONField(
         null=True,
         editable=False,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .cells import claim_of, comparison_x_y_and_criterion_phrase, contrast_of
 from .layouts import Figure, Table
+from .systems import SystemOrder
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
@@ -83,7 +84,7 @@ class Block:
     """A piece of a report. ``estimates`` are envelopes (``analysis.stats.results``).
 
     Tables with the same name and title, in several blocks, are merged. So are figures. ``other_results``: results that are
-    not estimates, such as ranks.
+    not estimates, such as ranks. ``systems``: the order of all systems, if the block is about single systems.
     """
 
     name: str
@@ -96,6 +97,7 @@ class Block:
     other_results: Mapping[str, Any] | None = None
     warnings: tuple = ()
     note: str = ""
+    systems: SystemOrder | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return the block as plain JSON values."""

@@ -45,6 +45,8 @@ class Table(TypedDict):
     # Values that tests of the report are about: an end of an interval that is another value is not printed like one of them.
     # A table of a report from an earlier version has none.
     references: NotRequired[list[float]]
+    # The paper whose numbers the table has.
+    paper: NotRequired[str]
 
 
 def parse_columns(text: str) -> list[Column]:
@@ -381,6 +383,7 @@ def interval_ends_as_text(
 
 
 def lead_figure(figures: Collection[Figure]) -> Figure | None:
-    """Return the figure that the report shows open above its tables."""
+    """Return the figure beside the answer: one of ``LEAD_FIGURES``, else the first of intervals."""
     by_name = {figure["name"]: figure for figure in figures}
-    return next((by_name[name] for name in LEAD_FIGURES if name in by_name), None)
+    first = next((figure for figure in figures if figure.get("kind") != "bars"), None)
+    return next((by_name[name] for name in LEAD_FIGURES if name in by_name), first)

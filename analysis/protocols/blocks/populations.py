@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.data.frames import SECOND_SAMPLE, is_group_label
 
-from . import Block
 from .comparisons import Comparison
 from .layouts import Figure, Table
 
@@ -19,6 +18,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from analysis.stats.results import Estimate
+
+    from . import Block
 
 GROUP = "group of prompts"
 # The words of a stored number that can name what was sampled beside people.
@@ -152,7 +153,7 @@ def heading(title: str, estimates: Iterable["Estimate"]) -> str:
     return title + heading_words(population_of(one) for one in estimates if one.interval or one.test)
 
 
-def name_populations(block: Block) -> Block:
+def name_populations(block: "Block") -> "Block":
     """Return a recommended block whose estimates have their population in their settings, and its headings what is fixed."""
     if block.mode != "recommended":
         return block

@@ -165,7 +165,7 @@ ROLES = ("primary", "secondary", "exploratory")
 
 def build_conclusion_sentences(blocks: Sequence[Block]) -> list[dict[str, Any]]:
     """Return a sentence for each planned comparison, primary ones first, with the gravest warnings about its number."""
-    conclusions = _printed_conclusions(blocks)
+    conclusions = [conclusion for _, conclusion in printed_conclusions(blocks)]
     sentences = []
     for conclusion in sorted(conclusions, key=lambda one: ROLES.index(contrast_of(one.estimate)["role"])):
         estimate, contrast = conclusion.estimate, contrast_of(conclusion.estimate)
@@ -194,12 +194,30 @@ def build_conclusion_sentences(blocks: Sequence[Block]) -> list[dict[str, Any]]:
     return sentences
 
 
-def _printed_conclusions(blocks: Sequence[Block]) -> list[Conclusion]:
-    """Return the conclusions that no other block supersedes."""
+def printed_conclusions(blocks: Sequence[Block]) -> list[tuple[str, Conclusion]]:
+    """Return the conclusions that no other block supersedes, each with the name of its block."""
     concluding = {block.name for block in blocks if block.conclusions}
     return [
-        conclusion for block in blocks for conclusion in block.conclusions if conclusion.superseded_by not in concluding
+        (block.name, conclusion)
+        for block in blocks
+        for conclusion in block.conclusions
+        if conclusion.superseded_by not in concluding
     ]
+
+
+def decided_comparisons(blocks: Sequence[Block]) -> list[tuple[str, str, str, str]]:
+    """Return what each primary comparison is about, x, y and the side that its claim takes ("?" if it remains open)."""
+    return [
+        (subject_note(conclusion.estimate), *cells.compared_names(conclusion.estimate), _side(conclusion.estimate))
+        for _, conclusion in printed_conclusions(blocks)
+        if contrast_of(conclusion.estimate)["role"] == "primary"
+    ]
+
+
+def _side(estimate: "Estimate") -> str:
+    """Return which of the two is better by the claim: ">" for x. Lower values can be better."""
+    side = verdict_direction_symbol(estimate) if _has_verdict(estimate) else "?"
+    return {">": "<", "<": ">"}.get(side, side) if claim_of(estimate).is_lower_better else side or "?"
 
 
 def _claim_and_numbers(conclusion: Conclusion, claimed: "Claim") -> tuple[str, str]:
@@ -296,7 +314,7 @@ def undeclared_population_lines(blocks: Sequence[Block]) -> list[str]:
     """Return a line if the design declared no population for some results, once for all of them."""
     estimates = [
         conclusion.estimate
-        for conclusion in _printed_conclusions(blocks)
+        for _, conclusion in printed_conclusions(blocks)
         if conclusion.estimate.estimate is not None and population_phrase(conclusion.estimate)
     ]
     undeclared = [estimate for estimate in estimates if not contrast_of(estimate)["population"]]

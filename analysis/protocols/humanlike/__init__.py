@@ -68,6 +68,7 @@ class HumanLikeScorer(Scorer):
 @register
 class HumanLikeAnalysis(PairAnalysis):
     slug = "humanlike"
+    paper = layouts.PAPER
     scorer = HumanLikeScorer()
     gives_preferences = False
     headline_blocks = {

@@ -24,6 +24,7 @@ from analysis.protocols.blocks.comparisons import (
 from analysis.protocols.blocks.layouts import estimate_row
 from analysis.protocols.blocks.populations import table_population
 from analysis.protocols.blocks.sentences import is_unpaired
+from analysis.protocols.blocks.systems import SystemOrder
 from analysis.protocols.kinds.answers import join_columns
 from analysis.protocols.kinds.pairs import PairAnalysis
 from analysis.protocols.kinds.scores import (
@@ -80,6 +81,7 @@ class RatingScorer(Scorer):
 @register
 class RatingAnalysis(PairAnalysis):
     slug = "rating"
+    paper = layouts.PAPER
     scorer = RatingScorer()
     headline_blocks = {"rating": "rating.superiority"}
     build_overview = staticmethod(build_overview)
@@ -271,6 +273,12 @@ def _question_blocks(question_ratings: QuestionRatings, context: AnalysisContext
             figures=[layouts.means_figure(means, question_ratings.title)],
             note="Every annotator has the same weight. These means are not expected utilities, which need references. All sets of ranks "
             "jointly contain the true ranks at the stated level.",
+            systems=SystemOrder(
+                measure="mean rating",
+                estimates=[one for one in means if one.settings["system"] not in question_ratings.references.names],
+                about=question_ratings.title,
+                sets=ranked,
+            ),
         ),
         Block(
             "rating.checks",

@@ -99,7 +99,10 @@ def means_figure(estimates: Sequence["Estimate"], title: str) -> Figure:
     return build_figure(
         "means",
         "Mean rating of each system",
-        [figure_row(estimate, join_words(estimate.settings["system"], title), "mean") for estimate in estimates],
+        [
+            figure_row(estimate, join_words(estimate.settings["system"], title), "mean")
+            for estimate in sorted(estimates, key=by_value)
+        ],
         description="On the scale of the scores, with the same weight for every annotator.",
         axis="Mean rating",
     )

@@ -73,6 +73,7 @@ class SPAScorer(Scorer):
 @register
 class SPAAnalysis(PairAnalysis):
     slug = "spa"
+    paper = layouts.PAPER
     scorer = SPAScorer()
     headline_blocks = {"spa": "spa.pairs"}
     weighs_people_equally = True

@@ -11,6 +11,7 @@ from analysis.protocols.blocks.cells import interval_bounds
 from analysis.protocols.blocks.common_tables import ranking_tables, reliability_table
 from analysis.protocols.blocks.comparisons import Comparison, adjust_pvalues_and_add_verdicts_as_in_paper
 from analysis.protocols.blocks.layouts import build_table, estimate_row
+from analysis.protocols.blocks.systems import SystemOrder
 from analysis.protocols.kinds.strengths import named_by_system, plain_fit, without_intervals_if_too_few
 from studies.design.subjects import in_parentheses, join_words
 
@@ -412,6 +413,7 @@ def coherence_ranking_and_reliability_blocks(
             other_results=verdict,
             tables=ranking_tables(strengths, verdict, title, note, framing),
             note=note,
+            systems=SystemOrder(measure="strength in log-odds", estimates=strengths, about=title),
         )
     )
     halves = reliability.split_half_reliability(

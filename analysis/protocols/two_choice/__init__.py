@@ -16,6 +16,7 @@ from studies.protocols.two_choice import PREFERENCE
 
 from .. import StoppingStatus, register
 from ..scores import Scorer, other_system, with_other_outputs
+from . import layouts
 from .checks import agreement_and_side_blocks, labels_paid_and_strategy_replay_blocks, ranking_blocks
 from .labels import planned_comparisons_then_other_pairs, primary_comparison_stopping_statuses, read_comparison_labels
 from .preference import preference_blocks, recommended_estimate
@@ -56,6 +57,7 @@ class TwoChoiceScorer(Scorer):
 @register
 class TwoChoiceAnalysis(PairAnalysis):
     slug = "two_choice"
+    paper = layouts.PAPER
     scorer = TwoChoiceScorer()
     headline_blocks = {"two_choice": "choice.preference"}
     weighs_people_equally = True

@@ -311,6 +311,8 @@ def create_draft_from_template(template: StudyTemplate, owner: Any) -> Study:
     """Make a new draft of this experiment, with its own seed."""
     value = load_template_bundle(template)
     value["study"]["seed"] = new_seed()
+    if template.is_from_paper:
+        value["study"]["template"] = template.slug
     return create_draft_from_bundle(value, owner)
 
 

@@ -10,6 +10,7 @@ from analysis.report.runs import run_analysis
 from annotators.participation.simulate import CrowdSettings, record_simulated_answers
 from studies.services import jobs, lifecycle
 from tests.accessibility import violations
+from tests.browsing import until
 from tests.builders import spa_study, user
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -99,15 +100,43 @@ def test_pages_are_accessible_and_fit_a_phone(report, browser, client):
         context.close()
 
 
+# Six screens of 800 px: what is open before anything is unfolded.
+MOST_HEIGHT = 4800
+# Tables that are cut at the right edge, without those in folds.
+CUT_TABLES = """[...document.querySelectorAll(".scrolled")].filter(one => one.checkVisibility() && one.scrollWidth > one.clientWidth + 1)
+    .map(one => one.querySelector("caption, th")?.innerText)"""
+
+
 def test_the_first_screen_says_what_was_found(report, browser, client):
     server, study, run, by = report
-    context = logged_in(browser, client, server, by, viewport={"width": 1280, "height": 800})
+    context = logged_in(
+        browser,
+        client,
+        server,
+        by,
+        viewport={"width": 1280, "height": 800},
+        permissions=["clipboard-read", "clipboard-write"],
+    )
     page = context.new_page()
     page.goto(server.url + reverse("analysis", args=[study.pk, run.number]))
-    claim = page.locator(".claim").first
+    overall, claim = page.locator(".overall").first, page.locator(".claim").first
+    assert overall.bounding_box()["y"] < 450 and "planned comparisons" in overall.inner_text()
     assert claim.bounding_box()["y"] < 600 and claim.inner_text().startswith("babbage was preferred to ada, for ")
+    systems, figure = page.locator("#table-answer"), page.locator("figure img").first
+    assert systems.bounding_box()["y"] < 600 and figure.bounding_box()["y"] < 850
+    assert page.locator("#methods").bounding_box()["y"] < 2 * 800
+    height = page.evaluate("document.documentElement.scrollHeight")
+    assert height <= MOST_HEIGHT, f"{height} px are open"
+    assert page.evaluate(CUT_TABLES) == []
+    page.locator(".answer > .files").get_by_role("link", name="Markdown").click()
+    page.get_by_role("link", name="copied").wait_for()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied.startswith(run.result["answer"]["sentences"][0].split(":")[0])
+    page.get_by_role("link", name="image").first.click()
+    kinds = "navigator.clipboard.read().then(found => found.flatMap(one => one.types))"
+    until(lambda: page.evaluate(kinds) == ["image/png"])
     shot(page, "report-closed-1280")
-    page.get_by_role("button", name="Run again").click()
+    page.get_by_role("button", name="Analyse again").click()
     page.wait_for_url("**/job/**")
     assert page.locator("progress").count() == 1
     context.close()

@@ -152,8 +152,8 @@ def test_the_form_starts_one_job_and_its_page_leads_to_the_report(client, study,
         "by researcher",
     ):
         assert printed in page, printed
-    assert "beta was preferred to alpha, for exactly these prompts." in page and page.index(">Results<") < page.index(
-        ">Details<"
+    assert "beta was preferred to alpha, for exactly these prompts." in page and page.index(">Answer<") < page.index(
+        ">Everything<"
     )
 
 
@@ -355,7 +355,7 @@ def test_warnings_stand_under_the_claim_that_they_weaken(client, owner):
     warnings = run.result["conclusions"][0]["warnings"]
     assert [(one["code"], one["severity"]) for one in warnings][0] == ("few_clusters", "block")
     page = client.get(address("analysis", study, 1)).content.decode()
-    results = page.partition('id="conclusions"')[2].partition("</section>")[0]
+    results = page.partition('id="answer"')[2].partition("</section>")[0]
     first = results.partition("</ul></li>")[0]
     assert '<li class="block"><strong>No claim:</strong> Only 5 annotators are behind this number' in first
     assert first.index('class="claim"') < first.index("% to") < first.index("No claim:")

@@ -26,9 +26,9 @@ from analysis.protocols.blocks.warning_sentences import (
     warning_sentence,
 )
 from analysis.protocols.rating import layouts as rating_layouts
+from analysis.report.page import table_context
 from analysis.report.plots import render_latex_table
 from analysis.report.report_tables import estimates_table
-from analysis.report.views import truncated_table_context
 from analysis.stats import margins
 from analysis.stats.cluster_variances import betting_warning
 from analysis.stats.multiplicity import Family
@@ -331,12 +331,12 @@ def test_warnings_about_ranks_are_sentences_below_their_table():
     ]
     (table,) = merge_nonempty_by_name_and_title(parts)
     assert [one["code"] for one in table["warnings"]] == ["undecidable_pairs", "few_clusters"]
-    html = render_to_string("report/_warnings.html", {"warnings": truncated_table_context(table)["warnings"]})
+    html = render_to_string("report/_warnings.html", {"warnings": table_context(table)["warnings"]})
     for text in (html, render_latex_table(table)):
         assert "Warning:" in text and "The order of 2 pairs of systems cannot be decided" in text
         assert "No claim:" in text and "Only 4 annotators are behind this number" in text
     del table["warnings"]
-    assert truncated_table_context(table)["warnings"] == [], "a report from an earlier version"
+    assert table_context(table)["warnings"] == [], "a report from an earlier version"
     assert "Warning" not in render_latex_table(table)
 
 

@@ -1,0 +1,149 @@
+"""The sentence over all systems says what the sets of ranks say, for all sets of a few systems, and nothing more."""
+
+import re
+from itertools import product
+
+import numpy as np
+import pytest
+
+from analysis.protocols.blocks.systems import SystemOrder, answer_sentences, comparisons_sentence, rank_sets_sentence
+from analysis.stats.ranks import RankSets, rank_confidence_sets_from_rows
+from analysis.stats.results import Estimate, Interval
+
+NAMES = "ABCD"
+PLACES = ("first", "second", "third", "fourth")
+
+
+def sets_of(ranges, **changes) -> RankSets:
+    low, high = zip(*ranges, strict=True)
+    n = len(ranges)
+    return RankSets(
+        systems=tuple(NAMES[:n]),
+        scores=tuple(float(n - one) for one in range(n)),
+        ranks=tuple(range(1, n + 1)),
+        low=low,
+        high=high,
+        clusters=(),
+        level=0.95,
+        **changes,
+    )
+
+
+def possible(n):
+    """All sets of ranks that come from which of n systems are told apart, with the scores in the order of the names."""
+    pairs = [(one, other) for one in range(n) for other in range(one + 1, n)]
+    for apart in product((False, True), repeat=len(pairs)):
+        beats = {pair for pair, is_apart in zip(pairs, apart, strict=True) if is_apart}
+        yield [
+            (
+                1 + sum((other, one) in beats for other in range(n)),
+                n - sum((one, other) in beats for other in range(n)),
+            )
+            for one in range(n)
+        ]
+
+
+def test_every_statement_of_the_sentence_is_in_the_sets():
+    seen = 0
+    for n in (2, 3, 4):
+        for ranges in possible(n):
+            said = rank_sets_sentence(sets_of(ranges))
+            of = dict(zip(NAMES, ranges, strict=False))
+            best = {name for name, (low, _) in of.items() if low == 1}
+            seen += 1
+            if found := re.match(r"^(\w) is better than (\w)$", said):
+                assert best == {found[1]} and of[found[2]][0] == 2
+                continue
+            if said.startswith("it remains open"):
+                assert best == set(of), (said, ranges)
+                apart = re.search(r"but (\d+) of the pairs", said)
+                n_apart = sum(of[x][1] < of[y][0] or of[y][1] < of[x][0] for x in of for y in of if x < y)
+                assert int(apart[1] if apart else 0) == n_apart
+                continue
+            first, *others = said.split("; ")
+            assert set(re.findall(r"\b[A-D]\b", first)) == best, (said, ranges)
+            named = set(best)
+            for part in others:
+                members = re.findall(r"\b[A-D]\b", part)
+                named |= set(members)
+                if place := re.search(r" is (\w+)$", part):
+                    assert of[members[0]] == (PLACES.index(place[1]) + 1,) * 2, (said, ranges)
+                elif places := re.search(r"places (\d) to (\d)$", part):
+                    assert of[members[0]] == (int(places[1]), int(places[2]))
+                else:
+                    alike = not any(of[x][1] < of[y][0] or of[y][1] < of[x][0] for x in members for y in members)
+                    assert ("cannot be told apart" in part) == alike, (said, ranges)
+            assert named == set(of), (said, ranges)
+    assert seen == 2 + 8 + 64
+
+
+@pytest.mark.parametrize(
+    ("ranges", "said"),
+    [
+        ([(1, 1), (2, 3), (2, 3)], "A is best; B and C cannot be told apart"),
+        ([(1, 1), (2, 2), (3, 3)], "A is best; B is second; C is third"),
+        ([(1, 3), (1, 3), (1, 3)], "it remains open which of A, B and C is best"),
+        ([(1, 2), (1, 2), (3, 3)], "A or B is best; C is third"),
+        ([(1, 2), (1, 3), (2, 3)], "A or B is best; C can be in the places 2 to 3"),
+    ],
+)
+def test_sentences(ranges, said):
+    assert rank_sets_sentence(sets_of(ranges)) == said
+
+
+def test_without_sets_the_sentence_says_why():
+    sets = sets_of([(1, 1), (2, 2)])
+    undefined = RankSets(
+        systems=sets.systems, scores=sets.scores, ranks=sets.ranks, low=None, high=None, clusters=(), level=0.95,
+        status="n_lt_2", reason="one annotator is no sample",
+    )  # fmt: skip
+    assert rank_sets_sentence(undefined) == "it is not known how sure the order is, because one annotator is no sample"
+
+
+def estimate(system, value, population="people and prompts"):
+    return Estimate(
+        analysis="rating.mean", estimand="mean", unit="annotator", n=20, estimate=value,
+        interval=Interval(0.95, value - 0.1, value + 0.1, "t"), settings={"system": system, "population": population},
+    )  # fmt: skip
+
+
+def test_the_table_has_the_best_first_with_its_places():
+    rng = np.random.default_rng(3)
+    people, systems = np.repeat(np.arange(30), 3), np.tile(["a", "b", "c"], 30)
+    values = rng.normal(size=90) + np.tile([0.0, 3.0, 0.1], 30)
+    sets = rank_confidence_sets_from_rows(values, people, systems, population="people")
+    order = SystemOrder(
+        measure="mean rating",
+        estimates=[estimate(name, value, "people") for name, value in (("a", 0.0), ("b", 3.0), ("c", 0.1))],
+        sets=sets,
+    )
+    table = order.table()
+    assert [(row["system"], row["places"]) for row in table["rows"]] == [("b", "1"), ("c", "2 to 3"), ("a", "2 to 3")]
+    assert order.sentence() == "By mean rating: b is best; a and c cannot be told apart, for exactly these prompts."
+    lower = SystemOrder(measure="mean rank", estimates=order.estimates, is_lower_better=True).table()
+    assert [row["system"] for row in lower["rows"]] == ["a", "c", "b"] and "Place" not in lower["note"]
+
+
+@pytest.mark.parametrize(
+    ("decided", "said"),
+    [
+        ([("b", "a", ">")], ""),
+        ([("b", "a", "?"), ("c", "a", "?")], "None of the 2 planned comparisons is decided."),
+        ([("b", "a", ">"), ("c", "a", ">")], "All 2 planned comparisons are decided: b > a; c > a."),
+        ([("b", "a", ">"), ("c", "a", "~")], "All 2 planned comparisons are decided: b > a; c ~ a (equivalent)."),
+        (
+            [("a", "b", ">"), ("b", "c", ">"), ("c", "a", ">")],
+            "All 3 planned comparisons are decided: a > b; b > c; c > a.",
+        ),
+    ],
+)
+def test_planned_comparisons_together(decided, said):
+    assert comparisons_sentence(decided) == said
+
+
+def test_each_subject_has_its_sentence_over_the_comparisons():
+    pairs = [("fluency", "b", "a", ">"), ("fluency", "c", "b", "?"), ("facts", "b", "a", ">"), ("facts", "b", "c", ">")]
+    assert answer_sentences([], pairs) == [
+        "fluency: 1 of 2 planned comparisons is decided: b > a. It remains open which is better for c and b.",
+        "facts: All 2 planned comparisons are decided: b > a; b > c.",
+    ]
