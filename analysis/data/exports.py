@@ -54,6 +54,7 @@ from .flat_rows import (
     parse_time,
     read_assignment_rows,
     responses_of_assignment_chunk,
+    with_shown_outputs,
 )
 from .frames import ORIGINS
 from .snapshot import MAX_SNAPSHOTS, database_snapshot
@@ -210,10 +211,11 @@ def _responses(selection: Selection) -> Iterator[tuple]:
         )
         current: tuple = ()
         start: tuple = ()
+        known: dict[int | None, str | None] = {}
         with connections["default"].cursor() as cursor:
             cursor.execute(sql, params)
             while fetched := cursor.fetchmany(5000):
-                for assignment, received, *rest in fetched:
+                for assignment, received, *rest in with_shown_outputs(fetched, known):
                     if (assignment, received) != current:
                         current, row = (assignment, received), by_pk[assignment]
                         start = (*row.identity, *row.page_cells_at(parse_time(received)))
@@ -327,9 +329,11 @@ def _copied_lines(form: RowFormat, connection, responses: QuerySet) -> Iterator[
 
 def _fetched_lines(form: RowFormat, connection, responses: QuerySet) -> Iterator[tuple[Any, Any, bytes]]:
     sql, params = compile_sql_for_default_db(answer_cells(responses, escape_formulas=form.is_guarded))
+    known: dict[int | None, str | None] = {}
     with connection.cursor() as cursor:
         cursor.execute(sql, params)
-        while rows := cursor.fetchmany(5000):
+        while fetched := cursor.fetchmany(5000):
+            rows = with_shown_outputs(fetched, known)
             for row, line in zip(rows, form.encode_answers(row[2:] for row in rows), strict=True):
                 yield row[0], row[1], line
 
@@ -625,9 +629,8 @@ def page_of_responses(
 ) -> list[tuple[tuple[int, int], dict]]:
     """Return (key, row) of the next answers after this key, in the order of the exports."""
     keys = list(_after(responses, *after_key).order_by("assignment_id", "pk").values_list("assignment_id", "pk")[:size])
-    rows = fetch_raw_rows_from_default_db(
-        answer_cells(Response.objects.filter(pk__in=[pk for _, pk in keys]), escape_formulas=False)
-    )
+    responses = Response.objects.filter(pk__in=[pk for _, pk in keys])
+    rows = with_shown_outputs(fetch_raw_rows_from_default_db(answer_cells(responses, escape_formulas=False)), {})
     assignments_by_pk = {row.pk: row for row in read_assignment_rows(study, _assignments(keys))}
     names = [column.name for column in RESPONSE_COLUMNS]
     page = []

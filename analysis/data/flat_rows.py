@@ -363,14 +363,14 @@ def _dashed(code: Any) -> str:
 
 def assignment_row_chunks(selection: Selection) -> Iterator[list[AssignmentRow]]:
     """Yield all assignments of the selection in stable order, ``ASSIGNMENTS_AT_ONCE`` at a time."""
-    last = 0
-    while True:
+    last, is_last = 0, False
+    while not is_last:
         following = selection.assignments.filter(pk__gt=last).order_by("pk")
         ids = list(following.values_list("pk", flat=True)[:ASSIGNMENTS_AT_ONCE])
-        if not ids:
-            return
-        yield read_assignment_rows(selection.study, Assignment.objects.filter(pk__in=ids))
-        last = ids[-1]
+        is_last = len(ids) < ASSIGNMENTS_AT_ONCE
+        if ids:
+            yield read_assignment_rows(selection.study, Assignment.objects.filter(pk__in=ids))
+            last = ids[-1]
 
 
 # Build the answer cells of response rows in the database. SQLite and PostgreSQL must give the same cells.
@@ -467,7 +467,8 @@ def _expression(column: Column, *, guarded: bool, as_numbers: bool):
         section = Cast("item__section__position", TextField())
         return _Joined(Value("s"), section, Value("."), number, output_field=TextField())
     if column.name == "shown_outputs":
-        return _ShownOutputs("item_id")
+        # COPY of PostgreSQL writes the lines itself. ``with_shown_outputs`` fills in the cell elsewhere, once for each item.
+        return _ShownOutputs("item_id") if connections["default"].vendor == "postgresql" else F("item_id")
     if column.name == "is_erased":
         yes, no = (Value(1), Value(0)) if as_numbers else (Value(True), Value(False))
         return Case(When(erased_at__isnull=False, then=yes), default=no)
@@ -484,6 +485,16 @@ def answer_cells(responses: QuerySet, *, escape_formulas: bool, booleans_as_numb
     }
     rows = responses.order_by("assignment_id", "pk").annotate(**cells)
     return rows.values_list("assignment_id", "received_at", *cells)
+
+
+def with_shown_outputs(rows: list[tuple], known: dict[int | None, str | None]) -> list[tuple]:
+    """Return rows of ``answer_cells`` whose last cell is as it is exported. ``known``: that cell by item, kept from earlier rows."""
+    if connections["default"].vendor == "postgresql":
+        return rows
+    if missing := {row[-1] for row in rows} - known.keys():
+        shown = Item.objects.filter(pk__in=missing).values_list("pk", _ShownOutputs("pk"))
+        known |= dict.fromkeys(missing) | dict(shown.iterator())
+    return [(*row[:-1], known[row[-1]]) for row in rows]
 
 
 def responses_of_assignment_chunk(selection: Selection, assignment_rows: Sequence[AssignmentRow]) -> QuerySet:

@@ -196,3 +196,12 @@ def test_an_export_takes_as_many_queries_for_many_people_as_for_few(study):
             export("responses", "csv", Selection(each))
         counts.append(len(queries))
     assert counts[0] == counts[1] <= 6
+
+
+@pytest.mark.only_on("sqlite")  # PostgreSQL writes the lines itself
+def test_the_outputs_of_an_item_are_looked_up_once_for_many_answers(study):
+    with CaptureQueriesContext(connection) as queries:
+        rows = csv_rows(export("responses", "csv", Selection(study)))
+    lookups = [query["sql"] for query in queries if "json_quote" in query["sql"]]
+    assert len(lookups) == 1 and "annotators_response" not in lookups[0]
+    assert all(bool(row["shown_outputs"]) == bool(row["item"]) for row in rows) and any(row["item"] for row in rows)
