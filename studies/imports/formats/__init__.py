@@ -16,9 +16,12 @@ from studies.stimuli.lines import RowRefused, UnreadableFile
 from studies.stimuli.rows import Row, Rows, TableProblems
 
 from . import inspect_log
-from .annotation_tools import Argilla, Doccano, LabelStudio, Potato
+from .argilla import Argilla
 from .conversations import AlpacaAnnotations, Chats, MtBench, Votes
+from .doccano import Doccano
 from .harnesses import EveryEvalEver, EveryEvalEverSummary, Helm, LmEval
+from .label_studio import LabelStudio
+from .potato import Potato
 from .published import Appraise, Mqm, SummEval, WmtXml
 
 # Gives a file of Appraise the header that it lacks.

@@ -226,9 +226,10 @@ REFUSED = [
     ("Label Studio", "a.json", judged.LABEL_STUDIO.replace(b'"type": "choices"', b'"type": "brush"', 1), "of the type “brush”"),
     ("Label Studio", "a.json", judged.LABEL_STUDIO_SPANS, "no section of error marks"),
     ("Label Studio", "a.json", judged.LABEL_STUDIO.replace(b'"completed_by": 2', b'"completed_by": null', 1), "must not be empty"),
-    ("Argilla", "a.json", judged.ARGILLA.replace(b'"value": 3', b'"value": [{"value": "a", "rank": 1}]', 1), "is a ranking or has spans"),
+    ("Argilla", "a.json", judged.ARGILLA.replace(b'"value": 3', b'"value": [{"value": "a", "place": 1}]', 1), "neither ranks nor spans"),
     ("Potato", "a.jsonl", changed(judged.POTATO, user_id=None), "does not say who annotated"),
     ("Potato", "a.jsonl", changed(judged.POTATO, span_annotations=[{"start": 1, "end": 2, "name": "x"}]), "no section of error marks"),
+    ("Potato", "a.jsonl", changed(judged.POTATO, span_annotations=[{"start": 1, "end": 2, "tag": "x"}]), "a span without start, end and label"),
     ("Potato", "a.jsonl", judged.DOCCANO, "which does not say who gave a label"),
     ("MQM", "a.tsv", MQM.replace("Minor", "Grave").encode(), "must be minor, major, critical"),
     ("SummEval", "a.jsonl", judged.EVERY_EVAL, "texts, and no answers of people"),
@@ -268,9 +269,9 @@ def test_a_page_takes_the_file_of_a_tool(tmp_path, client):
 STYLE = ("p1", "errors", "ada", (1.0, "style", "2:7-8", ""))
 NOTHING = ("p1", "errors", "ada", (0.0, "", "", ""))
 SPANS = {
-    "Label Studio": ("a.json", judged.LABEL_STUDIO_SPANS, [("p1", "errors", "ada", (5.0, "accuracy", "1:0-3", ""))]),
-    "Potato": ("a.jsonl", judged.POTATO_SPANS, []),
-    "doccano": ("a.jsonl", judged.DOCCANO_SPANS, []),
+    case: [("p1", "errors", "ada", (5.0, "accuracy", "1:0-3", ""))] if case.startswith("Label Studio") else []
+    for case in judged.MARKED
+    if "spans" in case
 }
 
 
@@ -286,11 +287,10 @@ def marked_draft(tmp_path) -> Study:
 @pytest.mark.parametrize("tool", SPANS)
 def test_spans_are_error_marks(tmp_path, tool):
     """Characters are counted as heval counts them, and a person who marked nothing found no error."""
-    name, data, more = SPANS[tool]
     study = marked_draft(tmp_path)
-    report = put(tmp_path, study, name, data)
+    report = put(tmp_path, study, *judged.MARKED[tool])
     assert report.is_written, list(report.problems)
-    assert stored(study) == sorted([STYLE, NOTHING, *more])
+    assert stored(study) == sorted([STYLE, NOTHING, *SPANS[tool]])
 
 
 @pytest.mark.parametrize(
@@ -309,14 +309,21 @@ def test_a_span_that_is_no_error_mark_is_refused(tmp_path, data, message):
     assert not stored(study)
 
 
-def test_a_ranking_of_label_studio_has_places(tmp_path):
+@pytest.mark.parametrize("tool", [case for case in judged.MARKED if "ranks" in case])
+def test_a_ranking_has_places(tmp_path, tool):
     study = draft_study(systems=(), prompts=0, consent="", public_title="", contact="", minutes=None)
-    options = TextOptions(creates_systems=True, proposes_columns=True)
-    path = written(tmp_path, "a.json", judged.LABEL_STUDIO_RANKS)
+    # A ranking of Argilla names fields. That they are outputs, a person says.
+    roles = (
+        ()
+        if tool.startswith("Label Studio")
+        else ("prompt_key=prompt_key", "prompt_text=prompt", "output:ada=ada", "output:bo=bo")
+    )
+    options = TextOptions(creates_systems=True, proposes_columns=not roles, columns=roles)
+    path = written(tmp_path, *judged.MARKED[tool])
     report = import_stimuli_file(study, path, by=None, options=options)
     assert report.is_written, list(report.problems)
     section = add_ranking(study)
     section.questions.update(key="place")
-    report = put(tmp_path, study, "a.json", judged.LABEL_STUDIO_RANKS)
+    report = put(tmp_path, study, *judged.MARKED[tool])
     assert report.is_written, list(report.problems)
     assert [row[2:] for row in stored(study)] == [("ada", (2.0, "", "", "2")), ("bo", (1.0, "", "", "1"))]

@@ -146,6 +146,38 @@ POTATO_SPANS = lines(
         for person in ("ann", "ben")
     )
 )  # fmt: skip
+# The form that version 2 documents has other names; positions are characters.
+POTATO_SPANS_2 = POTATO_SPANS.replace(b'"name"', b'"label"').replace(b'"end": 18}', b'"end": 18, "text": "a"}')
+
+
+def argilla(data: dict, *responses, **more) -> bytes:
+    """A record of Argilla: a list of responses in version 1, and responses by question in version 2."""
+    record = {
+        "id": "r1",
+        "fields": data,
+        "metadata": {"prompt_key": "p1"},
+        "suggestions": [],
+        "responses": [*responses],
+    }
+    return json.dumps([record | more]).encode()
+
+
+def argilla_1(question: str, **values) -> list[dict]:
+    return [
+        {"user_id": person, "status": "submitted", "values": {question: {"value": value}}}
+        for person, value in values.items()
+    ]
+
+
+ARGILLA_SPANS = argilla(
+    {"response": TOLD, "model": "ada"},
+    *argilla_1("error", ann=[{"start": 17, "end": 18, "label": "style/minor"}], ben=[]),
+)
+SAID = {"prompt": "Say it.", "ada": "ada says it.", "bo": "bo says it."}
+ARGILLA_RANKS = argilla(SAID, *argilla_1("place", ann=[{"rank": 1, "value": "bo"}, {"rank": 2, "value": "ada"}]))
+ARGILLA_RANKS_2 = argilla(
+    SAID, suggestions={}, responses={"place": [{"value": ["bo", "ada"], "user_id": "ann", "status": "submitted"}]}
+)
 DOCCANO_SPANS = lines(
     {"id": "p1", "text": TOLD, "system": "ada", "annotator": "ann", "label": [[17, 18, "style/minor"]]},
     {"id": "p1", "text": TOLD, "system": "ada", "annotator": "ben", "label": []},
@@ -228,6 +260,13 @@ TEXTS = {
         EVERY_EVAL,
         {(model, f"s{n}", 0): f"{model} answers {n}." for model in ("org/m", "org/n") for n in (1, 2)},
     ),
+}  # fmt: skip
+# Rankings and spans.
+MARKED = {
+    "Label Studio, spans": ("a.json", LABEL_STUDIO_SPANS), "Label Studio, ranks": ("a.json", LABEL_STUDIO_RANKS),
+    "Potato, spans": ("a.jsonl", POTATO_SPANS), "Potato, spans of version 2": ("a.jsonl", POTATO_SPANS_2),
+    "doccano, spans": ("a.jsonl", DOCCANO_SPANS), "Argilla, spans": ("a.json", ARGILLA_SPANS),
+    "Argilla, ranks": ("a.json", ARGILLA_RANKS), "Argilla, ranks of version 2": ("a.json", ARGILLA_RANKS_2),
 }  # fmt: skip
 PROMPTS = {
     "Potato": ("annotated_instances.jsonl", POTATO, {"i1": "A text number 1.", "i2": "A text number 2."}),

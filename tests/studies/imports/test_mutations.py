@@ -17,6 +17,9 @@ from studies.imports.tables.run import open_file
 from studies.stimuli.rows import TableLimits, read_rows
 from tests.studies.imports import datasets, judged, own, tools
 
+ANSWERS = judged.ANSWERS | judged.MARKED
+# The kinds of scale of the questions that the files answer.
+KINDS = {"better": "output", "fits": "choice", "place": "number", "errors": "marks"}
 BASES = tools.FILES | judged.TEXTS | datasets.TEXTS | judged.PROMPTS | own.FILES
 PIECES = [
     b'"',
@@ -75,7 +78,7 @@ def read_texts(path: Path) -> tuple[int, int]:
 def read_answers(path: Path) -> tuple[int, int]:
     """(rows, problems) of a file, read as an import of answers does it."""
     with path.open("rb") as file:
-        rows = flattened_answers(read_rows(path.name, headed(file)), {"better": "output", "fits": "choice"}, {})
+        rows = flattened_answers(read_rows(path.name, headed(file)), KINDS, {})
         found = list(rows)
         assert all(str(problem) for problem in rows.problems)
         return len(found), rows.problems.count
@@ -162,9 +165,9 @@ def test_a_damaged_file_is_read_or_refused(tmp_path, case):
     check(case, BASES[case], read_texts, tmp_path, range(500))
 
 
-@pytest.mark.parametrize("case", judged.ANSWERS)
+@pytest.mark.parametrize("case", ANSWERS)
 def test_a_damaged_file_of_answers_is_read_or_refused(tmp_path, case):
-    check(case, judged.ANSWERS[case], read_answers, tmp_path, range(500))
+    check(case, ANSWERS[case], read_answers, tmp_path, range(500))
 
 
 @pytest.mark.slow
@@ -174,6 +177,6 @@ def test_many_damaged_files_are_read_or_refused(tmp_path, case):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", judged.ANSWERS)
+@pytest.mark.parametrize("case", ANSWERS)
 def test_many_damaged_files_of_answers_are_read_or_refused(tmp_path, case):
-    check(case, judged.ANSWERS[case], read_answers, tmp_path, range(1_000, 21_000))
+    check(case, ANSWERS[case], read_answers, tmp_path, range(1_000, 21_000))
