@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from django.conf import settings
+from django.db import transaction
 from django.db.models import Q
 
 from studies.access import Action, check_permission_or_404
@@ -65,7 +66,8 @@ def import_stimuli_file(
 ) -> ImportReport:
     """Import a file into a draft: either all of it, or nothing and a report with the reasons.
 
-    A study that is not stored yet is stored as a draft before the first row is written. A dry run writes nothing. ``expected_outcome`` is the outcome of the dry run that a researcher confirmed. If it would differ
+    A study that is not stored yet is stored as a draft before the first row is written, and deleted if the import is stopped. A dry run
+    writes nothing. ``expected_outcome`` is the outcome of the dry run that a researcher confirmed. If it would differ
     now, write nothing and raise StudyChanged. Importing the same file a second time changes nothing. ``check`` sees the report before
     anything is written, and may raise.
     """
@@ -109,12 +111,15 @@ def import_stimuli_file(
             check(report)
         if is_dry_run or not report.is_sound or not report.has_changes:
             return report
-        if not study.pk:
-            drafts.create_draft_with_default_arm(study, by)
-        job, progress = stack.enter_context(running_import(job, "stimuli", study, by, report, progress))
+        is_new = not study.pk
+        with transaction.atomic():
+            if is_new:
+                drafts.create_draft_with_default_arm(study, by)
+            marks = {drafts.UNFINISHED: {"is_new_study": True}} if is_new else {}
+            job, progress = stack.enter_context(running_import(job, "stimuli", study, by, report, progress, **marks))
         drafts.refuse_other_import(study, job)
         writer = StimuliWriter(plan, Turns(study, job, plan.n_operations, progress))
-        with images.storing_used_images(), removing_if_stopped(lambda: remove_unfinished_stimuli(study, job)):
+        with removing_if_stopped(lambda: remove_unfinished_stimuli(study, job)), images.storing_used_images():
             writer.store()
             with writer.publishing(report.outcome()):
                 audit.record(
@@ -138,14 +143,20 @@ def import_stimuli_file(
 
 @contextmanager
 def running_import(
-    job: Job | None, imports: str, study: Study, by: Any, report: ImportReport, progress: ProgressCallback
+    job: Job | None,
+    imports: str,
+    study: Study,
+    by: Any,
+    report: ImportReport,
+    progress: ProgressCallback,
+    **arguments: Any,
 ) -> Iterator[tuple[Job, ProgressCallback]]:
     """Yield the job of an import and its progress. A command or a request, which has none, gets one that this process runs."""
     if job is not None:
         yield job, progress
         return
-    details = {"imports": imports, "is_confirmed": True, "filename": report.filename[:200], "sha256": report.sha256}
-    with jobs.running_here(KIND, study=study, by=by, **details) as (own_job, renew):
+    arguments |= {"imports": imports, "is_confirmed": True, "filename": report.filename[:200], "sha256": report.sha256}
+    with jobs.running_here(KIND, study=study, by=by, **arguments) as (own_job, renew):
 
         def renew_and_report(done: int, total: int, doing: str = "") -> None:
             renew(done, total, doing)

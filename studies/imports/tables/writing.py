@@ -27,9 +27,11 @@ from studies.models import (
     Section,
     Study,
     System,
+    audit,
 )
 from studies.models.fields import FIRST_IMPORT_NUMBER
 from studies.models.guards import allowing_amendment, allowing_erasure
+from studies.services.copying import delete_draft
 from studies.services.databases import insert_rows, prepare_rows, update_rows
 from studies.services.drafts import UNFINISHED, refuse_other_import
 from studies.services.lifecycle import ActionRefused
@@ -197,16 +199,20 @@ def remove_unfinished_stimuli(study: Study, job: Job | None) -> None:
         marks = unfinished.arguments[UNFINISHED]
         rows = [
             *unfinished_rows(study),
-            Output.objects.filter(system__study=study, pk__gt=marks["output"]),
-            Prompt.objects.filter(study=study, pk__gt=marks["prompt"]),
+            Output.objects.filter(system__study=study, pk__gt=marks.get("output", 0)),
+            Prompt.objects.filter(study=study, pk__gt=marks.get("prompt", 0)),
         ]
         remove_in_turns(study, job, rows)
         with suppress(ProtectedError):  # somebody has chosen a new system for an arm or a question meanwhile
-            remove_in_turns(study, job, [System.objects.filter(study=study, pk__in=marks["new_systems"])])
+            remove_in_turns(study, job, [System.objects.filter(study=study, pk__in=marks.get("new_systems", []))])
         with transaction.atomic():
             Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
             refuse_other_import(study, job)
-            _end_unfinished(unfinished)
+            # A draft that the import has made is deleted, unless somebody has changed it.
+            is_unwanted = "is_new_study" in marks and not audit.events_of(study).exclude(verb="create").exists()
+            _end_unfinished(unfinished, **({"study": None} if is_unwanted else {}))
+            if is_unwanted:
+                delete_draft(study, unfinished.by)
 
 
 def _end_unfinished(job: Job, **columns: Any) -> None:
@@ -260,7 +266,7 @@ class StimuliWriter:
                 System(study=study, name=name, is_human=name in humans) for name in self.plan.new_systems
             )
             marks["new_systems"] = [system.pk for system in systems]
-            job.arguments |= {UNFINISHED: marks}
+            job.arguments[UNFINISHED] = job.arguments.get(UNFINISHED, {}) | marks
             Job.objects.filter(pk=job.pk).update(arguments=job.arguments)
         self._systems = dict(self.study.systems.values_list("name", "pk"))
 

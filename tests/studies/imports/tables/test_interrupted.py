@@ -11,7 +11,7 @@ from analysis.api.stimuli import PromptSerializer, create_missing_rows
 from annotators.places.batch_plan import start_test_run
 from studies.imports.tables import Options, StudyChanged, import_stimuli_file, run, writing
 from studies.imports.tables.run import KIND
-from studies.models import Job, Prompt, Study
+from studies.models import AuditEvent, Job, Prompt, Study
 from studies.services import drafts, jobs, lifecycle
 from tests.builders import add_spa, user
 from tests.studies.imports.files import contents, lines, rows_of, sound, wide
@@ -257,8 +257,43 @@ def test_a_stopped_command_stores_nothing_and_says_so(after_each_turn, tmp_path,
     with pytest.raises(CommandError, match="was stopped. The study keeps nothing of the file") as stopped:
         call_command("import_study", "new", str(path), "--owner", owner.username, "--create-systems")
     assert stopped.value.returncode == 130
-    assert not Prompt.objects.exists() and not unfinished()
+    assert not Prompt.objects.exists() and not unfinished() and not Study.objects.exists()
     assert Job.objects.get(kind=KIND).state == "cancelled"
+
+
+def test_a_killed_import_into_a_new_study_leaves_no_study(after_each_turn, monkeypatch, tmp_path):
+    path = tmp_path / "stories.jsonl"
+    path.write_bytes(lines({name: row[name] for name in row if name != "batch"} for row in FILE[1:]))
+    how = {"options": Options(creates_systems=True), "by": user("ola", is_superuser=True)}
+    turn = 0
+    while kill_at(turn, after_each_turn, monkeypatch, lambda: import_stimuli_file(Study(title="New"), path, **how)):
+        was_written = Job.objects.filter(kind=KIND).latest("pk").result is not None
+        assert Study.objects.count() == 1
+        jobs.requeue_or_fail_expired_jobs()
+        jobs.run_waiting_jobs()
+        assert Study.objects.exists() == was_written and not unfinished()
+        if was_written:
+            break
+        assert "ended early. Nothing is stored" in Job.objects.filter(kind=KIND).latest("pk").error
+        turn += 1
+    assert turn > 5
+    deleted = AuditEvent.objects.filter(verb="delete draft", data__title="New")
+    assert (deleted.count(), AuditEvent.objects.filter(verb="import").count()) == (turn, 1)
+
+
+def test_a_new_study_that_somebody_has_changed_is_kept(after_each_turn, tmp_path):
+    path = tmp_path / "stories.jsonl"
+    path.write_bytes(lines({name: row[name] for name in row if name != "batch"} for row in FILE[1:]))
+
+    def edits(now: int) -> None:
+        if now == 5:
+            drafts.update_draft(Study.objects.get(), user("ola"), {"title": "Another"})
+
+    owner = user("ola", is_superuser=True)
+    after_each_turn(edits)
+    with pytest.raises(StudyChanged):
+        import_stimuli_file(Study(title="New"), path, options=Options(creates_systems=True), by=owner)
+    assert Study.objects.get().title == "Another" and not Prompt.objects.exists() and not unfinished()
 
 
 def test_progress_counts_what_is_written(draft, after_each_turn, tmp_path):
