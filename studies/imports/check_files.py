@@ -1,7 +1,7 @@
 """Files with attention checks or with questions whose answer is known."""
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from studies.services.known_answers import GivenTestQuestion, scale_ends
 from studies.services.lifecycle import ActionRefused, FileRefused
 from studies.stimuli.columns import KEY, OUTPUT, PROMPT_ALIASES, TEXT, Columns
 from studies.stimuli.rows import Row, TableLimits, TableProblem, TableProblems, read_rows
-from studies.stimuli.texts import TextRefused, clean_name, clean_text
+from studies.stimuli.texts import TextRefused, clean_name, clean_text, name_key
 
 from .tables.columns import CellRefused
 
@@ -254,12 +254,12 @@ def read_test_question_file(section: Section, question: Question, filename: str,
     """
     columns = file_columns(section)
     ends = None if "worse" in columns else scale_ends(question)
-    keys: Collection[str] = set(section.study.prompts.values_list("key", flat=True))
+    keys = {name_key(key): key for key in section.study.prompts.values_list("key", flat=True)}
     known = Columns(
         columns,
         aliases=PROMPT_ALIASES,
         meanings={"prompt": KEY, "text": OUTPUT},
-        contents={"prompt": keys.__contains__},
+        contents={"prompt": lambda text: name_key(text) in keys},
     )
     rows = read_rows(filename, content, columns=known, limits=QUESTION_LIMITS)
     questions: dict[tuple[str, str], GivenTestQuestion] = {}
@@ -279,27 +279,28 @@ def read_test_question_file(section: Section, question: Question, filename: str,
 
 
 def _test_question(
-    number: int, values: Mapping[str, str], prompt_keys: Collection[str], ends: tuple[float, float, float] | None
+    number: int, values: Mapping[str, str], prompt_keys: Mapping[str, str], ends: tuple[float, float, float] | None
 ) -> GivenTestQuestion:
-    """Return the test question of one row. ``ends``: those of the rating's scale with its middle, None for pairs."""
+    """Return the test question of one row. ``prompt_keys``: by what names are compared by. ``ends``: those of the rating's scale with its middle, None for pairs."""
     for name, value in values.items():
         if not value:
             raise CellRefused(name, "is empty. Fill it in.")
-    if values["prompt"] not in prompt_keys:
+    prompt = prompt_keys.get(name_key(values["prompt"]))
+    if prompt is None:
         raise CellRefused("prompt", f"no prompt has the key “{values['prompt'][:80]}”. Import it first.")
     text = clean_text(values["text"])
     if ends is None:
         worse = clean_text(values["worse"])
         if text == worse:
             raise CellRefused("worse", "is the same text. Enter a worse one.")
-        return GivenTestQuestion(number, values["prompt"], text, worse=worse)
+        return GivenTestQuestion(number, prompt, text, worse=worse)
     expected = parse_expected(values["expected"], ends)
     if expected is None:
         low, _, high = ends
         raise CellRefused(
             "expected", f"must be high, low, or a range from {low:g} to {high:g} such as {high - 1:g}-{high:g}."
         )
-    return GivenTestQuestion(number, values["prompt"], text, *expected)
+    return GivenTestQuestion(number, prompt, text, *expected)
 
 
 def parse_expected(text: str, ends: tuple[float, float, float]) -> tuple[float, float] | None:
