@@ -57,14 +57,11 @@ def checks(study, path):
     return [(one.key, one.text, one.scale["options"]) for one in section.questions.order_by("position")]
 
 
-def test_questions(study, path):
+def known_questions(study, path):
     section = study.sections.get(purpose="live")
     found = read_test_question_file(section, section.questions.get(), path.name, path.read_bytes())
     refuse(found.problems)
     return [(one.prompt, one.text) for one in found.questions]
-
-
-test_questions.__test__ = False  # type: ignore[attr-defined]
 
 
 def submission(study, path):
@@ -105,7 +102,7 @@ READERS: dict[str, tuple[Callable, Table]] = {
     "submission": (submission, (["prompt", "output"], [[key, text] for key, text in zip(KEYS, TEXTS, strict=True)])),
     "answers of a pilot": (pilot, (["annotator", "prompt", "preferred"], [[f"w{n}", key, "xy"[n % 2]] for n, key in enumerate(KEYS)])),
     "attention checks": (checks, (["key", "text", "answers", "right"], [[f"c{n}", text, "Yes | No", "No"] for n, text in enumerate(TEXTS)])),
-    "test questions": (test_questions, (["prompt", "text", "expected"], [[key, text, "low"] for key, text in zip(KEYS, TEXTS, strict=True)])),
+    "test questions": (known_questions, (["prompt", "text", "expected"], [[key, text, "low"] for key, text in zip(KEYS, TEXTS, strict=True)])),
     "file of Prolific": (
         panel_file("prolific"),
         (["Submission id", "Participant id", "Status", "Started at"], [[f"66f{n}" * 6, person, "APPROVED", "2026-11-20T10:00:00Z"] for n, person in enumerate(PEOPLE)]),

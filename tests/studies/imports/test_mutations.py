@@ -20,7 +20,7 @@ from tests.studies.imports import datasets, judged, own, tools
 ANSWERS = judged.ANSWERS | judged.MARKED
 # The kinds of scale of the questions that the files answer.
 KINDS = {"better": "output", "fits": "choice", "place": "number", "errors": "marks"}
-BASES = tools.FILES | judged.TEXTS | datasets.TEXTS | judged.PROMPTS | own.FILES
+BASES = tools.FILES | judged.TEXTS | datasets.TEXTS | judged.PROMPTS | judged.MARKED | own.FILES
 PIECES = [
     b'"',
     b"\n",
