@@ -226,18 +226,18 @@ def delete_or_archive_draft(study: Study, by) -> str:
             if not study.archived_at:
                 lifecycle.archive(study, by)
             return "archived"
-        delete_draft(study, by)
+        title = study.title
+        delete_draft(study)
+        audit.record("delete draft", by=by, title=title)
     return "deleted"
 
 
-def delete_draft(study: Study, by) -> None:
+def delete_draft(study: Study) -> None:
     """Delete a draft with its rows, in the caller's transaction. No record may name it."""
     signals.deleting_test_runs.send(Study, study=study)
     signals.deleting_draft.send(Study, study=study)
     _delete_design(study)
-    title = study.title
     study.delete()
-    audit.record("delete draft", by=by, title=title)
 
 
 def _delete_design(study: Study) -> None:

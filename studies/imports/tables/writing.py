@@ -212,7 +212,9 @@ def remove_unfinished_stimuli(study: Study, job: Job | None) -> None:
             is_unwanted = "is_new_study" in marks and not audit.events_of(study).exclude(verb="create").exists()
             _end_unfinished(unfinished, **({"study": None} if is_unwanted else {}))
             if is_unwanted:
-                delete_draft(study, unfinished.by)
+                title = study.title
+                delete_draft(study)
+                audit.record("delete draft", by=unfinished.by, title=title)
 
 
 def _end_unfinished(job: Job, **columns: Any) -> None:
