@@ -1,11 +1,13 @@
 """The tutorial is followed, click by click, in a browser: what it prints in bold is what is clicked and filled in here."""
 
 import re
+from datetime import timedelta
 
 import pytest
 from django.contrib.auth import get_user_model
 from django.core.cache import cache
 from django.core.management import call_command
+from django.db.models import F, QuerySet
 from django.urls import NoReverseMatch, reverse
 
 from heval_site.views import docs
@@ -37,70 +39,52 @@ def test_the_tutorial_can_be_followed(browser, live_server, settings):
     page.get_by_label("Username").fill("admin")
     page.get_by_label("Password").fill("a password")
     page.get_by_role("button", name="Log in").click()
-    page.get_by_role("link", name="New study", exact=True).wait_for()
-    reader.done.add("New study")
-    reader.follow("Empty study")
+    reader.follow("New study")
     reader.fill("Title", "My first study")
-    reader.fill("Public title", "Reading short fables")
-    reader.press("Save")
-    study = Study.objects.get()
-    home = reverse("admin:studies_study_change", args=[study.pk])
-
-    reader.follow("Import", address("import", study.pk))
-    page.get_by_label("File", exact=True).set_input_files(str(ROOT / "static" / "docs" / "first-study.jsonl"))
+    page.get_by_label(re.compile("^File:?$")).set_input_files(str(ROOT / "static" / "docs" / "first-study.jsonl"))
     reader.done.add("File")
-    assert page.get_by_label("Add systems that the study does not have yet").is_checked()
-    reader.press("Check the file")
+    reader.press("Continue")
     reader.wait_for("Check, then confirm")
+    study = Study.objects.get()
     assert study.prompts.count() == 0
     reader.press("Import into the study")
-    reader.wait_for("Imported")
-    assert (study.systems.count(), study.prompts.count()) == (3, 12)
-    reader.follow("Back to the study")
+    home = reverse("admin:studies_study_change", args=[study.pk])
 
-    for group in ("Texts for annotators", "Times"):
-        page.get_by_role("heading", name=group, exact=True).click()
+    reader.tick("Which is better?")
+    assert (study.systems.count(), study.prompts.count()) == (3, 12)
+    reader.fill("Prompts for each person", "4")
+    reader.press("Continue")
+    reader.fill("People", "24")
+    reader.fill("Pay for one person", "0")
+    reader.press("Continue")
     for label, text in re.findall(r"^\| \*\*([^*]+)\*\* \| `([^`]+)`", TEXT, re.MULTILINE):
         reader.fill(label, text)
-    reader.fill("Contact", "me@example.org")
-    reader.press("Save")
-    assert page.locator("#checklist li").count() == 2
-
-    reader.follow("Add a section")
-    reader.tick("SPA: system-level probabilistic assessment")
-    reader.press("Save")
-    reader.fill("Prompts for each annotator (m)", "4")
-    reader.press("Save and continue editing")
-    reader.press("Generate questions")
-    reader.press("Save")
-    assert "Nothing is missing." in page.locator("#checklist").inner_text()
-    assert study.contrasts.count() == 2
-
-    reader.follow("Preview")
+    reader.press("Continue")
+    reader.follow("Open the preview")
     reader.follow("Next →")
     reader.follow("Back to the study")
 
-    reader.follow("Launch…")
+    reader.follow("Launch", address("study_launch", study.pk))
+    assert "Nothing is missing." in page.locator("main").inner_text()
+    for box in page.locator("input[name=acknowledge]").all():
+        box.check()
     reader.press("Launch")
     page.locator("#job").wait_for()
     jobs.run_waiting_jobs()
-    page.get_by_role("heading", name="Your link").wait_for()
-    reader.follow("Make a link")
-    reader.tick("Open link")
-    reader.press("Save")
-    link = page.get_by_label("Link for annotators").input_value()
+    reader.wait_for("Your link")
+    assert study.contrasts.count() == 3
+    link = page.locator("input[readonly]").first.input_value()
 
     guest = Reader(browser.new_context(viewport={"width": 375, "height": 740}).new_page(), live_server.url)
     guest.page.goto(link)
     guest.page.get_by_label("I have read this and agree to take part.").check()
     guest.press("Start")
-    guest.page.get_by_role("heading", name="Please read").wait_for()
-    while (onward := guest.page.get_by_role("link", name="Next prompt").locator("visible=true")).count():
-        onward.first.click()
-    guest.press("I have read them: go to the questions")
-    guest.page.get_by_role("heading", name="Your judgement").wait_for()
-    for box in guest.page.locator("[data-has-range]").all():
-        box.fill("70")
+    guest.press("I have read this")
+    for number in range(1, 5):
+        guest.page.get_by_text(f"{number + 1} of 6").wait_for()
+        guest.page.locator("label.point").first.click()
+        guest.press("Send these answers and go on")
+    guest.tick("No")
     guest.press("Send these answers and finish")
     guest.page.get_by_role("heading", name="Thank you").wait_for()
     reader.done |= guest.done
@@ -110,7 +94,9 @@ def test_the_tutorial_can_be_followed(browser, live_server, settings):
     reader.go(home)
     reader.follow("Close")
     reader.press("Close")
-    # Another test of this process may have had the turn within the minute.
+    # The minute passes. Another test of this process may have had the turn within the minute.
+    minute = timedelta(seconds=61)
+    QuerySet(Study).update(launched_at=F("launched_at") - minute, closing_at=F("closing_at") - minute)
     cache.clear()
     jobs.run_due_functions_and_record_heartbeat()
     study.refresh_from_db()
@@ -128,8 +114,8 @@ def test_the_tutorial_can_be_followed(browser, live_server, settings):
     reader.wait_for("The analysis is running")
     jobs.run_waiting_jobs()
     page.get_by_role("heading", name="Results", exact=True).wait_for()
-    found = page.locator("main").inner_text()
-    assert "Results" in found and "n = 11 annotators" in found and "came by an open link" in found
+    found = " ".join(page.locator("main").inner_text().split())
+    assert "Results" in found and "n = 24 annotators" in found and "came by an open link" in found
     context.close()
     guest.page.context.close()
     assert not reader.lost, "the tutorial speaks of links that are not there"

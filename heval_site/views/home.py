@@ -23,7 +23,6 @@ from annotators.recruitment.panels.alerts import cached_alert_counts
 from boards.access import boards_of
 from studies.access import Action, check_permission_or_404, filter_allowed, roles_by_study_id
 from studies.admin.jobs import job_title
-from studies.admin.workflow import reverse_or_empty
 from studies.models import Job, Study
 from studies.services import jobs
 
@@ -71,7 +70,6 @@ def home_page(request) -> TemplateResponse:
         "boards": boards[:MAX_BOARDS],
         "has_more_boards": len(boards) > MAX_BOARDS,
         "notices": [*_waiting(request.user), *_ended(request.user, seen)][:MAX_NOTICES],
-        "new_url": reverse_or_empty("new_study") or reverse("admin:studies_study_add"),
         "example_job": Job.objects.filter(kind=EXAMPLE_KIND, by=request.user).exclude(state__in=jobs.ENDED).first(),
     }
     return TemplateResponse(request, "admin/home.html", context)
@@ -125,7 +123,7 @@ def _next_action(study: Study, role: str, is_reported: bool) -> tuple[str, str]:
     if study.state == State.DRAFT:
         return "Go on", reverse("admin:studies_study_change", args=[study.pk])
     if study.state == State.LAUNCHING:
-        return "Watch the launch", reverse("admin:studies_launch", args=[study.pk])
+        return "Watch the launch", reverse("study_launch", args=[study.pk])
     if study.state == State.CLOSED:
         return ("Read the report" if is_reported else "Analyse"), reverse("analyses", args=[study.pk])
     return "Watch progress", reverse("admin:annotators_collecting", args=[study.pk])

@@ -27,7 +27,6 @@ from ..models import Study
 from . import workflow
 from .amend import amend_page
 from .forms import CleanTextMixin
-from .launch import launch_page
 from .permissions import is_request_allowed
 from .study_page import render_study_page
 
@@ -319,7 +318,7 @@ def available_acts_by_weight(request, study: Study) -> dict[str, list[ActLink]]:
     light: list[ActLink] = []
     grave: list[ActLink] = []
     if is_lifecycle_step_allowed("launch", study) and is_request_allowed(request, Action.LAUNCH, study.pk):
-        light.append(ActLink("Launch…", reverse("admin:studies_launch", args=[study.pk])))
+        light.append(ActLink("Launch…", reverse("study_launch", args=[study.pk])))
     if is_lifecycle_step_allowed("amend", study) and is_request_allowed(request, Action.RUN, study.pk):
         light.append(ActLink("Amend", reverse("admin:studies_amend", args=[study.pk])))
     for act in ACTS.values():
@@ -332,7 +331,6 @@ def available_acts_by_weight(request, study: Study) -> dict[str, list[ActLink]]:
 def act_url_patterns(model_admin) -> list:
     page = model_admin.admin_site.admin_view
     return [
-        path("<int:pk>/launch/", page(launch_page), name="studies_launch"),
         path("<int:pk>/amend/", page(amend_page), name="studies_amend"),
         path("<int:pk>/<slug:name>/do/", page(act_page), name="studies_act"),
     ]

@@ -1,7 +1,11 @@
-"""Labels and help texts of the fields in a study's forms. They name the unit, and the default of an empty field.
+"""The groups of the fields of a study's form, and labels and help texts, which name the unit and the default of an empty field.
 
 They belong to the forms. The names of the columns in the data are independent of them.
 """
+
+from typing import Any
+
+from django.contrib.admin.utils import flatten
 
 LABELS = {
     "study": {
@@ -89,6 +93,51 @@ HELP = {
         "after": "Another family. Example: primary, in the row of secondary. Then secondary is tested only if all of primary was shown, and the error level holds over both.",
     },
 }  # fmt: skip
+
+
+# A group with the class ``collapse`` is folded.
+FIELDSETS: tuple[tuple[str, Any], ...] = (
+    ("The study", {"fields": ("title", "language", "exclusion_group", "keeps_origin_out"), "classes": ["part-study"]}),
+    (
+        "Texts for annotators",
+        {"fields": ("public_title", "purpose", "instructions", "debriefing", "content_warning"), "classes": ["part-words", "collapse"]},
+    ),
+    (
+        "Consent and ethics",
+        {
+            "fields": (
+                "consent", "contact", "institution", "approval_number", "retention", "withdrawal_until",
+                "withdrawal_blanks_ratings", "erase_after_days", "asks_to_share_preferences", "licence", "stimuli_source",
+            ),
+            "classes": ["part-consent", "collapse"],
+        },
+    ),
+    (
+        "Design",
+        {
+            "fields": (("coverage", "section_order"), ("annotators_per_batch", "batches_per_annotator"), "bars_flagged_annotators", "seed"),
+            "description": "How batches are drawn. Systems, arms, sections and planned comparisons follow below.",
+            "classes": ["part-design", "collapse"],
+        },
+    ),
+    ("Target", {"fields": (("target_n", "target_kind"), ("target_cap", "replaces_excluded")), "classes": ["part-target"]}),
+    (
+        "Pay",
+        {"fields": (("reward", "currency", "minutes"), ("wage_per_hour", "words_per_minute")), "classes": ["part-pay"]},
+    ),
+    (
+        "Times",
+        {"fields": (("start_window_seconds", "idle_seconds", "grace_seconds"),), "classes": ["part-times", "collapse"]},
+    ),
+)  # fmt: skip
+
+
+def part_of_fieldset(options: dict[str, Any]) -> str:
+    return options["classes"][0].removeprefix("part-")
+
+
+# A field of a study > the part of the page that has it, ``?part=<name>``.
+PARTS_OF_FIELDS = {field: part_of_fieldset(options) for _, options in FIELDSETS for field in flatten(options["fields"])}
 
 
 def build_form_meta(row_kind: str) -> type:

@@ -24,7 +24,10 @@ from .forms import CleanTextMixin
 from .study_page import render_new_study_page
 from .views import FileForm, study_page_url
 
-EXAMPLE_TEXTS, EXAMPLE_AUTHORS, EXAMPLE_TITLE = "docs/first-study.jsonl", ("human",), "Example: endings of fables"
+EXAMPLE_TEXTS, EXAMPLE_AUTHORS = "docs/first-study.jsonl", ("human",)
+# The buttons that need no file, with the title of a study that gets none.
+EXAMPLE, EMPTY = "example", "empty"
+WITHOUT_FILE = {EXAMPLE: "Example: endings of fables", EMPTY: "New study"}
 
 
 class NewStudyForm(CleanTextMixin, FileForm):
@@ -35,7 +38,7 @@ class NewStudyForm(CleanTextMixin, FileForm):
     field_order = ("title", "file", "pasted")
 
 
-class ExampleForm(CleanTextMixin, forms.Form):
+class TitleForm(CleanTextMixin, forms.Form):
     title = forms.CharField(max_length=Study._meta.get_field("title").max_length, required=False)
 
 
@@ -43,24 +46,27 @@ class ExampleForm(CleanTextMixin, forms.Form):
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def new_study_page(request) -> HttpResponse:
-    """Show the form of a new study. POST makes the draft and reads its file, or takes the example texts."""
+    """Show the form of a new study. POST makes the draft and reads its file, takes the example texts, or leaves it empty."""
     check_permission_or_404(request.user, Action.CREATE)
     if request.method != "POST":
         return _render_first_page(request, NewStudyForm())
-    has_example = "example" in request.POST
-    form = ExampleForm(request.POST) if has_example else NewStudyForm(request.POST, request.FILES)
+    pressed = next((name for name in WITHOUT_FILE if name in request.POST), "")
+    form = TitleForm(request.POST) if pressed else NewStudyForm(request.POST, request.FILES)
     if form.is_valid():
         try:
             # A file that is refused at once leaves no draft.
             with transaction.atomic():
-                study = Study(title=form.cleaned_data["title"] or EXAMPLE_TITLE, guide={})
+                title = form.cleaned_data["title"] or WITHOUT_FILE[pressed]
+                study = Study(title=title, guide=None if pressed == EMPTY else {})
                 drafts.create_draft_with_default_arm(study, request.user)
-                if isinstance(form, ExampleForm):
+                if pressed == EMPTY:
+                    return HttpResponseRedirect(study_page_url(study))
+                if isinstance(form, TitleForm):
                     _import_example_texts(study, request.user)
                     return HttpResponseRedirect(reverse("new_study_question", args=[study.pk]))
                 upload = form.store_and_read(study, request.user, is_guided=True)
         except ActionRefused as refused:
-            form.add_error("title" if has_example else "file", str(refused))
+            form.add_error("title" if pressed else "file", str(refused))
         except ValidationError as refused:
             form.add_error("title", refused.messages)
         else:
@@ -69,7 +75,7 @@ def new_study_page(request) -> HttpResponse:
 
 
 def _render_first_page(request, form, status: int = 200) -> HttpResponse:
-    if isinstance(form, ExampleForm):
+    if isinstance(form, TitleForm):
         refused, form = form, NewStudyForm(initial={"title": form.data.get("title", "")})
         form.full_clean()
         for name, messages in refused.errors.items():

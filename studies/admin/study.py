@@ -25,51 +25,12 @@ from studies.stimuli.markdown import render_markdown
 from .. import access
 from ..access import Action
 from . import acts, attention_checks, field_labels, study_page, workflow
+from .field_labels import FIELDSETS, part_of_fieldset
 from .forms import CleanTextMixin, MarkdownArea
 from .inlines import INLINES, MemberInline
 from .permissions import StudyScopedAdmin, changed_fields_and_row_kinds, is_request_allowed
 
-# The form of a study: the groups of its fields, and the names of its Markdown fields. A group with the class ``collapse`` is folded.
-
 MARKDOWN = ("purpose", "instructions", "consent", "debriefing")
-FIELDSETS: tuple[tuple[str, Any], ...] = (
-    ("The study", {"fields": ("title", "language", "exclusion_group", "keeps_origin_out"), "classes": ["part-study"]}),
-    (
-        "Texts for annotators",
-        {"fields": ("public_title", "purpose", "instructions", "debriefing", "content_warning"), "classes": ["part-words", "collapse"]},
-    ),
-    (
-        "Consent and ethics",
-        {
-            "fields": (
-                "consent", "contact", "institution", "approval_number", "retention", "withdrawal_until",
-                "withdrawal_blanks_ratings", "erase_after_days", "asks_to_share_preferences", "licence", "stimuli_source",
-            ),
-            "classes": ["part-consent", "collapse"],
-        },
-    ),
-    (
-        "Design",
-        {
-            "fields": (("coverage", "section_order"), ("annotators_per_batch", "batches_per_annotator"), "bars_flagged_annotators", "seed"),
-            "description": "How batches are drawn. Systems, arms, sections and planned comparisons follow below.",
-            "classes": ["part-design", "collapse"],
-        },
-    ),
-    ("Target", {"fields": (("target_n", "target_kind"), ("target_cap", "replaces_excluded")), "classes": ["part-target"]}),
-    (
-        "Pay",
-        {"fields": (("reward", "currency", "minutes"), ("wage_per_hour", "words_per_minute")), "classes": ["part-pay"]},
-    ),
-    (
-        "Times",
-        {"fields": (("start_window_seconds", "idle_seconds", "grace_seconds"),), "classes": ["part-times", "collapse"]},
-    ),
-)  # fmt: skip
-
-
-def _part_of_fieldset(options) -> str:
-    return options["classes"][0].removeprefix("part-")
 
 
 def _part_of_inline(inline) -> str:
@@ -82,7 +43,7 @@ def _label_of_inline(inline) -> str:
 
 
 # The parts of the page that have an address of their own, ``?part=<name>``: the name and the label of each.
-PARTS = {_part_of_fieldset(options): name for name, options in FIELDSETS} | {
+PARTS = {part_of_fieldset(options): name for name, options in FIELDSETS} | {
     _part_of_inline(inline): _label_of_inline(inline) for inline in INLINES
 }
 
@@ -91,9 +52,6 @@ def _shown_part(request) -> str:
     """Return the name of the only part that the address asks for, or '' for the whole page."""
     part = request.GET.get("part", "")
     return part if part in PARTS else ""
-
-
-ADD_FIELDSETS = ((None, {"fields": ("title", "public_title")}),)
 
 
 class StudyForm(CleanTextMixin, forms.ModelForm):
@@ -230,7 +188,7 @@ class StudyAdmin(StudyScopedAdmin):
     # Permissions. Each part decides what may change after launch.
 
     def has_add_permission(self, request):
-        return self.has_module_permission(request)
+        return False  # the page of a new study makes drafts
 
     def has_change_permission(self, request, obj=None):
         return is_request_allowed(request, Action.EDIT, obj.pk if obj else None)
@@ -293,8 +251,6 @@ class StudyAdmin(StudyScopedAdmin):
     # The page
 
     def get_fieldsets(self, request, obj=None):
-        if obj is None:
-            return ADD_FIELDSETS
         hidden: tuple[str, ...] = () if obj.clone_of_id else ("keeps_origin_out",)
         hidden += () if access.may_read_draw(request.user, obj) else ("seed",)
         part = _shown_part(request)
@@ -306,17 +262,17 @@ class StudyAdmin(StudyScopedAdmin):
                 | ({"classes": options["classes"][:1]} if part else {}),
             )
             for name, options in FIELDSETS
-            if part in ("", _part_of_fieldset(options))
+            if part in ("", part_of_fieldset(options))
         )
 
     def get_readonly_fields(self, request, obj=None):
-        if obj is None or obj.is_draft:
+        if obj.is_draft:
             return ()
         return flatten_fieldsets(FIELDSETS)
 
     def get_inlines(self, request, obj):
         part = _shown_part(request)
-        return [inline for inline in self.inlines if part in ("", _part_of_inline(inline))] if obj is not None else ()
+        return [inline for inline in self.inlines if part in ("", _part_of_inline(inline))]
 
     def get_urls(self):
         return [
@@ -453,9 +409,7 @@ class StudyAdmin(StudyScopedAdmin):
         return super().render_change_form(request, context, add, change, form_url, obj)
 
     def save_model(self, request, obj, form, change):
-        if not change:
-            drafts.create_draft_with_default_arm(obj, request.user)
-        elif obj.is_draft and form.has_changed():
+        if obj.is_draft and form.has_changed():
             obj.save()
 
     def save_formset(self, request, form, formset, change):
@@ -472,12 +426,8 @@ class StudyAdmin(StudyScopedAdmin):
         columns = changed_fields_and_row_kinds(
             form, [formset for formset in formsets if formset.model is not MemberInline.model]
         )
-        if change and study.is_draft and columns:
+        if study.is_draft and columns:
             drafts.record_edit_and_raise_version(study, request.user, columns=columns)
-
-    def response_add(self, request, obj, post_url_continue=None):
-        self.message_user(request, "The draft is created. Its checklist shows what is missing.", messages.SUCCESS)
-        return HttpResponseRedirect(reverse("admin:studies_study_change", args=[obj.pk]))
 
     def response_change(self, request, obj):
         if "_preview" in request.POST:

@@ -32,7 +32,7 @@ NEW_STUDY_STEPS = (
     ("People", "new_study_people"),
     ("Texts", "new_study_texts"),
     ("Try it", "new_study_try"),
-    ("Launch", "new_study_launch"),
+    ("Launch", "study_launch"),
 )
 
 

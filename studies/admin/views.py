@@ -237,7 +237,7 @@ def import_confirmation_page(request, pk, token) -> HttpResponse:
         is_complete = study.sections.exists() and not any(
             problem.is_blocking for problem in find_design_problems(study)
         )
-        launch = reverse_or_empty("new_study_launch", study.pk) if is_complete else ""
+        launch = reverse_or_empty("study_launch", study.pk) if is_complete else ""
         return HttpResponseRedirect(launch or reverse("new_study_question", args=[study.pk]))
     return _render_report(request, study, upload, job)
 
@@ -485,8 +485,7 @@ def bundle_upload_page(request) -> HttpResponse:
         else:
             return HttpResponseRedirect(study_page_url(study))
     status = 400 if form.errors or problems else 200
-    new_study_url = reverse_or_empty("new_study") or reverse("admin:studies_study_add")
-    context = {"form": form, "problems": problems, "is_table": is_table, "new_study_url": new_study_url}
+    context = {"form": form, "problems": problems, "is_table": is_table}
     return render_page(request, "import_bundle", None, status, **context)
 
 

@@ -15,6 +15,7 @@ from studies.models import Study
 from studies.protocols import REGISTRY, Problem
 from studies.services import lifecycle
 
+from .field_labels import PARTS_OF_FIELDS
 from .permissions import is_request_allowed
 
 # The tabs of a study: (name, its pages). The first page is that of the tab. A page is its name, the name of its URL, and the page of
@@ -37,7 +38,7 @@ TABS = (
             ("Strategies", "admin:studies_plan_strategies", "how-to/plan-a-study"),
         ),
     ),
-    ("Launch", (("Launch", "admin:studies_launch", "explanation/life-of-a-study"),)),
+    ("Launch", (("Launch", "study_launch", "explanation/life-of-a-study"),)),
     (
         "Collect",
         (
@@ -56,8 +57,8 @@ TABS = (
     ),
     ("Share", (("Share", "share", "how-to/take-results-where-you-work"),)),
 )
-ONLY_FOR_EDITORS = {"admin:studies_launch", "import", "import_preparation", "import_answers"}
-ONLY_OF_DRAFTS = {"admin:studies_launch", "import", "import_preparation"}
+ONLY_FOR_EDITORS = {"study_launch", "import", "import_preparation", "import_answers"}
+ONLY_OF_DRAFTS = {"study_launch", "import", "import_preparation"}
 ONLY_AFTER_LAUNCH = {"analyses", "share", "study_calibrated", "study_annotators"}
 
 
@@ -172,13 +173,13 @@ def next_step(study: Study, problems: "Iterable[LinkedProblem]", may_edit: bool)
         if blocking:
             many = f"{len(blocking)} things are missing" if len(blocking) > 1 else "One thing is missing"
             return NextStep("Complete the design", blocking[0].url, f"{many} before you can launch the study.")
-        launch = reverse_or_empty("admin:studies_launch", study.pk)
+        launch = reverse_or_empty("study_launch", study.pk)
         if problems:
             things = "one thing" if len(problems) == 1 else f"{len(problems)} things"
             return NextStep("Launch…", launch, f"Nothing blocks the launch. The checklist has {things} to think about.")
         return NextStep("Launch…", launch, "Nothing is missing.")
     if study.state == State.LAUNCHING:
-        return NextStep("Watch the launch", reverse_or_empty("admin:studies_launch", study.pk))
+        return NextStep("Watch the launch", reverse_or_empty("study_launch", study.pk))
     if study.state == State.CLOSED:
         url = reverse_or_empty("analyses", study.pk)
         return NextStep("Analyse", url, "The study is closed.")
@@ -201,14 +202,13 @@ class LinkedProblem:
     field: str
 
 
-# A problem's field > the part of the study's page that holds it, if the field has no input of its own.
-_GROUPS = {
-    "systems": "systems-group",
-    "arms": "arms-group",
-    "contrasts": "contrasts-group",
-    "comparison_families": "comparison_families-group",
-    "sections": "sections-group",
-    "exclusion_rules": "exclusion_rules-group",
+# Problems with the rows of a group of the study's page. The group is a part of the page with an address of its own.
+_GROUPS = {"systems", "arms", "contrasts", "comparison_families", "sections", "exclusion_rules"}
+# A field of a problem > the page of a new study that asks for it.
+_NEW_STUDY_PAGES = {
+    **dict.fromkeys(("prompts", "outputs", "systems"), "new_study_file"),
+    **dict.fromkeys(("target_n", "minutes", "reward", "annotators_per_batch", "wage_per_hour"), "new_study_people"),
+    **dict.fromkeys(("public_title", "purpose", "consent", "contact", "instructions"), "new_study_texts"),
 }
 _LISTS = {
     "prompts": "admin:studies_prompt_changelist",
@@ -235,6 +235,10 @@ def problems_with_correction_urls(
 
 
 def _correction_url(study: Study, problem: Problem, page: str, sections: dict[int, int]) -> str:
+    if study.guide is not None and study.is_draft:
+        name = _NEW_STUDY_PAGES.get(problem.field, "" if sections else "new_study_question")
+        if url := reverse_or_empty(name, study.pk):
+            return url
     # The text of a section's problem begins with "Section" and its number. Its field is on the section's page.
     section_match = _SECTION.match(problem.text)
     if section_match and int(section_match[1]) in sections and problem.field in _OF_A_SECTION:
@@ -245,8 +249,9 @@ def _correction_url(study: Study, problem: Problem, page: str, sections: dict[in
         importing = reverse_or_empty("import", study.pk)
         return importing or f"{reverse_or_empty(_LISTS[problem.field])}?study={study.pk}"
     if problem.field in _GROUPS:
-        return f"{page}#{_GROUPS[problem.field]}"
-    return f"{page}#id_{problem.field}" if problem.field else page
+        return f"{page}?part={problem.field}#{problem.field}-group"
+    part = PARTS_OF_FIELDS.get(problem.field)
+    return f"{page}?part={part}#id_{problem.field}" if part else page
 
 
 @dataclass(frozen=True, slots=True)

@@ -363,19 +363,19 @@ def arm_problems(study: Study, arms: list[Arm]) -> Iterator[Problem]:
 
 # A place in a model text that a researcher fills in, such as "[… the institution]".
 MARK = re.compile(r"\[(?:…|\.\.\.)[^\]\n]*\]")
-UNFILLED = "unfilled"  # begins the name of the problem
 _TEXTS = ("public_title", "purpose", "instructions", "consent", "debriefing", "contact")
 
 
 def unfilled_text_problems(study: Study) -> Iterator[Problem]:
+    """Yield the texts with such places. Drafts of the pages of a new study must have none; others, as rounds of boards, may go on."""
     for name in _TEXTS:
         if marks := MARK.findall(getattr(study, name)):
             label = {"public_title": "title"}.get(name, name)
             yield Problem(
                 f"The {label} still has {len(marks)} place{'s' if len(marks) > 1 else ''} to fill in, such as {marks[0]}. Replace it.",
                 name,
-                False,
-                f"{UNFILLED}:{name}",
+                study.guide is not None,
+                f"unfilled:{name}",
             )
 
 

@@ -182,7 +182,7 @@ def test_a_study_from_a_template_of_ones_own_needs_a_title_and_a_file(walk):
     bring_file(walk)
     press(walk.page, walk.page.get_by_role("button", name="New study from Pairs of answers"))
     walk.go_on("Import")
-    assert walk.page.url.endswith("/new/launch/")
+    assert walk.page.url.endswith("/launch/")
     typed = walk.fields
     launch(walk, "open_link")
     second = Study.objects.get(title="The second one")

@@ -40,7 +40,7 @@ DO = {
     "admin/annotators/recruitment/<int:pk>/pay/": "pays a bonus", "admin/annotators/recruitment/<int:pk>/rehearsal/": "plays a rehearsal",
     "admin/password_change/": "Django's own", "admin/studies/section/<int:pk>/practice/": "makes a practice item",
     "admin/studies/section/<int:pk>/test-questions/": "makes test questions",
-    "admin/studies/section/<int:pk>/generate-questions/": "generates questions", "admin/studies/section/add/": "makes a section", "admin/studies/study/add/": "makes a study", "admin/studies/study/<int:pk>/launch/": "launches",
+    "admin/studies/section/<int:pk>/generate-questions/": "generates questions", "admin/studies/section/add/": "makes a section", "admin/studies/study/<int:pk>/launch/": "launches",
     "admin/studies/study/<int:pk>/attention-checks/": "reads a file", "admin/studies/study/<int:pk>/plan/strategies/": "simulates strategies",
     "admin/studies/study/<int:pk>/<slug:name>/do/": "an act of a study", "e/<slug:key>/": "a person comes", "p/<str:code>/": "a person answers",
     "admin/studies/study/<int:pk>/analyses/": "starts an analysis (its parameters are tested above)", "admin/studies/study/<int:pk>/import/": "reads a file",

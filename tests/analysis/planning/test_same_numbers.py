@@ -73,7 +73,7 @@ def test_every_page_says_the_same_minutes_pay_people_and_power(name, client, few
     study = designed(name)
     client.force_login(study.owner)
     design = words(client.get(reverse("admin:studies_study_change", args=[study.pk])))
-    launch_page = client.get(reverse("admin:studies_launch", args=[study.pk]))
+    launch_page = client.get(reverse("study_launch", args=[study.pk]))
     launch, cost = words(launch_page), launch_page.context["cost"]
     live = client.get(reverse("admin:studies_plan", args=[study.pk]))
     plan = words(live)
@@ -118,7 +118,7 @@ def test_every_page_says_the_same_minutes_pay_people_and_power(name, client, few
             choose_plan(study, plan, study.owner, sets_target=True)
             pages = {
                 url: words(client.get(reverse(url, args=[study.pk])))
-                for url in ("admin:studies_study_change", "admin:studies_launch", "admin:studies_plan")
+                for url in ("admin:studies_study_change", "study_launch", "admin:studies_plan")
             }
             shown = [only(r"inds [^.]*? with (.{1,20}?) power \(simulated\)", page) for page in pages.values()]
             assert shown[0] == shown[1] == shown[2], (plan.inputs, shown)

@@ -25,6 +25,10 @@ def url(study, page) -> str:
     return f"/admin/studies/study/{study.pk}/new/{page}/"
 
 
+def launch_url(study) -> str:
+    return f"/admin/studies/study/{study.pk}/launch/"
+
+
 def ready(owner, *, is_screening=False, **columns) -> Study:
     study = draft_study(owner=owner, systems=("alpha", "beta"), target_n=4, wage_per_hour=None, **columns)
     if is_screening:
@@ -38,9 +42,9 @@ def acknowledged(page) -> list[str]:
 
 
 def launch(client, study, **changes):
-    page = client.get(url(study, "launch"))
+    page = client.get(launch_url(study))
     form = form_of(page, "launch-form")
-    return client.post(url(study, "launch"), changed(form, **({"acknowledge": acknowledged(page)} | changes)))
+    return client.post(launch_url(study), changed(form, **({"acknowledge": acknowledged(page)} | changes)))
 
 
 def run_jobs():
@@ -68,12 +72,12 @@ def test_one_press_makes_the_link_and_launches_and_leads_to_the_link(owner):
     visitor = Client().get(address).content.decode()
     assert ">Start</button>" in visitor
     # Opened again, the page of the launch leads on, and makes no second link.
-    assert client.get(url(study, "launch")).status_code == 302 and study.recruitments.count() == 1
+    assert client.get(launch_url(study)).status_code == 302 and study.recruitments.count() == 1
 
 
 def test_a_refused_launch_leaves_no_link_behind(owner):
     client, study = logged_in(owner), ready(owner)
-    page = client.get(url(study, "launch"))
+    page = client.get(launch_url(study))
     assert acknowledged(page)
     response = launch(client, study, acknowledge=[])
     assert response.status_code == 422 and "Acknowledge this warning" in response.content.decode()
@@ -83,25 +87,37 @@ def test_a_refused_launch_leaves_no_link_behind(owner):
 
 def test_what_is_missing_names_the_page_that_asks_for_it(owner):
     client = logged_in(owner)
-    study = draft_study(
-        owner=owner, prompts=0, target_n=None, public_title="", consent="[… the institution] asks", contact=""
-    )
-    page = client.get(url(study, "launch"))
+    columns = {"target_n": None, "public_title": "", "consent": "[… the institution] asks", "contact": ""}
+    study = draft_study(owner=owner, prompts=0, guide={}, **columns)
+    page = client.get(launch_url(study))
     links = {problem.field: problem.url for problem in page.context["blocking"]}
     assert links["target_n"] == url(study, "people")
     assert links["public_title"] == links["contact"] == links["consent"] == url(study, "texts")
     assert "Launch</button>" not in page.content.decode()
-    # A place to fill in is acknowledged elsewhere, and never here.
-    study = ready(owner, consent="[… the institution] asks")
+    # A place to fill in cannot be acknowledged in a draft of these pages, but in others.
+    study = ready(owner, consent="[… the institution] asks", guide={})
     refused = launch(client, study, acknowledge=["unfilled:consent"])
     assert refused.status_code == 422 and "place to fill in" in errors_of(refused) and not Job.objects.exists()
+    assert launch(client, ready(owner, consent="[… the institution] asks")).status_code == 302
+
+
+def test_a_draft_of_all_settings_has_the_same_page_and_its_links_stay(owner):
+    client, study = logged_in(owner), ready(owner)
+    page = client.get(launch_url(study))
+    assert "Steps of a new study" not in page.content.decode() and "Workload of one batch" in page.content.decode()
+    assert page.context["form"]["channel"].value() == "open_link"
+    made_before = recruitment(study, channel="sona")
+    assert client.get(launch_url(study)).context["form"]["channel"].value() == "sona"
+    assert launch(client, study).status_code == 302 and study.recruitments.get() == made_before
+    later = ready(owner)
+    assert launch(client, later, channel="").status_code == 302 and not later.recruitments.exists()
 
 
 def test_pay_of_those_who_cannot_take_part_is_asked_once_and_only_where_it_can_happen(owner):
     client = logged_in(owner)
     plain, screened = ready(owner), ready(owner, is_screening=True)
-    assert "screened_out_pay" not in client.get(url(plain, "launch")).context["form"].fields
-    assert "screened_out_pay" in client.get(url(screened, "launch")).context["form"].fields
+    assert "screened_out_pay" not in client.get(launch_url(plain)).context["form"].fields
+    assert "screened_out_pay" in client.get(launch_url(screened)).context["form"].fields
     refused = launch(client, screened)
     assert refused.status_code == 422 and "This field is required" in errors_of(refused)
     # A panel's people may find no place left.
@@ -113,7 +129,7 @@ def test_pay_of_those_who_cannot_take_part_is_asked_once_and_only_where_it_can_h
     assert rules["full"] == ("nothing", None) and str(rules["screened_out"][1]) == "0.30"
     assert rules["failed_checks"][0] == rules["fault"][0] == "all" and rules["withdrawn"][0] == "share"
     again = ready(owner, is_screening=True)
-    assert list(client.get(url(again, "launch")).context["form"].fields) == ["channel"]
+    assert list(client.get(launch_url(again)).context["form"].fields) == ["channel"]
     run_jobs()
     link = screened.recruitments.get()
     link.study.refresh_from_db()
@@ -156,7 +172,7 @@ def test_prolific_gets_exactly_the_codes_that_the_study_needs_in_the_order_of_it
 def test_a_link_with_a_missing_promise_is_closed_on_every_path(owner):
     client, study = logged_in(owner), ready(owner, is_screening=True)
     before = recruitment(study, promises="")
-    texts = [problem.text for problem in client.get(url(study, "launch")).context["warnings"]]
+    texts = [problem.text for problem in client.get(launch_url(study)).context["warnings"]]
     assert any("closed to visitors: no pay is set for screened out, ended because" in text for text in texts)
     page = client.get(f"/admin/annotators/recruitment/{before.pk}/change/").content.decode()
     assert "closed to visitors" in page
@@ -230,7 +246,7 @@ def test_a_draft_that_cannot_be_tried_says_why_and_where(owner):
     for study in (without_question, without_texts):
         response = logged_in(owner).post(url(study, "try"))
         assert response.status_code == 422 and "A test run is not possible yet" in response.content.decode()
-        assert url(study, "launch") in response.content.decode() and not Assignment.objects.exists()
+        assert launch_url(study) in response.content.decode() and not Assignment.objects.exists()
 
 
 def test_the_report_with_invented_answers_is_offered_where_the_page_exists(owner):
@@ -245,11 +261,11 @@ def test_strangers_and_viewers_reach_none_of_it(owner):
     study = ready(owner)
     viewer = user("viewer")
     study.members.create(user=viewer, role="viewer")
-    for page in ("try", "launch", "link"):
-        assert logged_in(user("stranger")).get(url(study, page)).status_code == 404
-        assert Client().get(url(study, page)).status_code == 302
-    for page in ("try", "launch"):
-        assert logged_in(viewer).get(url(study, page)).status_code in (403, 404)
+    for page in (url(study, "try"), launch_url(study), url(study, "link")):
+        assert logged_in(user("stranger")).get(page).status_code == 404
+        assert Client().get(page).status_code == 302
+    for page in (url(study, "try"), launch_url(study)):
+        assert logged_in(viewer).get(page).status_code in (403, 404)
     launch(logged_in(owner), study)
     run_jobs()
     seen = logged_in(viewer).get(url(study, "link")).content.decode()
@@ -261,7 +277,7 @@ def test_arms_without_pay_need_no_promises(owner):
     Study.objects.filter(pk=study.pk).update(reward=0)
     link = recruitment(Study.objects.get(pk=study.pk), promises="")
     client = logged_in(owner)
-    assert not [p for p in client.get(url(study, "launch")).context["warnings"] if "closed to visitors" in p.text]
+    assert not [p for p in client.get(launch_url(study)).context["warnings"] if "closed to visitors" in p.text]
     Arm.objects.filter(study=study).update(reward=1)
-    assert [p for p in client.get(url(study, "launch")).context["warnings"] if "closed to visitors" in p.text]
+    assert [p for p in client.get(launch_url(study)).context["warnings"] if "closed to visitors" in p.text]
     assert link.pk

@@ -164,7 +164,7 @@ def panel_of_new_study():
     owner = builders.user()
     study = builders.draft_study(owner=owner, systems=("alpha", "beta"))
     builders.add_choice(study, strategy="any")
-    page = logged_in(owner).post(f"/admin/studies/study/{study.pk}/new/launch/", {"channel": "prolific"})
+    page = logged_in(owner).post(f"/admin/studies/study/{study.pk}/launch/", {"channel": "prolific"})
     return [Shown(text) for text in page.context["form"].errors["full_pay"]]
 
 

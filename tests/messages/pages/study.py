@@ -97,11 +97,6 @@ def written(client, study):
     return client.post(reverse("admin:studies_section_generate_questions", args=[section.pk]), sent, follow=True)
 
 
-def study_added(client, study):
-    address = reverse("admin:studies_study_add")
-    return client.post(address, changed(form_of(client.get(address), "study_form"), title="Another"), follow=True)
-
-
 def all_pairs(client, study):
     form = form_of(client.get(study_url(study)), "study_form")
     return client.post(study_url(study), changed(form, _all_pairs="1"), follow=True)
@@ -221,7 +216,6 @@ PAGES = {
     ),
     "That practice item": only_informs(says(trained, lambda c, s: practice(c, s, delete="999999"))),
     "The section is added": says(draft, section_added),
-    "The draft is created": says(draft, study_added),
     "Comparisons added": only_informs(says(draft, all_pairs)),
     "Section … is saved": only_informs(says(draft, section_saved)),
     "Section … is deleted": only_informs(says(draft, section_deleted)),

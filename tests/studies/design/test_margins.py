@@ -262,13 +262,10 @@ def test_the_launch_page_says_what_the_report_will_claim(client):
     first.hypothesis = "difference"
     first.save()
     client.force_login(study.owner)
-    page = client.get(reverse("admin:studies_launch", args=[study.pk])).content.decode()
+    page = client.get(reverse("study_launch", args=[study.pk])).content.decode()
     assert "What the report will claim" in page and "is better than alpha by more than 0.5” if the whole" in page
     study.contrasts.update(hypothesis="difference")
-    assert (
-        "What the report will claim"
-        not in client.get(reverse("admin:studies_launch", args=[study.pk])).content.decode()
-    )
+    assert "What the report will claim" not in client.get(reverse("study_launch", args=[study.pk])).content.decode()
 
 
 def test_the_design_and_bundles_hold_the_hypothesis_only_if_it_is_declared():

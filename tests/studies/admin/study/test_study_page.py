@@ -17,10 +17,10 @@ pytestmark = pytest.mark.django_db
 
 
 def test_who_creates_a_study_becomes_its_owner(client, owner):
-    data = changed(form_of(client.get("/admin/studies/study/add/"), "study_form"), title="New", public_title="Reading")
-    response = client.post("/admin/studies/study/add/", data, follow=True)
+    response = client.post("/admin/studies/study/new/", {"empty": "1", "title": "New"}, follow=True)
     study = Study.objects.get()
     assert response.status_code == 200 and "checklist" in response.content.decode()
+    assert response.request["PATH_INFO"] == study_url(study) and (study.title, study.guide) == ("New", None)
     assert (study.owner, study.members.get().role, study.arms.get().name) == (owner, "owner", "all")
 
 
@@ -37,10 +37,14 @@ def test_a_save_is_counted_where_something_changed(client, study):
     assert study.version == 3
 
 
-def test_the_checklist_leads_to_the_field_that_mends_it(client, study):
-    Study.objects.filter(pk=study.pk).update(contact="", target_n=None)
+def test_the_checklist_leads_to_the_group_that_has_the_field(client, study):
+    Study.objects.filter(pk=study.pk).update(contact="", minutes=None)
+    study.arms.update(wanted=90)
     html = page(client, study).content.decode()
-    assert f'href="{study_url(study)}#id_contact"' in html and 'id="id_contact"' in html
+    for part, anchor in (("consent", "id_contact"), ("pay", "id_minutes"), ("arms", "arms-group")):
+        assert f'href="{study_url(study)}?part={part}#{anchor}"' in html, anchor
+        group = client.get(f"{study_url(study)}?part={part}").content.decode()
+        assert f'id="{anchor}"' in group and ('id="id_contact"' in group) == (part == "consent")
     assert "2 things are missing" in html and "Complete the design" in html
 
 
