@@ -480,6 +480,8 @@ class BatchDraw:
         """Yield batches from number 0, without end. Raise UnfillableBatch if a batch cannot be filled."""
         supplies: dict[tuple, PromptQueue] = {}
         block = build_arm_block(self.arms)
+        if not block:
+            raise UnfillableBatch(field="arms")
         k = 0
         while True:
             arm = arm_of_batch(block, self.seed, k)

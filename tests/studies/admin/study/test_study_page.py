@@ -48,6 +48,14 @@ def test_the_checklist_leads_to_the_group_that_has_the_field(client, study):
     assert "2 things are missing" in html and "Complete the design" in html
 
 
+@pytest.mark.parametrize("address", ["change/", "launch/", "plan/", "new/people/"])
+def test_a_draft_without_an_arm_is_shown(client, study, address):
+    study.arms.all().delete()
+    response = client.get(study_url(study).removesuffix("change/") + address)
+    assert response.status_code == 200
+    assert ("The study has no arm" in response.content.decode()) == (address in ("change/", "launch/"))
+
+
 def test_a_problem_of_a_section_leads_to_the_sections_page(client, study):
     section = study.sections.get(protocol="spa")
     section.questions.first().delete()
