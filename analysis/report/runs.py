@@ -37,6 +37,7 @@ def request_analysis(study: Study, by, parameters: Mapping[str, Any], request_to
 def with_missing_texts(study: Study) -> Study:
     """Return the study, unsaved, with texts where it has none, so that what else is missing is seen and a copy can be launched."""
     filled = Study.objects.get(pk=study.pk)
+    filled.guide = None  # places that are left to fill in block only the launch of a draft of the new pages
     for name, value in MISSING_TEXTS.items():
         if not str(getattr(filled, name) or "").strip():
             setattr(filled, name, value)

@@ -213,7 +213,7 @@ def run_rehearsal(
 
     Raises RehearsalRefused, and any exception that ``progress`` raises.
     """
-    report = _run_in_copy(build_rehearsal_plan(recruitment, n_people, seed), progress, timeout_seconds)
+    report = _run_in_copy("rehearsal", build_rehearsal_plan(recruitment, n_people, seed), progress, timeout_seconds)
     return report | {
         "study": recruitment.study.title,
         "channel": str(REGISTRY[recruitment.channel].label),
@@ -235,14 +235,19 @@ def run_invented_report(
     """
     study = with_missing_texts(study)
     plan = _plan_of_copy(study, min(study.target_n or 0, MAX_ROBOTS), seed)
-    return _run_in_copy(plan | {"are_systems_equal": are_systems_equal}, progress, TIMEOUT_SECONDS)
+    return _run_in_copy(
+        "report with invented answers", plan | {"are_systems_equal": are_systems_equal}, progress, TIMEOUT_SECONDS
+    )
 
 
-def _run_in_copy(plan: dict[str, Any], progress: Callable[[int, int, str], Any], limit: float) -> dict[str, Any]:
+def _run_in_copy(
+    what: str, plan: dict[str, Any], progress: Callable[[int, int, str], Any], limit: float
+) -> dict[str, Any]:
+    """Run the process of a copy, and return its report. ``what`` names it in messages."""
     with TemporaryDirectory(prefix="heval-rehearsal-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
-        return _run_child(folder, progress, limit)
+        return _run_child(what, folder, progress, limit)
 
 
 def child_environment(folder: Path) -> dict[str, str]:
@@ -258,7 +263,7 @@ def child_environment(folder: Path) -> dict[str, str]:
     }
 
 
-def _run_child(folder: Path, progress, limit: float) -> dict[str, Any]:
+def _run_child(what: str, folder: Path, progress, limit: float) -> dict[str, Any]:
     messages: queue.Queue[dict[str, Any] | None] = queue.Queue()
     with (folder / "log").open("w+b") as log:
         child = subprocess.Popen(  # noqa: S603 - this interpreter, our own module, and a folder that we created
@@ -279,13 +284,11 @@ def _run_child(folder: Path, progress, limit: float) -> dict[str, Any]:
         reading = threading.Thread(target=read, daemon=True)
         reading.start()
         try:
-            return _wait_for_report(messages, progress, time.monotonic() + limit, limit)
+            return _wait_for_report(what, messages, progress, limit)
         except _ChildFailed as failed:
             log.seek(0)
-            logger.error("A rehearsal failed (%s): %s", failed, log.read()[-4000:].decode("utf-8", "replace"))
-            raise RehearsalRefused(
-                f"The rehearsal itself failed ({failed}). See the server's log for details."
-            ) from None
+            logger.error("A %s failed (%s): %s", what, failed, log.read()[-4000:].decode("utf-8", "replace"))
+            raise RehearsalRefused(f"The {what} itself failed ({failed}). See the server's log for details.") from None
         finally:
             child.kill()
             child.wait()
@@ -298,8 +301,8 @@ class _ChildFailed(Exception):
     pass
 
 
-def _wait_for_report(messages: queue.Queue, progress, deadline: float, limit: float) -> dict[str, Any]:
-    last = (0, 1, "Starting")
+def _wait_for_report(what: str, messages: queue.Queue, progress, limit: float) -> dict[str, Any]:
+    last, deadline = (0, 1, "Starting"), time.monotonic() + limit
     while True:
         try:
             message = messages.get(timeout=POLL_SECONDS)
@@ -314,6 +317,6 @@ def _wait_for_report(messages: queue.Queue, progress, deadline: float, limit: fl
         if "failed" in message:
             raise _ChildFailed(message["kind"])
         if time.monotonic() > deadline:
-            raise RehearsalRefused(f"The rehearsal was stopped after {limit:.0f} seconds. Try again with fewer people.")
+            raise RehearsalRefused(f"The {what} was stopped after {limit:.0f} seconds. Try again with fewer people.")
         last = tuple(message.get("progress", last))
         progress(*last)

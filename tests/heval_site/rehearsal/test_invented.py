@@ -8,6 +8,7 @@ import pytest
 from analysis.models import AnalysisRun
 from analysis.report.runs import MISSING_TEXTS, request_invented_report, with_missing_texts
 from annotators.models import Annotator, Assignment
+from heval_site.rehearsal import rehearsal
 from studies.design.checklist import find_design_problems
 from studies.models import AuditEvent, Batch, Job, Study, StudyMember
 from studies.services import jobs
@@ -98,6 +99,21 @@ def test_every_text_that_the_copy_gets_is_one_that_blocks_a_launch():
     assert missing == set(MISSING_TEXTS)
     study.refresh_from_db()
     assert study.contact == ""
+
+
+def test_places_left_to_fill_in_block_the_launch_and_no_invented_report():
+    study = choice_draft(user("owner"), guide={}, consent="You agree with [… the institution].")
+    assert "consent" in {problem.field for problem in find_design_problems(study) if problem.is_blocking}
+    assert not [problem for problem in find_design_problems(with_missing_texts(study)) if problem.is_blocking]
+
+
+def test_a_copy_that_fails_says_what_was_asked_for(monkeypatch):
+    study = choice_draft(user("owner"))
+    monkeypatch.setattr(rehearsal, "TIMEOUT_SECONDS", 0)
+    with pytest.raises(
+        rehearsal.RehearsalRefused, match="^The report with invented answers was stopped after 0 seconds"
+    ):
+        rehearsal.run_invented_report(study, are_systems_equal=False)
 
 
 def test_only_editors_of_a_draft_ask_for_it():

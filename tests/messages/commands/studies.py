@@ -26,14 +26,14 @@ def waiting(*words, limit=60.0):
         said_by_child = queue.Queue()
         for word in words:
             said_by_child.put(word)
-        return said(lambda: rehearsal._wait_for_report(said_by_child, lambda *_: None, 0.0, limit))
+        return said(lambda: rehearsal._wait_for_report("rehearsal", said_by_child, lambda *_: None, limit))
 
     return scenario
 
 
 def failing_child():
     with tempfile.TemporaryDirectory() as folder:
-        return said(lambda: rehearsal._run_child(Path(folder), lambda *_: None, 60))
+        return said(lambda: rehearsal._run_child("rehearsal", Path(folder), lambda *_: None, 60))
 
 
 def preferring(**preferences):
@@ -85,7 +85,7 @@ COMMANDS = {
     "A rehearsal has … to … people": rehearsed("--robots", "9999"),
     "This link's channel": rehearsed(make=lambda: link(channel="gone")),
     "_plan_of_copy: The study cannot be launched": rehearsed(make=lambda: builders.recruitment(draft())),
-    "The rehearsal itself": failing_child,
+    "The … itself failed": failing_child,
     "_wait_for_report: The study cannot be launched": waiting({"failed": "No target.", "is_refused": True}),
-    "The rehearsal was stopped": waiting(),
+    "The … was stopped": waiting(),
 }
