@@ -43,7 +43,7 @@ from studies.imports.tables.columns import GROUP_COLUMNS, SOURCE, Options
 from studies.imports.tables.mapping import parse_mapping
 from studies.imports.tables.plan import PROPOSED
 from studies.imports.tables.result import ImportReport
-from studies.models import Job, Study
+from studies.models import Job, OwnTemplate, Study
 from studies.services import jobs, lifecycle
 from studies.stimuli.rows import ACCEPTED, read_rows
 from studies.stimuli.texts import SettingsRefused
@@ -500,7 +500,7 @@ class OwnTemplateForm(CleanTextMixin, forms.Form):
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def draft_from_template_page(request) -> HttpResponse:
-    """List one's own templates, and those of papers with their sources and deviations. POST makes a draft of one."""
+    """List one's own templates, those of others, and those of papers with their sources and deviations. POST makes a draft of one."""
     check_permission_or_404(request.user, Action.CREATE)
     own, fault = own_templates_of(request.user), ""
     form = OwnTemplateForm(request.POST if "own" in request.POST else None)
@@ -538,7 +538,11 @@ def draft_from_template_page(request) -> HttpResponse:
         for one in own
         if one.by_id == request.user.pk or is_allowed(request.user, Action.ARCHIVE, one.study, roles)
     }
-    context = {"blueprints": STUDY_TEMPLATES, "own": own, "may_archive": may_archive, "fault": fault}
+    by_person: dict[str, list[OwnTemplate]] = {}
+    for one in sorted(own, key=lambda one: one.by_id != request.user.pk):
+        whose = "Your templates" if one.by_id == request.user.pk else f"Templates of {one.by or 'closed accounts'}"
+        by_person.setdefault(whose, []).append(one)
+    context = {"blueprints": STUDY_TEMPLATES, "by_person": by_person, "may_archive": may_archive, "fault": fault}
     return render_page(request, "templates", None, 400 if fault else 200, **context)
 
 

@@ -54,6 +54,19 @@ def test_a_second_study_has_the_design_its_own_title_and_seed_and_no_text(study)
     assert copy.seed not in (0, study.seed) and template.bundle["study"]["seed"] == 0
 
 
+def test_templates_of_others_are_below_ones_own_with_their_names(study):
+    keep(study)
+    colleague = user("colleague")
+    study.members.create(user=colleague, role="editor")
+    own = OwnTemplate.objects.get()
+    own.pk, own.title, own.by = None, "Mine", colleague
+    own.save(force_insert=True)
+    page = logged_in(colleague).get(PAGE).content.decode()
+    order = ["Your templates", ">Mine<", "Templates of owner", ">Stories<", "Templates of experiments"]
+    assert [page.count(words) for words in order] == [1, 1, 1, 1, 1]
+    assert sorted(order, key=page.index) == order
+
+
 def test_a_template_with_texts_makes_a_study_that_can_be_launched(study):
     template = keep(study, texts="with")
     page = logged_in(study.owner).get(PAGE).content.decode()
