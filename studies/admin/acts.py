@@ -157,7 +157,13 @@ def _remove_texts(study, user, cleaned):
 
 def removal_message(counts: Mapping[str, int]) -> str:
     """Return what was removed from a draft, in words."""
-    return f"Removed: {', '.join(f'{n} {name}' for name, n in counts.items() if n) or 'nothing'}. Import a file to add texts."
+    return f"Removed: {counts_in_words(counts) or 'nothing'}. Import a file to add texts."
+
+
+def counts_in_words(counts: Mapping[str, int]) -> str:
+    """Return numbers of rows by the plural of their kind as words, such as "1 prompt, 3 outputs"."""
+    singular = {"batches": "batch"}
+    return ", ".join(f"{n} {singular.get(name, name[:-1]) if n == 1 else name}" for name, n in counts.items() if n)
 
 
 def _invite(study, user, cleaned):

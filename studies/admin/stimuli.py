@@ -19,7 +19,7 @@ from studies.stimuli.texts import is_blank
 from ..access import Action, get_study, study_of
 from ..models import Output, Prompt, Study
 from . import workflow
-from .acts import removal_message
+from .acts import counts_in_words, removal_message
 from .forms import CleanTextMixin, find_lookalike_name
 from .permissions import StudyFilter, StudyScopedAdmin, changed_fields_and_row_kinds, is_request_allowed
 from .study_page import render_study_page
@@ -98,8 +98,8 @@ class StimulusAdmin(StudyScopedAdmin):
             return None
         counts = {name: len(ids) for name, ids in copying.texts_to_remove(study, queryset).items()}
         context = {
-            "title": f"Remove {queryset.count()} {self.opts.verbose_name_plural}?",
-            "counts": {name: n for name, n in counts.items() if n},
+            "title": f"Remove {counts_in_words({str(self.opts.verbose_name_plural): queryset.count()})}?",
+            "removed": counts_in_words(counts),
             "chosen": request.POST.getlist(ACTION_CHECKBOX_NAME),
             "is_across": request.POST.get("select_across") == "1",
             "back": request.get_full_path(),

@@ -55,7 +55,7 @@ def test_a_whole_list_and_single_outputs(draft):
     client = logged_in(draft.owner)
     output = Output.objects.filter(system__study=draft).first()
     _, after = confirmed(client, changelist(draft, "output"), [output])
-    assert "Removed: 1 outputs." in after.content.decode() and draft.prompts.count() == 6
+    assert "Removed: 1 output." in after.content.decode() and draft.prompts.count() == 6
     other = builders.spa_draft(owner=draft.owner, prompts=4, title="Another")
     confirmed(client, changelist(draft), [draft.prompts.first()], select_across="1")
     assert not draft.prompts.exists() and other.prompts.count() == 4
