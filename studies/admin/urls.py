@@ -1,11 +1,11 @@
 from django.urls import path
 
-from . import new_question, new_study, texts, views
+from . import new_study, texts, views
 
 urlpatterns = [
     path("new/", new_study.new_study_page, name="new_study"),
     path("<int:pk>/new/file/", new_study.file_page, name="new_study_file"),
-    path("<int:pk>/new/question/", new_question.question_page, name="new_study_question"),
+    path("<int:pk>/new/question/", new_study.question_page, name="new_study_question"),
     path("<int:pk>/new/texts/", texts.new_study_texts_page, name="new_study_texts"),
     path("facts/", texts.facts_page, name="facts_about_us"),
     path("new/bundle/", views.bundle_upload_page, name="bundle_upload"),
