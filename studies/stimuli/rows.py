@@ -424,7 +424,7 @@ def rows_of_objects(
     if is_bundle(beginning):
         raise UnreadableFile(
             None,
-            "This is a bundle of a whole study. Choose “New study from a file” on the studies page, or run: heval import new FILE",
+            "This is a bundle of a whole study. Choose “New study from a bundle” on the studies page, or run: heval import new FILE",
         )
     rows = _json_records(objects, columns, limits, problems)
     first = list(islice(rows, SEEN_ROWS if columns.contents else 1))

@@ -236,7 +236,7 @@ def test_a_bundle_on_one_line_is_a_bundle(owner, tmp_path, is_sorted):
         client = logged_in(owner)
         address = reverse("import", args=[study.pk])
         page = client.post(address, {"file": SimpleUploadedFile("study.json", data)}, follow=True).content.decode()
-        assert "This is a bundle" in page and "New study from a file" in page and "prompt_key" not in page
+        assert "This is a bundle" in page and "New study from a bundle" in page and "prompt_key" not in page
     with pytest.raises((CommandError, SystemExit)):
         call_command("import_study", str(study.code), str(path), stdout=out)
     assert "This is a bundle" in out.getvalue()
