@@ -151,7 +151,7 @@ def responses_frame(
         None if number is None or number != number else f"s{int(section)}.{int(number)}"
         for section, number in zip(frame["item_section"], frame["item"], strict=True)
     ]
-    frame[SECOND_SAMPLE] = second_sample_labels(frame["prompt"], frame[SECOND_SAMPLE])
+    frame[SECOND_SAMPLE] = second_sample_labels(frame["prompt"], frame[SECOND_SAMPLE], study.group_noun)
     frame = frame.drop(columns=["item_section", "question_id"])
     frame = frame.sort_values(ORDER, kind="stable", na_position="first", ignore_index=True)
     frame["asked_first"] = _asked_first(frame)
@@ -159,14 +159,19 @@ def responses_frame(
     return FrameResult(frame, problems[:MAX_PROBLEMS], len(problems))
 
 
-def second_sample_labels(prompts: Iterable[str | None], groups: Iterable[str | None]) -> list[str | None]:
+def second_sample_labels(
+    prompts: Iterable[str | None], groups: Iterable[str | None], noun: str = ""
+) -> list[str | None]:
     """Return the group of each prompt, or the prompt's own key if it is alone. No key of a prompt is the label of a group.
 
-    >>> second_sample_labels(["p1", "p2", None], ["report", "", None])
-    ['\\x1freport', 'p2', None]
+    ``noun``: what the study calls a group. It is part of the labels, so that results can name their groups.
+
+    >>> second_sample_labels(["p1", "p2", None], ["report", "", None], "document")
+    ['\\x1fdocument\\x1freport', 'p2', None]
     """
+    start = f"\x1f{noun}\x1f"
     return [
-        f"\x1f{group}" if group and group == group else prompt for prompt, group in zip(prompts, groups, strict=True)
+        f"{start}{group}" if group and group == group else prompt for prompt, group in zip(prompts, groups, strict=True)
     ]
 
 

@@ -216,7 +216,7 @@ def _items(study: Study) -> dict[int, tuple[int, int, str, str | None, str, int]
             position,
             number,
             prompt,
-            second_sample_labels([prompt], [group])[0],
+            second_sample_labels([prompt], [group], study.group_noun)[0],
             "\x1f".join(sorted(systems.get(pk, ()))),
             section,
         )

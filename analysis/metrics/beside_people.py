@@ -83,12 +83,15 @@ def facts_of_outputs(outputs: "QuerySet[Output]") -> "DataFrame":
     """Return a row for each output: ``output``, ``system``, ``prompt``, ``domain``, ``length`` and ``second_sample``."""
     import pandas as pd
 
-    values = outputs.values_list("pk", "system__name", "prompt__key", "prompt__domain", "text", "prompt__group")
-    frame = pd.DataFrame(
-        [(*names, len(text), group) for *names, text, group in values.iterator(chunk_size=2000)],
-        columns=["output", "system", "prompt", "domain", "length", "group"],
+    values = outputs.values_list(
+        "pk", "system__name", "prompt__key", "prompt__domain", "text", "prompt__group", "prompt__study__group_noun"
     )
-    frame[SECOND_SAMPLE] = second_sample_labels(frame["prompt"], frame.pop("group"))
+    frame = pd.DataFrame(
+        [(*names, len(text), group, noun) for *names, text, group, noun in values.iterator(chunk_size=2000)],
+        columns=["output", "system", "prompt", "domain", "length", "group", "noun"],
+    )
+    noun = frame.pop("noun")
+    frame[SECOND_SAMPLE] = second_sample_labels(frame["prompt"], frame.pop("group"), noun.max() if len(noun) else "")
     return frame
 
 

@@ -11,7 +11,7 @@ from django.db.models import Count, Max
 from analysis.data.blinding import check_outcomes_visible
 from analysis.data.frames import SECOND_SAMPLE
 from analysis.models import Metric, MetricsComparison
-from analysis.protocols.blocks.populations import has_groups, population_of
+from analysis.protocols.blocks.populations import group_noun, has_groups, noun_of_groups, population_of
 from annotators.counting import Use, counted_origins, is_simulated, select
 from annotators.models import Assignment, Exclusion
 from studies.access import Action, check_permission_or_404
@@ -235,7 +235,7 @@ def compare_question(found: BesidePeople, resamples: int = 999) -> dict[str, Any
         "seed": seed,
         "n_systems": people.shape[1],
         "n_prompts": people.shape[0],
-        **({} if groups is None else {"n_groups": len(set(groups))}),
+        **({} if groups is None else {"n_groups": len(set(groups)), **noun_of_groups(group_noun(groups))}),
         "systems": system_table(found, people, rows_of),
         "metrics": [_agreement(one, seed, resamples) for one in scored],
         "comparisons": [row for name in COMPARED_BY for row in compare_each_two(people, scored, name, seed, resamples)],

@@ -234,10 +234,10 @@ def _size_problems(study: Study, plan: SizePlan, planned: PlanInputs, drafted: P
     n_prompts = count_second_sample(study)
     # People who answer about few prompts leave the others out, in the plan as in the study.
     reached = min(n_prompts, size.people * size.prompts_each)
-    has_groups = study.prompts.exclude(group="").exists()
+    groups = study.prompts.exclude(group="").exists() and Study.GroupNoun(study.group_noun).label
     if n_prompts and reached != size.prompts:
         yield Problem(
-            f"Planned {size.prompts} prompts{' or groups of prompts' if has_groups else ''}, but the study has {n_prompts}. Import or delete prompts, or plan again.",
+            f"Planned {size.prompts} prompts{f' or {groups}' if groups else ''}, but the study has {n_prompts}. Import or delete prompts, or plan again.",
             "prompts",
             False,
             "prompts_differ_from_plan",

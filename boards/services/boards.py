@@ -150,12 +150,14 @@ def _find_problem_of_groups(board: Board) -> list[str]:
     prompts = board.template.prompts.filter(key__in=sampleable_keys(board.template)).values_list("key", "group")
     if board.population != Board.Population.PROMPTS or not any(group for _, group in prompts):
         return []
-    n = len(set(second_sample_labels(*zip(*prompts, strict=True))))
+    keys, groups = zip(*prompts, strict=True)
+    n = len(set(second_sample_labels(keys, groups)))
     if n >= TOO_FEW_ITEMS:
         return []
+    noun = (board.template.group_noun if all(groups) else "") or "group"
     return [
-        f"The prompts belong to {n} group{'' if n == 1 else 's'}; scores for prompts like these need {TOO_FEW_ITEMS}. "
-        "Import more groups, or choose the subsample under “scores hold for”."
+        f"The prompts belong to {n} {noun}{'' if n == 1 else 's'}; scores for prompts like these need {TOO_FEW_ITEMS}. "
+        f"Import more {noun}s, or choose the subsample under “scores hold for”."
     ]
 
 

@@ -20,6 +20,7 @@ from analysis.metrics.comparison import (
 from analysis.metrics.scoring import criterion_key, find_criteria, is_about_outputs
 from analysis.metrics.store import metrics_in_use
 from analysis.models import Metric
+from analysis.protocols.blocks.populations import group_noun, noun_of_groups
 from boards.access import BoardAction, check_permission_or_404
 from boards.models import Board, BoardMetricTable, BoardRound, BoardSnapshot, RoundEntry
 from studies.design.serialization import sha256_of
@@ -342,7 +343,11 @@ class _Tables:
         return base | {
             "status": "ok",
             "reason": "",
-            **({} if groups is None else {"n_groups": len(set(groups)), "n_prompts": len(groups)}),
+            **(
+                {}
+                if groups is None
+                else {"n_groups": len(set(groups)), "n_prompts": len(groups)} | noun_of_groups(group_noun(groups))
+            ),
             "seed": seed,
             "metrics": facts,
             "rows": _rows(found, systems, scores, facts),

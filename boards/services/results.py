@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.data.frames import SECOND_SAMPLE
 from analysis.metrics.scoring import Criterion, board_kind, find_criteria, is_about_outputs
-from analysis.protocols.blocks.populations import has_groups, population_of
+from analysis.protocols.blocks.populations import group_noun, has_groups, noun_of_groups, population_of
 from boards.models import Board
 
 from .preferences import (
@@ -141,7 +141,11 @@ def _add_scores(
         "annotators": int(rows["annotator"].nunique()),
         "labels": len(rows),
         "prompts": int(rows["prompt"].nunique()),
-        **({"groups": int(rows[SECOND_SAMPLE].nunique())} if has_groups(rows) else {}),
+        **(
+            {"groups": int(rows[SECOND_SAMPLE].nunique())} | noun_of_groups(group_noun(rows[SECOND_SAMPLE]))
+            if has_groups(rows)
+            else {}
+        ),
         **found["table"],
         # Only of the overall score: pairs are many.
         **({"differences": found["differences"]} if criterion.is_overall else {}),

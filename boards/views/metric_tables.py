@@ -8,7 +8,7 @@ from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
 from analysis.metrics.pages.views import pair_rows, scatter_figure
-from analysis.protocols.blocks.populations import groups_sentence
+from analysis.protocols.blocks.populations import GROUP, groups_sentence, plural_noun
 from boards.models import BoardMetricTable
 from boards.services.metric_tables import newest_table
 
@@ -64,6 +64,7 @@ def _table_context(
     rows = [row for row in found["rows"] if row["submission"] in names]
     counts = {one["n"] for row in rows for one in row["metrics"].values() if one["n"]}
     n_prompts = counts.pop() if len(counts) == 1 else None
+    sampled = "prompt" if found.get("n_groups") is None else found.get("group_noun", GROUP)
     # Where people chose between two outputs, the paper has no score by people.
     has_paper = any(row["human"]["estimate"] is not None for row in found["paper"])
     drawn = _drawn(found, names, chosen)
@@ -79,7 +80,9 @@ def _table_context(
             if row["submission"] in names
         ],
         "n_prompts": n_prompts,
-        "groups": groups_sentence(found.get("n_groups"), found.get("n_prompts", 0)),
+        "groups": groups_sentence(found),
+        "sampled_one": sampled,
+        "sampled": plural_noun(sampled),
         "lines": [_line(row, found["metrics"], names) for row in rows],
         "agreements": [_agreement_line(one, found["metrics"]) for one in found["agreements"]],
         "drawn": drawn,

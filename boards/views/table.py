@@ -257,14 +257,15 @@ def population_sentence(result: Mapping[str, Any]) -> str:
 
     sample = result["sample"]
     n = counted(sample["prompts"], "prompt")
-    n_groups = result["tables"].get(result["criteria"][0]["key"], {}).get("groups")
+    overall = result["tables"].get(result["criteria"][0]["key"], {})
+    n_groups, noun = overall.get("groups"), overall.get("group_noun", "group")
     if n_groups:
-        n = f"{n} in {counted(n_groups, 'group')}"
+        n = f"{n} in {counted(n_groups, noun)}"
     if result["population"] == Board.Population.SUBSAMPLE:
         return f"Scores hold for people like these, and for exactly this subsample of {n}, drawn with seed {sample['seed']}."
     if n_groups and n_groups < TOO_FEW_ITEMS:
-        return f"Scores hold for people like these, and for exactly these {n}: prompts like them need {TOO_FEW_ITEMS} groups."
-    sampled = "groups of prompts" if n_groups else "prompts"
+        return f"Scores hold for people like these, and for exactly these {n}: prompts like them need {TOO_FEW_ITEMS} {noun}s."
+    sampled = ("groups of prompts" if noun == "group" else f"{noun}s") if n_groups else "prompts"
     return f"Scores hold for people and {sampled} like these: {n}, drawn with seed {sample['seed']}."
 
 

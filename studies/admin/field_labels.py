@@ -107,7 +107,7 @@ FIELDSETS: tuple[tuple[str, Any], ...] = (
         {
             "fields": (
                 "consent", "contact", "institution", "approval_number", "retention", "withdrawal_until",
-                "withdrawal_blanks_ratings", "erase_after_days", "asks_to_share_preferences", "licence", "stimuli_source",
+                "withdrawal_blanks_ratings", "erase_after_days", "asks_to_share_preferences", "licence", "stimuli_source", "group_noun",
             ),
             "classes": ["part-consent", "collapse"],
         },

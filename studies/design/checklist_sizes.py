@@ -32,10 +32,12 @@ MOST_NAMES = 6
 class SectionPrompts:
     """The prompts that the batches read so far show in one section, and how many batches and items show what.
 
-    ``groups``: the groups of prompts that belong to one. Results count a group once, in place of its prompts.
+    ``groups``: the groups of prompts that belong to one. Results count a group once, in place of its prompts. ``group_noun``: what
+    the study calls a group, if each prompt has one.
     """
 
     groups: Mapping[int, str] = field(default_factory=dict)
+    group_noun: str = ""
     by_system: dict[int, set[int | None]] = field(default_factory=dict)
     sets: set[frozenset[int | None]] = field(default_factory=set)
     n_batches: int = 0
@@ -69,7 +71,9 @@ class SectionPrompts:
 
     def count_text(self, n: int) -> str:
         """Return a number of prompts in words, or of groups if the prompts have groups."""
-        noun, rest = ("group", " of prompts") if self.groups else ("prompt", "")
+        noun, rest = (
+            (self.group_noun, "") if self.group_noun else ("group", " of prompts") if self.groups else ("prompt", "")
+        )
         return f"{n} {noun}{'' if n == 1 else 's'}{rest}"
 
     def prompts_that_compare(self, x: int, y: int) -> set[int | None]:
@@ -353,7 +357,8 @@ def read_trial_batches(study: Study, drawing: BatchDraw | None) -> TrialBatches:
     pending = dict(estimating)
     shown_by_section = {section.pk: ShownSystems() for section in live}
     groups = drawing.groups if drawing else dict(study.prompts.exclude(group="").values_list("pk", "group"))
-    prompts_by_section = {section.pk: SectionPrompts(groups) for section in live}
+    noun = study.group_noun if groups and not study.prompts.filter(group="").exists() else ""
+    prompts_by_section = {section.pk: SectionPrompts(groups, noun) for section in live}
     n_read = 0
     for arm, placed in _items_by_batch(study, drawing):
         if not pending and n_read >= MIN_TRIAL_BATCHES:

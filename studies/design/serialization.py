@@ -37,6 +37,7 @@ LATER_STUDY_FIELDS: dict[str, Any] = {
     "licence": "",
     "stimuli_source": "",
     "template": "",
+    "group_noun": "",
 }
 ARM_FIELDS = ("name", "condition", "instructions", "domain", "wanted", "reward", "minutes")
 QUESTION_FIELDS = ("position", "key", "text", "help", "criterion", "scale", "required", "skip_reasons")

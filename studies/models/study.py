@@ -67,6 +67,13 @@ class Study(models.Model):
         BALANCED = "balanced", "balanced: every prompt shown equally often"
         INDEPENDENT = "independent", "independent: each batch is a new random sample"
 
+    class GroupNoun(models.TextChoices):
+        GROUP = "", "groups of prompts"
+        DOCUMENT = "document", "documents"
+        DIALOGUE = "dialogue", "dialogues"
+        TOPIC = "topic", "topics"
+        SOURCE = "source", "sources"
+
     class SectionOrder(models.TextChoices):
         FIXED = "fixed", "as listed"
         COUNTERBALANCED = (
@@ -161,6 +168,14 @@ class Study(models.Model):
         help_text="Only if you may not pass the prompts and outputs on: where others get them, and their licence. Exports then have hashes of the texts.",
     )
 
+    group_noun = models.CharField(
+        "name of a group of prompts",
+        max_length=12,
+        blank=True,
+        default=GroupNoun.GROUP,
+        choices=GroupNoun,
+        help_text="What reports call the groups if each prompt has one. An import takes it from the name of the column.",
+    )
     preparation = models.JSONField(
         default=dict,
         blank=True,

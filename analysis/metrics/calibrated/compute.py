@@ -12,7 +12,13 @@ from analysis.metrics.beside_people import BesidePeople, by_length
 from analysis.metrics.calibrated.rows import CalibrationRows, calibration_rows
 from analysis.metrics.scoring import scorer_of
 from analysis.models import Metric
-from analysis.protocols.blocks.populations import has_groups, name_groups_of_plain, population_of
+from analysis.protocols.blocks.populations import (
+    group_noun,
+    has_groups,
+    name_groups_of_plain,
+    noun_of_groups,
+    population_of,
+)
 from analysis.stats.judge_assisted import (
     GroupBias,
     JudgePlan,
@@ -99,7 +105,8 @@ def calibrated_result(
     if not len(rows.items) or not has_groups(rows.items):
         return _result(beside, rows, options, price, say)
     counts = {"n_groups": rows.items[SECOND_SAMPLE].nunique(), "n_prompts": rows.items["prompt"].nunique()}
-    return counts | name_groups_of_plain(_result(beside, rows, options, price, say))
+    noun = group_noun(rows.items[SECOND_SAMPLE])
+    return counts | noun_of_groups(noun) | name_groups_of_plain(_result(beside, rows, options, price, say), noun)
 
 
 def _result(

@@ -112,7 +112,7 @@ def main_sentences(result: Mapping[str, Any], options: Mapping[str, Any]) -> lis
         f"{result['n_labels']:,} answers{people} are about {result['n_labelled']:,} of {result['n_items']:,} {_items(result)}. "
         f"{_named(result['used'])} scored all of them."
     ]
-    found += groups_sentence(result.get("n_groups"), result.get("n_prompts", 0))
+    found += groups_sentence(result)
     if result["is_ruled_out"]:
         found.append(CHOSEN_SAMPLE)
     elif options["sample"] == CHOSEN:

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,7 +27,13 @@ from analysis.models import (
     MetricScore,
     PairScore,
 )
-from analysis.protocols.blocks.populations import has_groups, name_groups_of_plain, name_populations_of_plain
+from analysis.protocols.blocks.populations import (
+    group_noun,
+    has_groups,
+    name_groups_of_plain,
+    name_populations_of_plain,
+    noun_of_groups,
+)
 from annotators.counting import Use, counted_origins, is_simulated, select
 from annotators.models import Response
 from studies.access import Action, check_permission_or_404
@@ -532,7 +539,8 @@ def compute_result(study: Study, by) -> JudgeCheckResult:
     rows = read_sampled_rows(check, judge)
     test = rows.labels[rows.labels["part"] == TEST]
     is_grouped = not rows.labels.empty and has_groups(rows.labels)
-    named = name_groups_of_plain if is_grouped else lambda value: value
+    noun = group_noun(rows.labels[SECOND_SAMPLE]) if is_grouped else ""
+    named = partial(name_groups_of_plain, noun=noun) if is_grouped else lambda value: value
     measured = named(name_populations_of_plain(_measure(check, judge, rows, test)))
     criteria = _criteria(check, measured)
     is_of_robots = is_simulated(study)
@@ -555,7 +563,10 @@ def compute_result(study: Study, by) -> JudgeCheckResult:
             "n_people": int(test["annotator"].nunique()),
             "is_simulated": is_of_robots,
             **(
-                {"n_groups": test[SECOND_SAMPLE].nunique(), "n_prompts": test["prompt"].nunique()} if is_grouped else {}
+                {"n_groups": test[SECOND_SAMPLE].nunique(), "n_prompts": test["prompt"].nunique()}
+                | noun_of_groups(noun)
+                if is_grouped
+                else {}
             ),
             "test": measured,
             "development": developed | {"differences": _differences(development)},

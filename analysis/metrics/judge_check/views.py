@@ -244,7 +244,7 @@ def context_sentences(check: JudgeCheck, result: Mapping[str, Any]) -> list[str]
         f"{result['n_people']} {who} gave {test['n_labels']} verdicts about {result['n_outputs']} outputs of the test part.",
         f"People say “{agreement['constant']}” most often. A judge that always said so would agree in "
         f"{interval_text(agreement['constant_agreement'])}.",
-        *groups_sentence(result.get("n_groups"), result.get("n_prompts", 0)),
+        *groups_sentence(result),
     ]
     if result.get("n_groups") is not None and test["alternative"]["people"]:
         said.append("The alternative annotator test still takes each output as independent, so it is too eager here.")

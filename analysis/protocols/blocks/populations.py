@@ -5,12 +5,13 @@ to groups, groups take the place of prompts.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.frames import SECOND_SAMPLE, is_group_label
 
+from . import cells
 from .comparisons import Comparison
 from .layouts import Figure, Table
 
@@ -31,14 +32,28 @@ def has_groups(rows: "DataFrame") -> bool:
     return any(is_group_label(label) for label in rows[SECOND_SAMPLE].unique())
 
 
+def group_noun(labels: Iterable[object]) -> str:
+    """Return what one group of these labels is called: by the study's word if each prompt has a group, else "group of prompts".
+
+    >>> group_noun(["\\x1fdocument\\x1freport"]), group_noun(["\\x1fdocument\\x1freport", "p1"])
+    ('document', 'group of prompts')
+    """
+    nouns = {str(label).split("\x1f")[1] if is_group_label(label) else "" for label in set(labels)}
+    return (min(nouns) if len(nouns) == 1 else "") or GROUP
+
+
+def plural_noun(noun: str) -> str:
+    return cells.format_count(2, noun).removeprefix("2 ")
+
+
 def second_sample_noun(rows: "DataFrame") -> str:
-    return "groups of prompts" if has_groups(rows) else "prompts"
+    return plural_noun(group_noun(rows[SECOND_SAMPLE])) if has_groups(rows) else "prompts"
 
 
 def about_groups(estimate: "Estimate", rows: "DataFrame", population: str) -> "Estimate":
     """Return an estimate over annotators and the second sample of these rows. If that are groups, it says so.
 
-    ``detail["n_groups"]`` counts them, and ``n_prompts`` their prompts. Unless ``population`` declares exactly these prompts, fewer
+    ``detail["n_groups"]`` counts them, ``n_prompts`` their prompts, and ``group_noun`` is what one is called. Unless ``population`` declares exactly these prompts, fewer
     than five groups give no interval: its sensitivities still have the one for exactly these prompts.
     """
     from analysis.stats.cluster_variances import PEOPLE, TOO_FEW_ITEMS
@@ -49,11 +64,12 @@ def about_groups(estimate: "Estimate", rows: "DataFrame", population: str) -> "E
     if not len(rows) or not has_groups(rows):
         return estimate
     n_groups = rows[SECOND_SAMPLE].nunique()
-    counts = {"n_prompts": rows["prompt"].nunique()}
+    noun = group_noun(rows[SECOND_SAMPLE])
+    counts = {"n_prompts": rows["prompt"].nunique()} | noun_of_groups(noun)
     if estimate.settings.get("population") != PEOPLE or population != "people":
         counts["n_groups"] = n_groups
     warnings = tuple(
-        replace(warning, detail={**warning.detail, "cluster": GROUP})
+        replace(warning, detail={**warning.detail, "cluster": noun})
         if warning.detail.get("cluster") in ("item", "prompt")
         else warning
         for warning in estimate.warnings
@@ -64,7 +80,7 @@ def about_groups(estimate: "Estimate", rows: "DataFrame", population: str) -> "E
     for_these = replace(estimate, sensitivity=(), analysis=f"{estimate.analysis}.by_annotator")
     known = {one.analysis for one in estimate.sensitivity}
     sensitivity = (*estimate.sensitivity, *(() if for_these.analysis in known else (for_these,)))
-    return without_interval_if_too_few(replace(estimate, sensitivity=sensitivity), n_groups, "groups of prompts")
+    return without_interval_if_too_few(replace(estimate, sensitivity=sensitivity), n_groups, plural_noun(noun))
 
 
 def table_population(comparisons: Iterable[Comparison], rows: "DataFrame") -> str:
@@ -103,23 +119,33 @@ def name_populations_of_plain(value: Any) -> Any:
     return value
 
 
-def name_groups_of_plain(value: Any) -> Any:
+def noun_of_groups(noun: str) -> dict[str, str]:
+    """Return the entry of a stored result for the study's word for a group; none for a "group of prompts", as stored before."""
+    return {} if noun == GROUP else {"group_noun": noun}
+
+
+def name_groups_of_plain(value: Any, noun: str) -> Any:
     """Return a stored result, computed with groups in place of prompts, whose units and reasons name groups, however deep."""
     if isinstance(value, list):
-        return [name_groups_of_plain(one) for one in value]
+        return [name_groups_of_plain(one, noun) for one in value]
     if not isinstance(value, dict):
         return value
     worded = {name: one for name, one in value.items() if name in WORDED and isinstance(one, str)}
-    value = {name: name_groups_of_plain(one) for name, one in value.items()}
-    return value | {name: re.sub(r"\bprompt(s?)\b", r"group\1 of prompts", one) for name, one in worded.items()}
+    value = {name: name_groups_of_plain(one, noun) for name, one in value.items()}
+    return value | {
+        name: re.sub(r"\bprompts?\b", lambda found: plural_noun(noun) if found[0].endswith("s") else noun, one)
+        for name, one in worded.items()
+    }
 
 
-def groups_sentence(n_groups: int | None, n_prompts: int) -> list[str]:
+def groups_sentence(result: Mapping[str, Any]) -> list[str]:
     """Return that groups are the sample in place of prompts; nothing without groups."""
-    if n_groups is None:
+    if (n_groups := result.get("n_groups")) is None:
         return []
+    noun = result.get("group_noun", "group")
     return [
-        f"The {n_prompts:,} prompts belong to {n_groups:,} groups. Intervals and tests count groups in place of prompts."
+        f"The {result['n_prompts']:,} prompts belong to {cells.format_count(n_groups, noun)}. Intervals and tests count "
+        f"{plural_noun(noun)} in place of prompts."
     ]
 
 

@@ -21,7 +21,7 @@ from .cells import (
     verdict_direction_symbol,
 )
 from .comparisons import DIFFERENCE_HYPOTHESIS
-from .populations import GROUP
+from .populations import GROUP, plural_noun
 from .warning_sentences import gravest_warnings_with_sentences
 
 if TYPE_CHECKING:
@@ -392,7 +392,11 @@ def _sample_size_text(estimate: "Estimate") -> str:
     if is_unpaired(estimate) or estimate.settings.get("population") == "people and prompts":
         parts += [
             cells.format_sample_size(estimate.detail[f"n_{name}"], singular)
-            for name, singular in (("groups", GROUP), ("prompts", "prompt"), ("batches", "batch"))
+            for name, singular in (
+                ("groups", estimate.detail.get("group_noun", GROUP)),
+                ("prompts", "prompt"),
+                ("batches", "batch"),
+            )
             if f"n_{name}" in estimate.detail and not (name == "prompts" and "n_groups" in estimate.detail)
         ]
         if "n_groups" in estimate.detail:
@@ -409,7 +413,10 @@ def _unpaired_sentence(estimate: "Estimate") -> str:
     judged = f"{detail['n_annotators_x']} judged {contrast['x']} and {detail['n_annotators_y']} judged {contrast['y']}"
     if not n_both:
         return f" The comparison is between different annotators, not side by side: {judged}."
-    n_side_by_side, same = detail["n_annotators_side_by_side"], GROUP if "n_groups" in detail else "prompt"
+    n_side_by_side, same = (
+        detail["n_annotators_side_by_side"],
+        detail.get("group_noun", GROUP) if "n_groups" in detail else "prompt",
+    )
     side_by_side_text = (
         f"{n_side_by_side} judged both for the same {same}, too few for a test"
         if n_side_by_side
@@ -425,9 +432,10 @@ def _shortage_text(estimate: "Estimate") -> str:
         for warning in estimate.warnings
         if warning.code == "few_clusters" and warning.severity == "block"
     }
-    if short_samples == {GROUP}:
-        return f"too few {cells.format_count(2, GROUP).removeprefix('2 ')}"
-    return "too few prompts" if short_samples == {"prompt"} else "too few annotators"
+    group = estimate.detail.get("group_noun", GROUP)
+    return next(
+        (f"too few {plural_noun(one)}" for one in (group, "prompt") if short_samples == {one}), "too few annotators"
+    )
 
 
 def _expectation_sentence(conclusion: Conclusion, outcome: str) -> str:

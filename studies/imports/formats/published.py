@@ -38,7 +38,7 @@ class Mqm:
             "prompt_key": key,
             "prompt_text": "",
             "source": _MARK.sub("", str(values["source"])),
-            "group": document,
+            "group:document": document,
             "system": values["system"],
             "text": _MARK.sub("", str(values["target"])),
         }
@@ -248,7 +248,7 @@ class _WmtReader:
                 (segment, "", "", "") for segment in self._sources if all(segment != text[0] for text in self._texts)
             ]
             for segment, system, text, language in chain(self._texts, unanswered):
-                row = {"prompt_key": f"{self._document}:{segment}", "prompt_text": "", "group": self._document}
+                row = {"prompt_key": f"{self._document}:{segment}", "prompt_text": "", "group:document": self._document}
                 row["source"] = self._sources.get(segment, "")
                 self.rows.append(
                     row | ({"system": system, "text": text, "output_language": language} if system else {})

@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any
 
-from studies.models import Output
-from studies.stimuli.columns import Columns
+from studies.models import Output, Study
+from studies.stimuli.columns import Columns, column_words
 from studies.stimuli.numbers import NumberRefused, parse_whole_number
 from studies.stimuli.rows import Row, Rows, TableProblems
 from studies.stimuli.texts import (
@@ -235,6 +235,7 @@ class PromptCells:
     attributes: str = ""  # canonical JSON
     has_text_column: bool = True
     group: str = ""
+    group_noun: str = ""
     # Values of columns that may name the group, and that the options do not choose.
     proposed_groups: Mapping[str, str] = field(default_factory=dict)
 
@@ -279,6 +280,7 @@ class StimulusRow:
 class StimulusLayout(ColumnLayout):
     wide: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # system > part > column
     attributes: Mapping[str, str] = field(default_factory=dict)
+    group_noun: str = ""
 
     @property
     def is_wide(self) -> bool:
@@ -289,6 +291,17 @@ class StimulusLayout(ColumnLayout):
         return any(name in self.cells for name in ("system", "text", "image"))
 
 
+def group_noun(column: str) -> str:
+    """Return what the name of a column calls a group of prompts, or '' if heval has no word for it.
+
+    >>> group_noun("doc_id"), group_noun("Topic"), group_noun("cluster")
+    ('document', 'topic', '')
+    """
+    word = column_words(column).removesuffix(" id")
+    word = {"doc": "document", "dialog": "dialogue"}.get(word, word)
+    return word if word in Study.GroupNoun.values else ""
+
+
 @lru_cache(maxsize=64)
 def parse_stimulus_columns(columns: tuple[str, ...], groups_by: str = "") -> StimulusLayout:
     """Return the meaning of these columns. ``problem`` says why they cannot be read. ``groups_by``: the column that names the group."""
@@ -296,11 +309,14 @@ def parse_stimulus_columns(columns: tuple[str, ...], groups_by: str = "") -> Sti
     wide: dict[str, dict[str, str]] = {}
     attributes: dict[str, str] = {}
     ignored: list[str] = []
-    problem = ""
+    problem = noun = ""
     for column in columns:
-        name = "group" if column == groups_by else ALIASES.get(column, column)
         before, colon, after = column.partition(":")
         part, system = before.strip().casefold(), after.strip()
+        is_named_group = column == groups_by or (part == "group" and colon)
+        name = "group" if is_named_group else ALIASES.get(column, column)
+        if is_named_group:
+            noun = group_noun(after if colon else column)
         if name in COLUMNS:
             if name in cells:
                 problem = problem or f"the columns “{cells[name]}” and “{column}” mean the same."
@@ -314,7 +330,7 @@ def parse_stimulus_columns(columns: tuple[str, ...], groups_by: str = "") -> Sti
             attributes[system] = column
         else:
             ignored.append(column)
-    layout = StimulusLayout(cells, tuple(ignored), problem, wide, attributes)
+    layout = StimulusLayout(cells, tuple(ignored), problem, wide, attributes, noun)
     if not problem and layout.is_wide and layout.is_long:
         problem = "two formats are mixed: use either one system with a text (or image) per row, or outputs of several systems per row."
     known_columns_text = f"the columns found are: {', '.join(columns)[:500]}."
@@ -375,6 +391,7 @@ def _prompt(values: Mapping[str, Any], layout: StimulusLayout) -> PromptCells:
         _attributes(values, layout),
         "prompt_text" in cells,
         parse_identity_cell(values.get(cells.get("group", "")), cells.get("group"), 100),
+        layout.group_noun,
         {
             name: str(values[name])
             for name in layout.ignored

@@ -17,7 +17,7 @@ from studies.stimuli.numbers import is_number
 from studies.stimuli.rows import Row, Rows
 from studies.stimuli.texts import SettingsRefused, is_blank, key_from_text, name_key
 
-from .columns import ALIASES, ATTRIBUTE, COLUMNS, PARTS, StimulusLayout, parse_stimulus_columns
+from .columns import ALIASES, ATTRIBUTE, COLUMNS, PARTS, StimulusLayout, group_noun, parse_stimulus_columns
 
 EXAMPLES = 3
 _WORD_OF_OUTPUT = re.compile(
@@ -72,7 +72,7 @@ def apply_mapping(rows: Rows, columns: Sequence[str]) -> Rows:
 def _name_of(column: str, roles: Mapping[str, str]) -> str:
     """Return heval's name of a column; its own name if it has no role and means nothing, and '' if it is left out."""
     if role := roles.get(name_key(column)):
-        return role
+        return f"group:{column}" if role == "group" and group_noun(column) else role
     own = ALIASES.get(column, column)
     return "" if own in COLUMNS or ":" in column else column
 

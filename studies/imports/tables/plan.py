@@ -64,13 +64,14 @@ PROPOSED = "groups_proposed"  # the kind of a finding; its example is the value 
 class PromptGroups:
     """Note the group of each prompt of a file once, and propose groups if the file seems to have some."""
 
-    def __init__(self, options: Options, stored: ExistingStimuli):
+    def __init__(self, options: Options, stored: ExistingStimuli, stored_noun: str):
         self.options, self.stored = options, stored
         self._by_source = stored.staging.table("sources", "digest", "grp")
         self._n_sources = 0
         for source, group in stored.sources_with_groups() if options.groups_by == SOURCE else ():
             self._n_sources += self._by_source.add(source, group)
         self._proposed = stored.staging.table("proposed", "name value", "")
+        self._stored_noun, self._nouns = stored_noun, {stored_noun} if stored.count_groups()[0] else set[str]()
         self._noted: Counter[str] = Counter()
         self._distinct: Counter[str] = Counter()
 
@@ -84,7 +85,12 @@ class PromptGroups:
             names = (f"source {number}" for number in count(self._n_sources + 1))
             found = (next(name for name in names if not self.stored.has_name("group", name)),)
             self._n_sources += self._by_source.add(digest, *found)
-        return replace(cells, group=found[0])
+        return replace(cells, group=found[0], group_noun=SOURCE)
+
+    @property
+    def noun(self) -> str:
+        """What a group is called: the word that all groups have, of this file and of those before."""
+        return self._stored_noun if not self._nouns else min(self._nouns) if len(self._nouns) == 1 else ""
 
     def find_lookalike(self, group: str) -> str:
         """Take the group. Return another group that looks the same, or '' if there is none."""
@@ -92,6 +98,8 @@ class PromptGroups:
 
     def note(self, cells: PromptCells) -> None:
         """Count a prompt for the proposals. Call it once for each prompt of the file."""
+        if cells.group:
+            self._nouns.add(cells.group_noun)
         proposed = dict(cells.proposed_groups)
         if cells.source and not cells.group:
             proposed[SOURCE] = cells.source
@@ -317,7 +325,7 @@ class ImportPlan:
         self.new_systems: dict[str, list[int]] = {}  # name > first row, number of rows
         self._used_systems: set[int] = set()
         self.batch_collector = BatchCollector(study, report.problems) if options.makes_batches else None
-        self.groups = PromptGroups(options, existing)
+        self.groups = PromptGroups(options, existing, study.group_noun)
         self._profiles = existing.profiles
         self._without_text = 0
         # What is odd about outputs and prompts, by kind: its number, and the first examples.

@@ -311,7 +311,7 @@ class StimuliWriter:
             publish_rows(study, Batch.Origin.IMPORTED)
             if self._replaced_batches:
                 self._replace_batches()
-            Study.objects.filter(pk=study.pk).update(version=F("version") + 1)
+            Study.objects.filter(pk=study.pk).update(version=F("version") + 1, group_noun=self.plan.groups.noun)
             _end_unfinished(self.turns.job, result=outcome)
             yield study
 

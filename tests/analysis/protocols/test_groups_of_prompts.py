@@ -1,12 +1,14 @@
 """Where prompts belong to groups, results of every protocol count groups in place of prompts, and say so."""
 
+import json
+
 import numpy as np
 import pytest
 from django.db import transaction
 
 from analysis.report.build import build_report
 from annotators.participation.simulate import record_simulated_answers
-from studies.models import Prompt
+from studies.models import Prompt, Study
 from studies.protocols import REGISTRY
 from tests.builders import add_section, draft_study, launched
 from tools.proofs.calibration.studies import answer_rows, drafted, import_and_report
@@ -20,9 +22,14 @@ CELLS = {
 }  # fmt: skip
 
 
-def report_of(protocol, *, groups, size=4, people=12, **more):
+def report_of(protocol, *, groups, size=4, people=12, noun="", alone=0, **more):
     cell = StudyCell(protocol, people, groups * size, group_size=size, **{**CELLS.get(protocol, {}), **more})
     study = drafted(cell)
+    study.group_noun = noun
+    study.save()
+    for prompt in study.prompts.order_by("pk")[:alone]:
+        prompt.group = ""
+        prompt.save()
     return import_and_report(study, answer_rows(np.random.default_rng(3), cell, study))
 
 
@@ -59,6 +66,28 @@ def test_groups_are_the_second_sample_and_the_sentence_counts_them(protocol):
         assert "n = 6 groups of prompts (24 prompts)" in sentence["apa"]
     words = " ".join(warning["text"] for one in report["conclusions"] for warning in one["warnings"])
     assert "6 prompts" not in words
+
+
+@pytest.mark.parametrize("protocol", CELLS)
+@pytest.mark.parametrize("noun", [noun for noun in Study.GroupNoun.values if noun])
+def test_sentences_and_reasons_have_the_word_of_the_file(protocol, noun):
+    """Every text of a report about a study whose prompts all have a document says documents, and no other word."""
+    for groups in (4, 6):
+        with transaction.atomic():
+            report = report_of(protocol, groups=groups, noun=noun)
+            transaction.set_rollback(True)
+        texts = [text for sentence in report["conclusions"] for text in (sentence["text"], sentence["apa"])]
+        assert texts and not [text for text in texts if "groups of prompts" in text]
+        counted = f"n = 12 annotators, n = 6 {noun}s (24 prompts)" if groups == 6 else f"4 {noun}s are too few"
+        assert all(counted in sentence["text"] for sentence in report["conclusions"])
+        assert {one["detail"].get("group_noun") for one in planned(report)} == {noun}
+        warned = json.dumps([one["warnings"] for one in report["conclusions"]])
+        assert "group of prompts" not in warned and "groups of prompts" not in warned
+
+
+def test_a_lone_prompt_is_no_document():
+    report = report_of("rating", groups=6, noun="document", alone=1)
+    assert "n = 7 groups of prompts (24 prompts)" in report["conclusions"][0]["text"]
 
 
 @pytest.mark.slow

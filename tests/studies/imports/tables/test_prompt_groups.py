@@ -24,6 +24,8 @@ from tests.studies.imports.files import lines, sound
 pytestmark = pytest.mark.django_db
 # Three documents of two prompts each, and a prompt that is alone.
 DOCUMENTS = ("one", "one", "two", "two", "three", "three", "")
+NOUNS = {"document": "document", "doc_id": "document", "dialogue": "dialogue", "topic": "topic", "source": "source"}
+OUTPUTS = ("output:ada=output:ada", "output:bo=output:bo")
 
 
 def rows(column="group", groups=DOCUMENTS):
@@ -61,6 +63,46 @@ def test_another_name_is_proposed_and_not_taken(study, put, name):
     taken = ("source 1", "source 1", "source 2", "source 2", "source 3", "source 3", "")
     assert groups_of(study) == (taken if name == "source" else DOCUMENTS) and not proposals(report)
     assert not sound(put(lines(rows(name)), "a.jsonl", groups_by=name)).has_changes
+
+
+@pytest.mark.parametrize(
+    ("column", "options", "noun"),
+    [
+        *((name, {"groups_by": name}, noun) for name, noun in NOUNS.items()),
+        ("group", {}, ""),
+        ("group:topic", {}, "topic"),
+        ("group:cluster", {}, ""),
+        ("Dialog-ID", {"columns": ("prompt_key=prompt_key", "prompt_text=prompt_text", "group=Dialog-ID", *OUTPUTS)}, "dialogue"),
+        ("cluster", {"columns": ("prompt_key=prompt_key", "prompt_text=prompt_text", "group=cluster", *OUTPUTS)}, ""),
+    ],
+)  # fmt: skip
+def test_a_study_keeps_the_word_of_the_column(study, put, column, options, noun):
+    sound(put(lines(rows(column)), "a.jsonl", **options))
+    study.refresh_from_db()
+    assert study.group_noun == noun and len(set(groups_of(study))) == 4
+
+
+def test_two_words_for_the_groups_of_one_study_are_no_word(study, put):
+    sound(put(lines(rows("document")[:4]), "a.jsonl", groups_by="document"))
+    sound(put(lines(rows(groups=("",) * 7)), "b.jsonl"))  # has no group, so the word stays
+    study.refresh_from_db()
+    assert study.group_noun == "document"
+    sound(put(lines(rows("topic")[4:]), "c.jsonl", groups_by="topic", replaces_changed=True))
+    study.refresh_from_db()
+    assert study.group_noun == ""
+
+
+def test_the_word_is_in_design_bundle_and_copy_only_if_there_is_one(study, put):
+    sound(put(lines(rows()), "a.jsonl"))
+    assert "group_noun" not in serialize_bundle(study)["study"]
+    before = sha(study)
+    study.group_noun = "document"
+    study.save()
+    assert sha(study) != before
+    owner = builders.user()
+    again = create_draft_from_bundle(serialize_bundle(study), owner)
+    assert again.group_noun == "document" and sha(again) == sha(study)
+    assert clone_study(again, owner).group_noun == "document"
 
 
 @pytest.mark.parametrize("name", GROUPS_BY)
