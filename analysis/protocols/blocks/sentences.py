@@ -20,7 +20,7 @@ from .cells import (
     unclaimed_phrase,
     verdict_direction_symbol,
 )
-from .comparisons import DIFFERENCE_HYPOTHESIS
+from .comparisons import DIFFERENCE_HYPOTHESIS, NOT_PLANNED
 from .populations import GROUP, plural_noun
 from .warning_sentences import gravest_warnings_with_sentences
 
@@ -502,6 +502,27 @@ def _frozen_design_line(report: Mapping[str, Any]) -> str:
     return f"{line} {design['mismatch']}".rstrip()
 
 
+def _family_words(report: Mapping[str, Any], name: str) -> str:
+    """Return how readers know a family of tests: by its declared name, and by the title of its block unless that name is all."""
+    tests = [
+        (estimate["test"]["family"], block["title"], (estimate["settings"].get("contrast") or {}).get("family", ""))
+        for block in report["blocks"]
+        for estimate in block["estimates"]
+        if estimate["test"]
+    ]
+    titles = dict.fromkeys(title for family, title, _ in tests if family == name)
+    declared = next((one for family, _, one in tests if family == name and one), "")
+    if declared == name:
+        return f"the family “{name}”"
+    where = " and ".join(f"“{title}”" for title in titles)
+    if declared:
+        own = "comparisons that were not planned" if declared == NOT_PLANNED else f"family “{declared}”"
+        return f"the {own} in {where}"
+    is_only_one = {family for family, title, one in tests if title in titles and family and not one} == {name}
+    own = "" if is_only_one else f" of {name.partition('.')[2].replace('_', ' ').replace('auc', 'AUC')}"
+    return f"the tests{own} in {where}"
+
+
 def methods_section_lines(report: Mapping[str, Any]) -> list[str]:
     """Return the methods section, using only facts of the report."""
     flow = report["flow"]
@@ -527,12 +548,13 @@ def methods_section_lines(report: Mapping[str, Any]) -> list[str]:
     for family in report["families"]:
         tests = "test" if family["size"] == 1 else "tests"
         lines.append(
-            f"p-values of the family {family['family']} ({family['size']} {tests}) are adjusted by {cells.ADJUSTMENT_NAMES[family['adjust']][1]}."
+            f"p-values of {_family_words(report, family['family'])} ({family['size']} {tests}) are adjusted by "
+            f"{cells.ADJUSTMENT_NAMES[family['adjust']][1]}."
         )
         if "after" in family:
             outcome = "was tested" if family["is_tested"] else "was not tested"
             lines.append(
-                f"The family {family['family']} is tested only if all comparisons of the family {family['after']} were shown; "
+                f"The family “{family['family']}” is tested only if all comparisons of the family “{family['after']}” were shown; "
                 f"it {outcome}. Its adjusted p-values are never below the largest of that family."
             )
     if any(conclusion["hypothesis"] != DIFFERENCE_HYPOTHESIS for conclusion in report["conclusions"]):

@@ -19,7 +19,7 @@ from analysis.protocols import ranking as ranking_layouts
 from analysis.protocols.blocks import Block, build_planned_conclusions
 from analysis.protocols.blocks.cells import comparison_label
 from analysis.protocols.blocks.layouts import METHOD_NAMES, build_figure, figure_row
-from analysis.protocols.blocks.sentences import build_conclusion_sentences
+from analysis.protocols.blocks.sentences import _family_words, build_conclusion_sentences
 from analysis.protocols.families import planned_claims
 from analysis.protocols.humanlike.planned_comparisons import phrases_of_comparison as human_phrases
 from analysis.protocols.method_tables import _method_label_and_null
@@ -427,6 +427,19 @@ def test_every_method_and_interval_of_the_stored_reports_has_words():
     labels = {analysis: _method_label_and_null(analysis)[0] for analysis in analyses}
     assert len(labels) > 20 and {one for one in labels.values() if re.search(r"[_\[]|\w\.\w", one)} == set()
     assert twice(labels.values()) == []
+
+
+def test_every_family_of_the_stored_reports_has_words_of_its_own():
+    n = 0
+    for parts in stored().values():
+        # The stored reports have no titles.
+        blocks = [one | {"title": re.sub(r"[._]", " ", f"{one['name']} {one['mode']}")} for one in parts["blocks"]]
+        tests = [one["test"] for block in blocks for one in block["estimates"] if one["test"]]
+        names = {one["family"] for one in tests if one.get("family")}
+        words = [_family_words({"blocks": blocks}, name) for name in names]
+        assert twice(words) == [] and [one for one in words if re.search(r"\w\.\w|_|^the tests in $", one)] == []
+        n += len(words)
+    assert n > 60
 
 
 def test_a_caption_names_the_level_and_the_method_of_each_series():
