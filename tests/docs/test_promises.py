@@ -5,6 +5,7 @@ import tomllib
 
 import pytest
 
+from studies.protocols import REGISTRY
 from tests import ROOT
 from tests.docs.pages import DECISIONS, PAGES
 
@@ -104,3 +105,9 @@ def test_the_effect_of_each_rule_is_promised_of_the_protocols_that_show_it():
     assert showing == {"spa"}
     assert "Reports show what each exclusion rule changes only for SPA." in PAGES["index"].text
     assert not [name for name, text in TEXTS.items() if re.search(r"[Ff]or every rule,? (?:a|the) report shows", text)]
+
+
+def test_the_readme_names_every_protocol():
+    named = " ".join(re.findall(r"^- (\*\*.+)", TEXTS["README.md"], re.MULTILINE))
+    names = {slug: re.split(r": | of | scale", protocol.label)[0] for slug, protocol in REGISTRY.items()}
+    assert len(names) >= 9 and [slug for slug, name in names.items() if name not in named] == []
