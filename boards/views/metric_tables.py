@@ -8,7 +8,8 @@ from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
 from analysis.metrics.pages.views import pair_rows, scatter_figure
-from analysis.protocols.blocks.populations import GROUP, groups_sentence, plural_noun
+from analysis.protocols.blocks.cells import GROUP, plural_noun
+from analysis.protocols.blocks.populations import groups_sentence
 from boards.models import BoardMetricTable
 from boards.services.metric_tables import newest_table
 

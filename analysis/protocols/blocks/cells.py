@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from analysis.stats.results import Estimate, HypothesisTest, Interval
 
 
+# What a group of prompts is called where the study has no word for it.
+GROUP = "group of prompts"
+
 # Format numbers in APA style, for pages, sentences and LaTeX.
 #
 # Numbers that cannot exceed 1 (probabilities, p, alpha) have no leading zero. p has three decimals and is never
@@ -261,6 +264,10 @@ def format_count(n: int, noun: str) -> str:
     return f"{n} {noun}" if n == 1 else f"{n} {noun}{'es' if noun.endswith(('ch', 's', 'x')) else 's'}"
 
 
+def plural_noun(noun: str) -> str:
+    return format_count(2, noun).removeprefix("2 ")
+
+
 def format_sample_size(n: int, unit: str) -> str:
     """Format n with its unit.
 
@@ -394,7 +401,7 @@ def claims_note(estimates: Iterable["Estimate"]) -> str:
     return f" p tests the limit that the margin sets in {'; '.join(dict.fromkeys(limits))}." if limits else ""
 
 
-def population_note(estimates: Iterable["Estimate"]) -> str:
+def population_note(estimates: Sequence["Estimate"]) -> str:
     """Return the sentence below a table about which people and prompts its comparisons are about, or '' if none says it.
 
     >>> population_note([])
@@ -411,7 +418,27 @@ def population_note(estimates: Iterable["Estimate"]) -> str:
         if len(named) > 1
         else ""
     )
-    return f" Comparisons are about people and prompts like these{exception}."
+    counted = groups_phrase(estimate.detail for estimate in estimates)
+    return f" Comparisons are about people and prompts like these{exception}." + (
+        f" They {counted}." if counted else ""
+    )
+
+
+def groups_phrase(details: Iterable[Mapping[str, Any]]) -> str:
+    """Return that the estimates with these details count groups in place of prompts, and how many at most; '' without groups.
+
+    >>> groups_phrase([{"n_groups": 6, "n_prompts": 24, "group_noun": "document"}, {"n_prompts": 24}])
+    'count documents in place of prompts: 6 documents with 24 prompts'
+    """
+    counted = {
+        (one["n_prompts"], one["n_groups"], one.get("group_noun", GROUP)) for one in details if "n_groups" in one
+    }
+    if not counted:
+        return ""
+    n_prompts, n_groups, noun = max(counted)
+    most = "at most " if len(counted) > 1 else ""
+    numbers = f"{format_count(n_groups, noun)} with {format_count(n_prompts, 'prompt')}"
+    return f"count {plural_noun(noun)} in place of prompts: {most}{numbers}"
 
 
 def contrast_of(estimate: "Estimate") -> Mapping[str, Any]:

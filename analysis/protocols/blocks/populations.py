@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.data.frames import SECOND_SAMPLE, is_group_label
 
-from . import cells
+from .cells import GROUP, format_count, plural_noun
 from .comparisons import Comparison
 from .layouts import Figure, Table
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from . import Block
 
-GROUP = "group of prompts"
 # The words of a stored number that can name what was sampled beside people.
 WORDED = ("unit", "reason", "fallback", "saved_reason")
 
@@ -40,10 +39,6 @@ def group_noun(labels: Iterable[object]) -> str:
     """
     nouns = {str(label).split("\x1f")[1] if is_group_label(label) else "" for label in set(labels)}
     return (min(nouns) if len(nouns) == 1 else "") or GROUP
-
-
-def plural_noun(noun: str) -> str:
-    return cells.format_count(2, noun).removeprefix("2 ")
 
 
 def second_sample_noun(rows: "DataFrame") -> str:
@@ -144,7 +139,7 @@ def groups_sentence(result: Mapping[str, Any]) -> list[str]:
         return []
     noun = result.get("group_noun", "group")
     return [
-        f"The {result['n_prompts']:,} prompts belong to {cells.format_count(n_groups, noun)}. Intervals and tests count "
+        f"The {result['n_prompts']:,} prompts belong to {format_count(n_groups, noun)}. Intervals and tests count "
         f"{plural_noun(noun)} in place of prompts."
     ]
 

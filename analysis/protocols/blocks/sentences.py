@@ -21,7 +21,6 @@ from .cells import (
     verdict_direction_symbol,
 )
 from .comparisons import DIFFERENCE_HYPOTHESIS, NOT_PLANNED
-from .populations import GROUP, plural_noun
 from .warning_sentences import gravest_warnings_with_sentences
 
 if TYPE_CHECKING:
@@ -393,7 +392,7 @@ def _sample_size_text(estimate: "Estimate") -> str:
         parts += [
             cells.format_sample_size(estimate.detail[f"n_{name}"], singular)
             for name, singular in (
-                ("groups", estimate.detail.get("group_noun", GROUP)),
+                ("groups", estimate.detail.get("group_noun", cells.GROUP)),
                 ("prompts", "prompt"),
                 ("batches", "batch"),
             )
@@ -415,7 +414,7 @@ def _unpaired_sentence(estimate: "Estimate") -> str:
         return f" The comparison is between different annotators, not side by side: {judged}."
     n_side_by_side, same = (
         detail["n_annotators_side_by_side"],
-        detail.get("group_noun", GROUP) if "n_groups" in detail else "prompt",
+        detail.get("group_noun", cells.GROUP) if "n_groups" in detail else "prompt",
     )
     side_by_side_text = (
         f"{n_side_by_side} judged both for the same {same}, too few for a test"
@@ -432,9 +431,10 @@ def _shortage_text(estimate: "Estimate") -> str:
         for warning in estimate.warnings
         if warning.code == "few_clusters" and warning.severity == "block"
     }
-    group = estimate.detail.get("group_noun", GROUP)
+    group = estimate.detail.get("group_noun", cells.GROUP)
     return next(
-        (f"too few {plural_noun(one)}" for one in (group, "prompt") if short_samples == {one}), "too few annotators"
+        (f"too few {cells.plural_noun(one)}" for one in (group, "prompt") if short_samples == {one}),
+        "too few annotators",
     )
 
 
@@ -545,6 +545,9 @@ def methods_section_lines(report: Mapping[str, Any]) -> list[str]:
         f"The section “{one['name']}”, {PURPOSES[one['purpose']]}, asked {cells.format_count(one['questions'], 'question')}."
         for one in report["sections"]
     ]
+    recommended = (block["estimates"] for block in report["blocks"] if block["mode"] == "recommended")
+    if counted := cells.groups_phrase(estimate["detail"] for estimates in recommended for estimate in estimates):
+        lines.append(f"Results about prompts like these {counted}.")
     for family in report["families"]:
         tests = "test" if family["size"] == 1 else "tests"
         lines.append(

@@ -30,7 +30,7 @@ def _few_clusters(warning: "ResultWarning") -> str:
     if n < FEW_CLUSTERS:
         return f"{subject}, so its interval is uncertain. Collect answers for at least {goal}."
     effective = cells.format_number(warning.detail["effective"], 0)
-    return f"The answers are so unequally divided among {counted} that they count like {effective}. Collect answers for more {_plural(noun)}."
+    return f"The answers are so unequally divided among {counted} that they count like {effective}. Collect answers for more {cells.plural_noun(noun)}."
 
 
 def _few_batches(warning: "ResultWarning") -> str:
@@ -41,9 +41,7 @@ def _few_batches(warning: "ResultWarning") -> str:
 
 def _dominant_annotator(warning: "ResultWarning") -> str:
     noun, share = _noun_of_cluster(warning), cells.format_percent(warning.detail["largest_share"])
-    return (
-        f"One {noun} has {share} of the answers, so the result depends on it. Collect answers for more {_plural(noun)}."
-    )
+    return f"One {noun} has {share} of the answers, so the result depends on it. Collect answers for more {cells.plural_noun(noun)}."
 
 
 def _betting_instead_of_t(warning: "ResultWarning") -> str:
@@ -68,7 +66,7 @@ def _betting_instead_of_t(warning: "ResultWarning") -> str:
 
 def _small_n_skew(warning: "ResultWarning") -> str:
     skewness = cells.format_number(warning.detail["skewness"])
-    more = _plural(_noun_of_cluster(warning)) if "cluster" in warning.detail else "annotators"
+    more = cells.plural_noun(_noun_of_cluster(warning)) if "cluster" in warning.detail else "annotators"
     return (
         f"The answers are so skewed (skewness {skewness}) that interval and p-value may be wrong. Collect answers "
         f"{'about' if more == 'prompts' else 'from'} more {more}."
@@ -223,10 +221,6 @@ def _few_of_each(warnings: Iterable["ResultWarning"]) -> str:
 def _noun_of_cluster(warning: "ResultWarning") -> str:
     noun = str(warning.detail["cluster"])
     return "prompt" if noun == "item" else noun
-
-
-def _plural(noun: str) -> str:
-    return cells.format_count(2, noun).partition(" ")[2]
 
 
 class _WarningFormatter(Formatter):

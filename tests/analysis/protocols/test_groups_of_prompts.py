@@ -81,6 +81,11 @@ def test_sentences_and_reasons_have_the_word_of_the_file(protocol, noun):
         counted = f"n = 12 annotators, n = 6 {noun}s (24 prompts)" if groups == 6 else f"4 {noun}s are too few"
         assert all(counted in sentence["text"] for sentence in report["conclusions"])
         assert {one["detail"].get("group_noun") for one in planned(report)} == {noun}
+        if groups == 6:
+            counted = f"count {noun}s in place of prompts: 6 {noun}s with 24 prompts"
+            assert f"Results about prompts like these {counted}." in report["methods"]
+            notes = [table["note"] for table in report["tables"] if "Comparisons are about" in table["note"]]
+            assert all(f"They {counted}." in note for note in notes) and bool(notes) == (protocol != "humanlike")
         warned = json.dumps([one["warnings"] for one in report["conclusions"]])
         assert "group of prompts" not in warned and "groups of prompts" not in warned
 
