@@ -4,8 +4,9 @@ Each of 30 designs is planned (`study_plans.simulate_part`). Then studies are si
 each is analysed by the function that its protocol's report calls. With ``--imported N``, N studies of each design are
 also imported from a file of answers, and what counts is the verdict of the report.
 
-``python -m tools.proofs.calibration.plans --studies 500 [--imported N] [--design PART]`` prints a table, stores it in
-tests/golden/plans.json if all designs are chosen, and fails if the promises do not hold.
+``python -m tools.proofs.calibration.plans --studies 500 [--imported N] [--design PART]`` prints each design and stores it in
+tests/golden/plans.json when it is finished, and fails if the promises do not hold; with ``--continue`` it keeps the designs of these numbers of
+studies.
 """
 
 import argparse
@@ -229,6 +230,9 @@ def main() -> None:
         "--imported", type=int, default=0, help="studies of each design that go through import and report"
     )
     arguments.add_argument("--design", default="", help="a part of the name of a design; by default all are simulated")
+    arguments.add_argument(
+        "--continue", dest="is_continued", action="store_true", help="keep the designs of these sizes"
+    )
     given = arguments.parse_args()
     chosen = [design for design in DESIGNS if given.design in design.name]
     if not chosen or given.studies < 1:
@@ -240,18 +244,26 @@ def main() -> None:
         from django.db import connection
 
         connection.creation.create_test_db(verbosity=0)
-    rows = [test_promise(design, given.studies, given.imported) for design in chosen]
     limit = joint_limit(len(chosen))
-    for row in rows:
-        row["distance"] = round(distance(row), 2)
+    kept = json.loads(RECORD.read_text(encoding="utf-8"))["rows"]
+    rows = {row["name"]: row for row in kept}
+    for design in chosen:
+        row = rows.get(design.name, {})
+        if not given.is_continued or (row.get("studies"), row.get("imported", 0)) != (given.studies, given.imported):
+            row = rows[design.name] = test_promise(design, given.studies, given.imported)
+            row["distance"] = round(distance(row), 2)
+            stored = [rows[one.name] for one in DESIGNS if one.name in rows]
+            RECORD.write_text(
+                json.dumps({"limit": round(joint_limit(len(DESIGNS)), 2), "rows": stored}, indent=1) + "\n",
+                encoding="utf-8",
+            )
         print(
             f"{row['distance']:6.2f}  promised {row['promised']:.3f}  approximate {row['approximate']:.3f}  reached {row['reached']:.3f}  "
-            f"{row.get('reached_by_report', float('nan')):.2f}  {row['seconds']:5.1f} s  {row['name']}"
+            f"{row.get('reached_by_report', float('nan')):.2f}  {row['seconds']:5.1f} s  {row['name']}",
+            flush=True,
         )
     print(f"limit {limit:.2f}")
-    if len(chosen) == len(DESIGNS):
-        RECORD.write_text(json.dumps({"limit": round(limit, 2), "rows": rows}, indent=1) + "\n", encoding="utf-8")
-    broken = [row["name"] for row in rows if abs(row["distance"]) > limit]
+    broken = [one.name for one in chosen if abs(rows[one.name]["distance"]) > limit]
     if broken:
         raise SystemExit(f"The promise does not hold: {'; '.join(broken)}")
 
