@@ -32,7 +32,7 @@ from studies.services.questions import find_ai_tools_question
 from . import strategies
 from .checklist import forecast_inputs
 from .forms import PlanForm
-from .inputs import InvalidPlanInputs, PlanInputs, claim_labels, inputs_from_draft, planned_section
+from .inputs import InvalidPlanInputs, PlanInputs, claim_labels, describe_groups, inputs_from_draft, planned_section
 from .page import live_context, public_numbers, stored_context
 from .pilots import (
     FILE,
@@ -218,6 +218,7 @@ class SizePlanAdmin(ReadOnlyAdmin):
                 "pilot_studies": pilot_studies(request.user).exclude(pk=study.pk)[:MOST_LISTED],
                 "pilot_protocols": [(name, HEADLINES[name].label) for name in PROTOCOLS],
                 "pilot_problems": pilot_problems,
+                "groups": describe_groups(study),
             }
         elif shown is not None:
             context["stored"] = stored_context(shown, study.currency)

@@ -347,6 +347,19 @@ def count_second_sample(study: Study) -> int:
     ]
 
 
+def describe_groups(study: Study) -> str:
+    """Return that plans of the study count groups in place of prompts, or '' if no prompt has a group."""
+    counted = study.prompts.aggregate(n=Count("pk"), alone=Count("pk", filter=Q(group="")))
+    if counted["n"] == counted["alone"]:
+        return ""
+    nouns = Study.GroupNoun("" if counted["alone"] else study.group_noun).label
+    alone = f", of which {counted['alone']:,} are single prompts" if counted["alone"] else ""
+    return (
+        f"Plans count {nouns} in place of prompts: the {counted['n']:,} prompts of this study are "
+        f"{count_second_sample(study):,} {nouns}{alone}."
+    )
+
+
 def _size(study: Study, section: Section | None, prices: Prices) -> StudySize:
     if section is None:
         return StudySize(protocol=DEFAULT_HEADLINE, people=PEOPLE, prompts=PROMPTS, prompts_each=PROMPTS_EACH)

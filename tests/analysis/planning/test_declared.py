@@ -40,6 +40,24 @@ def test_a_plan_counts_a_group_of_prompts_once(draft):
     assert found.size.prompts == 6 + 6 and found.size.prompts_each <= 12
 
 
+@pytest.mark.parametrize(
+    ("n_grouped", "said"),
+    [
+        (0, ""),
+        (24, "count groups of prompts in place of prompts: the 30 prompts of this study are 12 groups of prompts, of which 6 are single"),
+        (30, "count documents in place of prompts: the 30 prompts of this study are 8 documents."),
+    ],
+)  # fmt: skip
+def test_the_page_says_what_a_plan_counts_in_place_of_prompts(draft, client, n_grouped, said):
+    for number, prompt in enumerate(draft.prompts.order_by("key")[:n_grouped]):
+        draft.prompts.filter(pk=prompt.pk).update(group=f"document {number // 4}")
+    draft.group_noun = "document"
+    draft.save()
+    client.force_login(draft.owner)
+    page = client.get(reverse("admin:studies_plan", args=[draft.pk])).content.decode()
+    assert said in page and ("in place of prompts" in page) == bool(said)
+
+
 def test_the_draft_says_what_is_compared_and_corrected(draft):
     found = inputs_from_draft(draft)
     assert found.target.tests == 2 and [claim.family for claim in found.comparisons.claims] == [
