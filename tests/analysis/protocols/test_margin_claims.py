@@ -231,6 +231,7 @@ def test_the_methods_text_says_how_such_claims_are_tested():
         "missing_answers": {"planned": 0},
         "sections": [],
         "families": [],
+        "blocks": [],
         "parameters": {"level": 0.95, "resamples": 99},
         "seed": "0",
         "code_version": "1",
