@@ -298,7 +298,6 @@ def test_people_who_withdrew_since_are_not_shown():
     assert pseudonym not in {row.annotator for row in read_screened_study(study, "live").rows}
 
 
-@pytest.mark.slow
 def test_other_studies_of_a_person_are_shown_only_to_their_members():
     first, second = live_study(robots=6), live_study("two_choice", robots=6)
     person = Assignment.objects.filter(study=first).order_by("pk").first().annotator

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, cast
+from uuid import UUID
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -81,6 +82,7 @@ class OtherStudy:
 
     title: str
     pk: int
+    code: UUID
     annotator: str
     n_assignments: int
     is_flagged: bool | None
@@ -219,7 +221,7 @@ def add_other_studies(study: Study, rows: Sequence[AnnotatorRow], user, token=No
         other = studies[study_pk]
         pseudonym = annotator_pseudonym(other, code)
         is_flagged = pseudonym in flagged[study_pk] if study_pk in flagged else None
-        by_pk[annotator].others.append(OtherStudy(other.title, other.pk, pseudonym, n, is_flagged))
+        by_pk[annotator].others.append(OtherStudy(other.title, other.pk, other.code, pseudonym, n, is_flagged))
 
 
 def _flagged_by_study(study_pks: Iterable[int]) -> dict[int, frozenset[str]]:
