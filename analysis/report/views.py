@@ -80,7 +80,11 @@ def get_analysis_run(request: HttpRequest, pk: int, number: int) -> AnalysisRun:
 def analysis_list_page(request, pk) -> HttpResponse:
     """List the analyses of a study, newest first, with the form that starts one."""
     study = get_study(request.user, Action.VIEW, pk=pk)
-    return _render_list(request, study, ReportForm(initial={"origins": default_origins(study)}))
+    origins = default_origins(study)
+    assignments = Assignment.objects.filter(study=study)
+    if not select(Use.RESULTS, assignments, origins).exists() and select(Use.RESULTS, assignments, ["robot"]).exists():
+        origins = ["robot"]  # robots alone have answered, and the report is marked as simulated
+    return _render_list(request, study, ReportForm(initial={"origins": origins}))
 
 
 def _render_list(request, study: Study, form: ReportForm, status: int = 200):

@@ -151,6 +151,7 @@ def test_a_result_opens_by_itself_but_not_over_what_was_typed(report, browser, c
         one.goto(server.url + reverse("analyses", args=[study.pk]))
         one.get_by_text("The result opens by itself.").wait_for()
     shot(page, "analyses-running")
+    typing.get_by_text("Level, resamples and stars").click()
     typing.get_by_label("Resamples").fill("500")
     assert jobs.claim_and_run_job(job.pk)
     result = reverse("analysis", args=[study.pk, run.number + 1])

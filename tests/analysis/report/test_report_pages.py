@@ -129,6 +129,11 @@ def test_the_form_says_whose_answers_there_are(client, study, owner):
     page = " ".join(client.get(address("analyses", study)).content.decode().split())
     said = re.findall(r'(\w+)</label> <span class="quiet">(\d+) submitted, without withdrawals</span>', page)
     assert said == [("Live", "11"), ("Robot", "1"), ("Imported", "0")]
+    ticked = re.findall(r'value="(\w+)"[^>]* checked', page)
+    assert ticked == ["live"]
+    Assignment.objects.filter(study=study).update(origin="robot")
+    page = client.get(address("analyses", study)).content.decode()
+    assert re.findall(r'value="(\w+)"[^>]* checked', page) == ["robot"]
 
 
 @pytest.mark.slow
