@@ -133,10 +133,11 @@ def _comparison_tables(rows: Sequence[Mapping[str, Any]], scheme: str, about: st
     stars = f"Stars on adjusted p: {thresholds} (scheme {scheme})."
     first = build_table(
         "table1",
-        "What was expected and what was found",
+        "What was expected and what was found" if any(row["expected"] for row in rows) else "What was found",
         PAIR_COLUMNS
         + "p_xy|P[x > y]|probability; p_xy_interval|95% CI|interval; p_xy_pvalue|adj. p|p; p_xy_stars|Stars|text; "
-        "n|n annotators|integer; recovered|As expected?|text; delta|Rating Δ|points; scored|Δ in|text; delta_pvalue|adj. p, Δ|p; "
+        "n|n annotators|integer; recovered|As expected?|text; above|P(rated higher)|probability; above_interval|95% CI, rated higher|interval; "
+        "above_pvalue|adj. p, rated higher|p; above_n|n, rated higher|integer; above_recovered|As expected? (rated higher)|text; delta|Rating Δ|points; scored|Δ in|text; delta_pvalue|adj. p, Δ|p; "
         "delta_stars|Stars, Δ|text; delta_n|n, Δ|integer; delta_recovered|As expected? (Δ)|text; reason|Undefined because|text",
         rows,
         "first",
@@ -164,7 +165,8 @@ def _columns_note(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return what the numbers of the first table are, for those that it holds."""
     notes = [
         "P[x > y]: mean stated chance that x is better, both orders combined." if _has(rows, "p_xy") else "",
-        f"Rating Δ: mean difference of ratings, as in {PAPER}." if _has(rows, "delta") else "",
+        "P(rated higher): chance that an annotator rates x above y, ties half." if _has(rows, "above") else "",
+        f"Rating Δ: mean difference of ratings, as in {PAPER}, with its own p." if _has(rows, "delta") else "",
     ]
     return " ".join(filter(None, notes))
 

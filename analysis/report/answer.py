@@ -3,7 +3,9 @@
 Everything is read from the design and from the report's own numbers, so that the paragraph says nothing that the report does not.
 """
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from django.db.models import Count, Max
@@ -22,6 +24,8 @@ from studies.protocols import REGISTRY
 
 # A sentence lists at most this number of names or questions, and counts more.
 MAX_NAMED = 6
+# A place in a question for the letter of an output.
+PLACEHOLDER = re.compile(r"\{\w+\}")
 ORIGIN_SENTENCES = {
     "robot": "The answers are simulated.",
     "imported": "The answers were collected elsewhere and read from files.",
@@ -38,8 +42,9 @@ def read_system_orders(blocks: Sequence[Block]) -> list[SystemOrder]:
 
 def build_answer(blocks: Sequence[Block]) -> tuple[dict[str, Any], list[Table]]:
     """Return the sentences over all systems, and the tables of the systems."""
-    orders = read_system_orders(blocks)
-    return {"sentences": answer_sentences(orders, decided_comparisons(blocks))}, answer_tables(orders)
+    decided = decided_comparisons(blocks)
+    orders = [replace(order, claims=tuple(decided.get(order.about, ()))) for order in read_system_orders(blocks)]
+    return {"sentences": answer_sentences(orders, decided)}, answer_tables(orders)
 
 
 def methods_paragraph(study: Study, report: Mapping[str, Any], blocks: Sequence[Block]) -> str:
@@ -113,7 +118,7 @@ def _task_sentence(section: Section) -> str:
     """Return what a section asked, in the words that annotators read, with the ends of the scale."""
     questions = [one for one in section.questions.all() if (scale := readable_scale(one)) and scale.kind != "text"]
     topics = question_topics(questions)
-    texts = [" ".join((one.text or topics.get(one.key) or one.key).split()) for one in questions]
+    texts = [PLACEHOLDER.sub("…", " ".join((one.text or topics.get(one.key) or one.key).split())) for one in questions]
     # Questions about pairs have the same words, with other names.
     asked = [
         f"“{text}”{f' for each of {n} {noun}' if n > 1 else ''}{_ends_in_words(question)}"
@@ -124,7 +129,8 @@ def _task_sentence(section: Section) -> str:
     ]
     more = f"; and {len(asked) - MAX_NAMED} more questions" if len(asked) > MAX_NAMED else ""
     said = f" Asked: {'; '.join(asked[:MAX_NAMED])}{more}." if asked else ""
-    return f"Task: {words_of_section(section).name}.{said}"
+    name = re.sub(r" \([^)]*\)", "", words_of_section(section).name, count=1)
+    return f"Task: {name}.{said}"
 
 
 def _ends_in_words(question: Any) -> str:

@@ -32,7 +32,7 @@ SUBJECTS = (
     "condition",
     "arm",
 )
-FINDINGS = ("places", "verdict", "found", "outcome", "recovered", "change", "n_excluded", "problem")
+FINDINGS = ("places", "verdict", "found", "outcome", "recovered", "above_recovered", "change", "n_excluded", "problem")
 # Tables that say why to believe the answer, in this order. A name may have a number at its end.
 REASONS = (
     "planned_and_reached",
@@ -203,7 +203,7 @@ def chosen_columns(columns: Sequence[layouts.Column], most: int | None) -> list[
         lambda column: column["kind"].endswith("interval"),
         lambda column: column["kind"] == "p",
         lambda column: column["key"] in FINDINGS,
-        lambda column: column["key"] in ("n", "n_in", "after", "n_out"),
+        lambda column: column["kind"] == "integer" and column["label"].startswith(("n ", "n,", "After")),
         lambda column: column["key"] in FINDINGS,
     ):
         kept += [column for column in columns if is_wanted(column) and column not in kept][:1]

@@ -171,7 +171,8 @@ def heading(title: str, estimates: Iterable["Estimate"]) -> str:
     >>> heading("Mean rank", [])
     'Mean rank'
     """
-    return title + heading_words(population_of(one) for one in estimates if one.interval or one.test)
+    words = heading_words(population_of(one) for one in estimates if one.interval or one.test)
+    return f"{title} ({words.removeprefix(', ')})" if words and title.endswith("?") else title + words
 
 
 def name_populations(block: "Block") -> "Block":

@@ -204,13 +204,13 @@ def printed_conclusions(blocks: Sequence[Block]) -> list[tuple[str, Conclusion]]
     ]
 
 
-def decided_comparisons(blocks: Sequence[Block]) -> list[tuple[str, str, str, str]]:
-    """Return what each primary comparison is about, x, y and the side that its claim takes ("?" if it remains open)."""
-    return [
-        (subject_note(conclusion.estimate), *cells.compared_names(conclusion.estimate), _side(conclusion.estimate))
-        for _, conclusion in printed_conclusions(blocks)
-        if contrast_of(conclusion.estimate)["role"] == "primary"
-    ]
+def decided_comparisons(blocks: Sequence[Block]) -> dict[str, list[tuple[str, str, str]]]:
+    """Return x, y and the side that its claim takes ("?" if it remains open) of each planned comparison, by what it is about."""
+    decided: dict[str, list[tuple[str, str, str]]] = {}
+    for _, conclusion in printed_conclusions(blocks):
+        estimate = conclusion.estimate
+        decided.setdefault(subject_note(estimate), []).append((*cells.compared_names(estimate), _side(estimate)))
+    return decided
 
 
 def _side(estimate: "Estimate") -> str:

@@ -1,13 +1,14 @@
 """The systems of one question in their order: a sentence over all of them, and a table with the best first."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 from studies.design.subjects import in_parentheses
 
 from .cells import interval_bounds
-from .layouts import Table, build_table, rank_cells
+from .layouts import Table, build_table
 from .populations import heading_words, population_of
 
 if TYPE_CHECKING:
@@ -19,12 +20,17 @@ MAX_NAMED = 4
 PLACES = ("first", "second", "third", "fourth", "fifth", "sixth")
 
 
+# What a planned comparison says of a pair, as (x, y, side): ">" or "<" if one is better, "~" if they are equivalent, "?" if it is open.
+Decided = tuple[str, str, str]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemOrder:
     """The systems that one question compares, each with one estimate.
 
     ``measure`` is what orders them, such as "mean rating", and ``about`` is what the question is about ('' if the study has only one).
-    ``sets``: the sets of ranks of the same question. Without them, nothing is said about which systems differ.
+    ``sets``: the sets of ranks of the same question. ``claims``: the planned comparisons of the question. What they say of a pair
+    takes the place of the sets, so that no sentence says more than the comparison of this pair. A pair without either has no order.
     """
 
     measure: str
@@ -32,34 +38,59 @@ class SystemOrder:
     about: str = ""
     sets: "RankSets | None" = None
     is_lower_better: bool = False
+    claims: tuple[Decided, ...] = ()
 
     @property
     def population(self) -> str:
         return population_of(self.estimates[0]) if self.estimates else ""
 
+    @property
+    def ranks(self) -> "Ranks | None":
+        """Return which systems are better than which, or None where some pair has neither a set of ranks nor a comparison."""
+        claimed = claimed_pairs(self.claims)
+        ranges = _ranges_of(self.sets)
+        names = list(ranges) or [system_of(one) for one in sorted(self.estimates, key=self._best_first)]
+        better: set[tuple[str, str]] = set()
+        for one, other in combinations(names, 2):
+            if (pair := frozenset((one, other))) in claimed:
+                better |= {claimed[pair]} - {None}  # type: ignore[arg-type]  # the set without None
+            elif not ranges:
+                return None
+            elif ranges[one][1] < ranges[other][0]:
+                better.add((one, other))
+            elif ranges[other][1] < ranges[one][0]:
+                better.add((other, one))
+        return Ranks(tuple(names), frozenset(better)) if len(names) > 1 else None
+
     def sentence(self) -> str:
-        """Return what the sets of ranks say of all systems together, or '' without sets."""
-        if self.sets is None or len(self.sets.systems) < 2:
+        """Return what is known of all systems together, or '' if that is not known."""
+        ranks = self.ranks
+        if ranks is None and (self.sets is None or len(self.sets.systems) < 2):
             return ""
-        said = rank_sets_sentence(self.sets)
-        begin = f"By {self.measure}{f' on {self.about}' if self.about else ''}: "
-        return f"{begin}{said}{heading_words([self.population])}."
+        said = (
+            ranks.sentence()
+            if ranks
+            else f"it is not known how sure the order is, because {self.sets and self.sets.reason}"
+        )
+        named = ["the planned comparisons"] if self.claims and ranks else []
+        if self.sets is not None and not (ranks and set(claimed_pairs(self.claims)) >= ranks.pairs):
+            named = [self.measure, *named]
+        about = f" on {self.about}" if self.about else ""
+        return f"By {' and '.join(named)}{about}: {said}{heading_words([self.population])}."
 
     def table(self) -> Table:
         """Return the systems, the best first, with the places that each may have."""
-        ranks = rank_cells(self.sets) if self.sets is not None else {}
-        rows = []
-        for estimate in sorted(self.estimates, key=self._best_first):
-            cells = ranks.get(system_of(estimate), {})
-            rows.append(
-                {
-                    "system": system_of(estimate),
-                    "estimate": estimate.estimate,
-                    "interval": interval_bounds(estimate),
-                    "places": _places(cells.get("highest"), cells.get("lowest")),
-                    "n": estimate.n,
-                }
-            )
+        ranks = self.ranks
+        rows = [
+            {
+                "system": system_of(estimate),
+                "estimate": estimate.estimate,
+                "interval": interval_bounds(estimate),
+                "places": ranks.places(system_of(estimate)) if ranks else "",
+                "n": estimate.n,
+            }
+            for estimate in sorted(self.estimates, key=self._best_first)
+        ]
         units = {f"{estimate.unit}s" for estimate in self.estimates}
         columns = (
             f"system|System|text; estimate|{self.measure[:1].upper()}{self.measure[1:]}|number; interval|95% CI|wide_interval; "
@@ -68,10 +99,11 @@ class SystemOrder:
         reasons = {one.reason: system_of(one) for one in self.estimates if one.reason}
         notes = [f"{system}: {reason}." for reason, system in reasons.items()]
         if ranks:
-            notes = [
-                "Place: where the system can be among all. The places of all systems hold together at the level of the intervals.",
-                *notes,
-            ]
+            compared = "the planned comparisons" if self.claims else "comparing all pairs at once"
+            notes.insert(
+                0,
+                f"Place: the places among all systems that {compared} {'leave' if self.claims else 'leaves'} open for each.",
+            )
         elif self.sets is not None and self.sets.reason:
             notes.append(f"No places: {self.sets.reason}.")
         title = (
@@ -90,37 +122,82 @@ def system_of(estimate: "Estimate") -> str:
     return str(estimate.settings.get("system") or estimate.detail.get("system"))
 
 
-def _places(highest: int | None, lowest: int | None) -> str:
-    if highest is None or lowest is None:
-        return ""
-    return f"{highest}" if highest == lowest else f"{highest} to {lowest}"
+def claimed_pairs(claims: Iterable[Decided]) -> dict[frozenset[str], tuple[str, str] | None]:
+    """Return the better and the other system of each compared pair; None where no comparison, or no agreement, says which it is."""
+    found: dict[frozenset[str], set[tuple[str, str]]] = {}
+    for x, y, side in claims:
+        decided = {">": {(x, y)}, "<": {(y, x)}}.get(side, set())
+        found.setdefault(frozenset((x, y)), set()).update(decided)
+    return {pair: next(iter(decided)) if len(decided) == 1 else None for pair, decided in found.items()}
 
 
-def rank_sets_sentence(sets: "RankSets") -> str:
-    """Return which systems are best, and which cannot be told apart, without a full stop."""
-    if sets.low is None or sets.high is None:
-        return f"it is not known how sure the order is, because {sets.reason}"
-    names = list(sets.systems)
-    best = [name for name, low in zip(names, sets.low, strict=True) if low == 1]
-    if len(names) == 2:
-        if len(best) == 1:
-            return f"{best[0]} is better than {next(name for name in names if name not in best)}"
-        return f"it remains open whether {names[0]} or {names[1]} is better"
-    if len(best) == len(names):
-        apart = f", but {_n_apart(sets)} of the pairs are told apart" if _n_apart(sets) else ""
-        return f"it remains open which of {_named(names, 'and', 'the')} is best{apart}"
-    parts = [f"{best[0]} is best" if len(best) == 1 else f"{_named(best, 'or', 'one of')} is best"]
-    place = len(best) + 1
-    for group in _groups_after(sets, best):
-        if len(group) == 1:
-            low, high = _range_of(sets, group[0])
-            word = PLACES[place - 1] if place <= len(PLACES) else f"number {place}"
-            parts.append(f"{group[0]} is {word}" if low == high else f"{group[0]} can be in the places {low} to {high}")
-        else:
-            whole = "" if _are_alike(sets, group) else "all "
-            parts.append(f"{_named(group, 'and', 'the')} cannot {whole}be told apart")
-        place += len(group)
-    return "; ".join(parts)
+def _ranges_of(sets: "RankSets | None") -> dict[str, tuple[int, int]]:
+    if sets is None or sets.low is None or sets.high is None:
+        return {}
+    return {str(name): (low, high) for name, low, high in zip(sets.systems, sets.low, sets.high, strict=True)}
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """Systems, and the pairs of them of which the first is known to be better."""
+
+    names: tuple[str, ...]
+    better: frozenset[tuple[str, str]]
+
+    @property
+    def pairs(self) -> set[frozenset[str]]:
+        return {frozenset(pair) for pair in combinations(self.names, 2)}
+
+    def range(self, name: str) -> tuple[int, int]:
+        """Return the best and the worst place that a system can have."""
+        n_above = sum(other == name for _, other in self.better)
+        return 1 + n_above, len(self.names) - sum(one == name for one, _ in self.better)
+
+    def places(self, name: str) -> str:
+        if name not in self.names:
+            return ""
+        low, high = self.range(name)
+        return f"{low}" if low == high else f"{low} to {high}"
+
+    def sentence(self) -> str:
+        """Return which systems are best, and which cannot be told apart, without a full stop."""
+        names = self.names
+        best = [name for name in names if self.range(name)[0] == 1]
+        if len(names) == 2:
+            if len(best) == 1:
+                return f"{best[0]} is better than {next(name for name in names if name not in best)}"
+            return f"it remains open whether {names[0]} or {names[1]} is better"
+        if not best:
+            return f"the comparisons form a circle, so none of {_named(names, 'and', 'the')} is best"
+        if len(best) == len(names):
+            return f"it remains open which of {_named(names, 'and', 'the')} is best"
+        parts = [f"{best[0]} is best" if len(best) == 1 else f"{_named(best, 'or', 'one of')} is best"]
+        place = len(best) + 1
+        for group in self._groups_after(best):
+            low, high = self.range(group[0])
+            if len(group) > 1:
+                whole = "all " if any({one, other} <= set(group) for one, other in self.better) else ""
+                parts.append(f"{_named(group, 'and', 'the')} cannot {whole}be told apart")
+            elif low == high:
+                parts.append(f"{group[0]} is {PLACES[place - 1] if place <= len(PLACES) else f'number {place}'}")
+            else:
+                parts.append(f"{group[0]} can be in the places {low} to {high}")
+            place += len(group)
+        return "; ".join(parts)
+
+    def _groups_after(self, best: Sequence[str]) -> list[list[str]]:
+        """Return the other systems in groups: the places of each group come before those of the next ones."""
+        rest = sorted((name for name in self.names if name not in best), key=lambda name: (*self.range(name), name))
+        groups: list[list[str]] = []
+        lowest = 0
+        for name in rest:
+            low, high = self.range(name)
+            if groups and low <= lowest:
+                groups[-1].append(name)
+            else:
+                groups.append([name])
+            lowest = max(lowest, high)
+        return groups
 
 
 def _named(names: Sequence[str], last: str, counted: str) -> str:
@@ -130,46 +207,8 @@ def _named(names: Sequence[str], last: str, counted: str) -> str:
     return f"{', '.join(names[:-1])} {last} {names[-1]}" if len(names) > 1 else names[0]
 
 
-def _range_of(sets: "RankSets", name: str) -> tuple[int, int]:
-    place = list(sets.systems).index(name)
-    return (sets.low or ())[place], (sets.high or ())[place]
-
-
-def _are_apart(sets: "RankSets", one: str, other: str) -> bool:
-    (low, high), (other_low, other_high) = _range_of(sets, one), _range_of(sets, other)
-    return high < other_low or other_high < low
-
-
-def _are_alike(sets: "RankSets", names: Sequence[str]) -> bool:
-    return not any(_are_apart(sets, one, other) for n, one in enumerate(names) for other in names[:n])
-
-
-def _n_apart(sets: "RankSets") -> int:
-    names = list(sets.systems)
-    return sum(_are_apart(sets, one, other) for n, one in enumerate(names) for other in names[:n])
-
-
-def _groups_after(sets: "RankSets", best: Sequence[str]) -> list[list[str]]:
-    """Return the other systems in groups: each system of a group is told apart from each of the next groups."""
-    rest = sorted(
-        (name for name in sets.systems if name not in best), key=lambda name: (*_range_of(sets, name), str(name))
-    )
-    groups: list[list[str]] = []
-    lowest = 0
-    for name in rest:
-        low, high = _range_of(sets, name)
-        if groups and low <= lowest:
-            groups[-1].append(name)
-        else:
-            groups.append([name])
-        lowest = max(lowest, high)
-    return groups
-
-
-def comparisons_sentence(decided: Iterable[tuple[str, str, str]]) -> str:
+def comparisons_sentence(decided: Iterable[Decided]) -> str:
     """Return what the planned comparisons say together; '' for fewer than two.
-
-    ``decided``: x, y and the side of each: ">" or "<" if one is better, "~" if they are equivalent, "?" if it remains open.
 
     >>> comparisons_sentence([("b", "a", ">"), ("b", "c", "<")])
     'All 2 planned comparisons are decided: c > b > a.'
@@ -229,15 +268,12 @@ def answer_tables(orders: Iterable[SystemOrder]) -> list[Table]:
     return [order.table() for order in orders if order.estimates]
 
 
-def answer_sentences(orders: Sequence[SystemOrder], decided: Iterable[tuple[str, str, str, str]]) -> list[str]:
-    """Return the sentences over all systems: one for each question with sets of ranks, else over its planned comparisons.
+def answer_sentences(orders: Sequence[SystemOrder], decided: Mapping[str, Sequence[Decided]]) -> list[str]:
+    """Return the sentences over all systems: one for each question whose systems have an order, else over its planned comparisons.
 
-    ``decided``: what each planned comparison is about, x, y and its side, as for ``comparisons_sentence``.
+    ``decided``: the planned comparisons by what they are about.
     """
     if said := list(filter(None, (order.sentence() for order in orders))):
         return said
-    by_subject: dict[str, list[tuple[str, str, str]]] = {}
-    for about, x, y, side in decided:
-        by_subject.setdefault(about, []).append((x, y, side))
-    sentences = {about: comparisons_sentence(pairs) for about, pairs in by_subject.items()}
+    sentences = {about: comparisons_sentence(pairs) for about, pairs in decided.items()}
     return [f"{about}: {text}" if about else text for about, text in sentences.items() if text]

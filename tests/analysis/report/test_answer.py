@@ -32,7 +32,7 @@ def test_the_paragraph_names_task_people_systems_and_analysis(owner):
         "They came by Prolific (12).",
         "One batch paid 2.50 EUR for about 12 minutes.",
         "The study compares alpha",
-        f"“{' '.join(question.text.split())}”",
+        f"“{' '.join(re.sub(r'{.}', '…', question.text).split())}”",
         "(0 to 100)",
         "P[x > y]",
         "95 %",
