@@ -90,7 +90,7 @@ def test_no_address_gives_readers_the_secrets_of_a_draw(collecting):
     # Answers of these two may be read, so that exports and archives are open. The round stays blind.
     for study in (w["study"], w["judged"]):
         Study.objects.filter(pk=study.pk).update(unblinded_at=study.launched_at)
-    secrets, leaks, answered = secrets_of_draws(), [], 0
+    secrets, leaks, answered, seen = secrets_of_draws(), [], 0, set()
     _, key = board_builders.team_of(w["board"], "Readers")
     team, viewer = Api(key), api_of(w["people"]["viewer"], scope="read")
     clients = {actor: Client() for actor in READERS}
@@ -103,6 +103,9 @@ def test_no_address_gives_readers_the_secrets_of_a_draw(collecting):
             if route.startswith("api/"):
                 asked |= {"team": team.get, "viewer's token": viewer.get}
             for actor, get in asked.items():
+                if (actor, address) in seen:
+                    continue  # an address of no study is the same for each
+                seen.add((actor, address))
                 cache.clear()
                 texts, status = texts_of(get(address))
                 answered += status == 200
