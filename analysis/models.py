@@ -37,6 +37,7 @@ __all__ = [
     "MetricScore",
     "MetricsComparison",
     "PairScore",
+    "ReportAnswer",
 ]
 
 # Tokens of the REST API.
@@ -115,6 +116,20 @@ class Figure(AppendOnlyModel):
     class Meta:
         base_manager_name = "objects"
         constraints = [UniqueConstraint(fields=["run", "name"], name="figure_name_once_per_analysis")]
+
+
+class ReportAnswer(models.Model):
+    """A researcher's answer to a question of forms about a study. It is no part of the design, and clones do not have it."""
+
+    study = models.ForeignKey(Study, models.CASCADE, related_name="report_answers")
+    key = models.CharField(max_length=120)
+    text = models.TextField(blank=True)
+
+    class Meta:
+        constraints = [UniqueConstraint(fields=["study", "key"], name="report_answer_once_per_study")]
+
+    def __str__(self):
+        return self.key
 
 
 class AnnotatorScreening(AppendOnlyModel):

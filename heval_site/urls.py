@@ -17,6 +17,7 @@ urlpatterns = [
     path("admin/studies/study/", include("annotators.admin.urls")),
     path("admin/studies/study/", include("studies.admin.urls")),
     path("admin/studies/study/", include("analysis.report.urls")),
+    path("admin/studies/study/", include("analysis.forms.urls")),
     path("admin/studies/study/", include("analysis.report.screening.urls")),
     path("admin/studies/study/", include("analysis.metrics.urls")),
     path("admin/studies/study/", include(plan_pages)),

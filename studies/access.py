@@ -93,7 +93,9 @@ PERMISSIONS: Mapping[Action, Permission] = {
     Action.EXPORT: Permission(
         "answers", "Read answers and take them as files, unless they are hidden.", VIEWERS, changes=False
     ),
-    Action.ANALYSE: Permission("analyses", "Start an analysis, or the making of a file.", EDITORS),
+    Action.ANALYSE: Permission(
+        "analyses", "Start an analysis, or the making of a file; answer questions of forms.", EDITORS
+    ),
     Action.CANCEL: Permission("jobs", "Cancel long work of the study.", EDITORS),
     Action.SAMPLE: Permission("codings", "Draw a sample to code, and name its coders.", EDITORS),
     Action.CODE: Permission("codings", "Have a seat in a sample, and code.", CODERS),

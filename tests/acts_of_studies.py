@@ -10,6 +10,7 @@ from uuid import UUID
 
 from analysis.api import stimuli
 from analysis.data.exports import request_export
+from analysis.forms.answers import save_answers
 from analysis.report.runs import request_analysis
 from annotators.places.batch_plan import delete_test_runs, start_test_run
 from studies import access
@@ -263,6 +264,13 @@ ACTS = {
     ),
     "studies/services/jobs:request_cancel": Act(
         Action.CANCEL, "cancel job", asked, lambda w, by: jobs.request_cancel(w.job, by), may_repeat=True
+    ),
+    "analysis/forms/answers:save_answers": Act(
+        Action.ANALYSE,
+        "answer questions of forms",
+        draft,
+        lambda w, by: save_answers(w.study, {"ethics": "The board of Graz."}, by),
+        may_repeat=True,
     ),
     "analysis/api/stimuli:create_missing_rows": Act(
         Action.EDIT,

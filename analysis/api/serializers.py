@@ -8,6 +8,7 @@ from rest_framework import serializers
 from analysis.data.codings import CODING_COLUMNS
 from analysis.data.exports import TABLES
 from analysis.data.flat_rows import ASSIGNMENT_COLUMNS, RESPONSE_COLUMNS, Column, assignment_pseudonym
+from analysis.forms.answers import MAX_ANSWER
 from analysis.models import AnalysisRun
 from annotators.models import Barring
 from annotators.places.barrings import MAX_REASON_LENGTH
@@ -265,6 +266,31 @@ class PayReportSerializer(serializers.Serializer):
     declared_per_hour = serializers.CharField(allow_null=True)
     arms = serializers.ListField(child=serializers.DictField())
     links = serializers.ListField(child=serializers.DictField())
+
+
+class ReportQuestionSerializer(serializers.Serializer):
+    key = serializers.CharField()
+    label = serializers.CharField()
+    options = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="Options of the official form. An answer begins with their numbers, from 1.",
+    )
+    text = serializers.CharField(help_text="The answer; empty while the question is open.")
+
+
+class ReportFormsSerializer(serializers.Serializer):
+    analysis = serializers.IntegerField(
+        allow_null=True, help_text="The final report that the forms read; null without one."
+    )
+    questions = ReportQuestionSerializer(many=True)
+    forms = serializers.ListField(child=serializers.DictField())
+    deviations = serializers.ListField(child=serializers.DictField())
+
+
+class FormAnswersSerializer(StrictMixin, serializers.Serializer):
+    """Answers by the key of their question. An empty text opens a question again."""
+
+    answers = serializers.DictField(child=CleanTextField(allow_blank=True, max_length=MAX_ANSWER))
 
 
 class ExclusionSerializer(serializers.Serializer):

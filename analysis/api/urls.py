@@ -4,7 +4,7 @@ from django.urls import path, re_path
 
 from analysis.metrics.dataset import SCRIPTS
 
-from . import annotators, answers, base, exports, known_answers, metrics, pay, plans, schema, stimuli, studies
+from . import annotators, answers, base, exports, forms, known_answers, metrics, pay, plans, schema, stimuli, studies
 
 study = "studies/<uuid:code>/"
 
@@ -50,6 +50,8 @@ urlpatterns = [
     path(f"{study}payments.csv", pay.PaymentsCsvView.as_view(), name="api-payments-file"),
     path(f"{study}analyses/", exports.AnalysesView.as_view(), name="api-analyses"),
     path(f"{study}analyses/<int:number>/", exports.AnalysisDetailView.as_view(), name="api-analysis"),
+    path(f"{study}report-forms/", forms.ReportFormsView.as_view(), name="api-report-forms"),
+    path(f"{study}report-forms/<slug:form>.<slug:extension>", forms.ReportFormView.as_view(), name="api-report-form"),
     path(f"{study}judge/", metrics.JudgeCheckView.as_view(), name="api-judge-check"),
     path(f"{study}judge/sample/", metrics.JudgeSampleView.as_view(), name="api-judge-sample"),
     path(f"{study}calibrated/", metrics.CalibratedView.as_view(), name="api-calibrated"),

@@ -13,7 +13,7 @@ from analysis.data.flat_rows import Column, Selection, stimulus_text
 from analysis.report.archive import recipe, zip_blocks
 from annotators.counting import Use, select
 from annotators.models import Assignment
-from annotators.recruitment.sample import sample_demographics_table
+from annotators.recruitment.sample import sample_demographics_table, sample_lines
 from studies.models import Output, Prompt, Study
 
 from .result_tables import find_score_problem, judged_by_score, result_origins
@@ -223,12 +223,7 @@ def _consent_to_share(study: Study, sharing: int) -> list[str]:
 
 
 def _sample(study: Study) -> Iterator[str]:
-    for column in sample_demographics_table(study):
-        if column.cells:
-            known = [f"{cell.value} {'(hidden)' if cell.n is None else cell.n}" for cell in column.cells]
-            yield f"- {column.name}: {', '.join(known)}"
-        elif column.median is not None:
-            yield f"- {column.name}: median {column.median}, from {column.minimum} to {column.maximum}"
+    yield from (f"- {line}" for line in sample_lines(sample_demographics_table(study)))
     yield ""
 
 

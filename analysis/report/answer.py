@@ -18,7 +18,7 @@ from analysis.protocols.blocks.systems import SystemOrder, answer_sentences, ans
 from analysis.protocols.kinds.answers import readable_scale
 from annotators.counting import Use, select
 from annotators.models import Recruitment
-from studies.design.subjects import question_topics, words_of_section
+from studies.design.subjects import question_topics, read_words_of_sections, words_of_section
 from studies.models import Output, Section, Study
 from studies.protocols import REGISTRY
 
@@ -49,18 +49,20 @@ def build_answer(blocks: Sequence[Block]) -> tuple[dict[str, Any], list[Table]]:
 
 def methods_paragraph(study: Study, report: Mapping[str, Any], blocks: Sequence[Block]) -> str:
     """Return the methods in one paragraph: task, questions, systems, prompts, people, pay, exclusions and analysis."""
-    sections = [
-        section
-        for section in study.sections.filter(purpose=Section.Purpose.LIVE).prefetch_related("questions")
-        if section.protocol in REGISTRY and REGISTRY[section.protocol].has_items
-    ]
     sentences = [
         *_people_sentences(study, report),
-        *_material_sentences(study),
-        *(_task_sentence(section) for section in sections),
+        *material_sentences(study),
+        *(task_sentence(section) for section in sections_with_items(study)),
         *_analysis_sentences(report, blocks),
     ]
     return " ".join(sentences)
+
+
+def sections_with_items(study: Study) -> list[Section]:
+    """Return the live sections in which people judge outputs, with their questions."""
+    live = list(study.sections.filter(purpose=Section.Purpose.LIVE).prefetch_related("questions", "arms"))
+    read_words_of_sections(live)
+    return [section for section in live if section.protocol in REGISTRY and REGISTRY[section.protocol].has_items]
 
 
 def _people_sentences(study: Study, report: Mapping[str, Any]) -> list[str]:
@@ -103,7 +105,7 @@ def _people_sentences(study: Study, report: Mapping[str, Any]) -> list[str]:
     return [*sentences, *(ORIGIN_SENTENCES[one] for one in origins if one in ORIGIN_SENTENCES)]
 
 
-def _material_sentences(study: Study) -> list[str]:
+def material_sentences(study: Study) -> list[str]:
     names = list(study.systems.filter(reference="").order_by("name").values_list("name", flat=True))
     prompts = study.prompts.count()
     if not names or not prompts:
@@ -114,7 +116,7 @@ def _material_sentences(study: Study) -> list[str]:
     return [f"The study compares {said} on {cells.format_count(prompts, 'prompt')}{outputs}."]
 
 
-def _task_sentence(section: Section) -> str:
+def task_sentence(section: Section) -> str:
     """Return what a section asked, in the words that annotators read, with the ends of the scale."""
     questions = [one for one in section.questions.all() if (scale := readable_scale(one)) and scale.kind != "text"]
     topics = question_topics(questions)

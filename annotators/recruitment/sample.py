@@ -286,5 +286,15 @@ def sample_demographics_csv(columns: list[ColumnSummary]) -> str:
     return formula_safe_csv_text(rows)
 
 
+def sample_lines(columns: Iterable[ColumnSummary]) -> Iterable[str]:
+    """Yield each column that has known values, in a line."""
+    for column in columns:
+        if column.cells:
+            known = [f"{cell.value} {'(hidden)' if cell.n is None else cell.n}" for cell in column.cells]
+            yield f"{column.name}: {', '.join(known)}"
+        elif column.median is not None:
+            yield f"{column.name}: median {column.median}, from {column.minimum} to {column.maximum}"
+
+
 def _count_or_hidden(n: int | None) -> int | str:
     return "hidden" if n is None else n

@@ -55,7 +55,13 @@ TABS = (
             ("Judges", "study_calibrated", "how-to/combine-people-and-judges"),
         ),
     ),
-    ("Share", (("Share", "share", "how-to/take-results-where-you-work"),)),
+    (
+        "Share",
+        (
+            ("Share", "share", "how-to/take-results-where-you-work"),
+            ("Report it", "report_forms", "how-to/report-a-study"),
+        ),
+    ),
 )
 ONLY_FOR_EDITORS = {"study_launch", "import", "import_preparation", "import_answers"}
 ONLY_OF_DRAFTS = {"study_launch", "import", "import_preparation"}

@@ -3,7 +3,7 @@
 from unittest import mock
 
 from tests.messages.lines import At
-from tests.messages.rest.scenarios import launched, posts, reads
+from tests.messages.rest.scenarios import launched, posts, reads, refuses
 
 
 def without_pyarrow():
@@ -28,6 +28,7 @@ REST = {
         "exports/", {"table": "scores", "withdrawn": True, "origins": ["robot"]}, make=launched
     ),
     "origins: … is not an origin": posts("analyses/", {"origins": ["mars"]}, make=launched),
+    "no form about this": At("horoscope", refuses("PATCH", "report-forms/", {"answers": {"horoscope": "Leo"}})),
     "there is no such": At("depth", posts("analyses/", {"depth": 1})),
     "must be a list of origins": posts("analyses/", {"origins": "live"}),
     "the list is empty. Name at least one origin": posts("analyses/", {"origins": []}),

@@ -6,7 +6,7 @@ import pytest
 from django.apps import apps
 from django.db import IntegrityError, models, transaction
 
-from analysis.models import AnalysisRun, Figure
+from analysis.models import AnalysisRun, Figure, ReportAnswer
 from annotators.models import (
     Annotator,
     Assignment,
@@ -342,6 +342,9 @@ CASES = {
         seed="",
         result={},
         result_sha256="",
+    ),
+    "report_answer_once_per_study": lambda w: ReportAnswer(
+        study=ReportAnswer.objects.create(study=w["study"], key="ethics").study, key="ethics"
     ),
     "figure_name_once_per_analysis": lambda w: Figure(run=w["run"], name="f", svg="", pdf=b""),
 }
