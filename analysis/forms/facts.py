@@ -117,11 +117,12 @@ def _person_fact(text: str, n_options: int) -> Fact:
 
 
 def _design_texts(study: Study, sections: list[Section]) -> dict[str, Any]:
-    rules = [
-        f"{rule.get_rule_display()} ({rule.get_role_display()}{_settings(rule.settings)})"
-        for rule in study.exclusion_rules.all()
+    declared = list(study.exclusion_rules.all())
+    rules = [f"{rule.get_rule_display()} ({rule.get_role_display()}{_settings(rule.settings)})" for rule in declared]
+    checks = [
+        *([2] if rules or study.items.filter(kind=Item.Kind.TEST).exists() else []),
+        *([4] if any(rule.role == "primary" for rule in declared) else []),
     ]
-    has_tests = study.items.filter(kind=Item.Kind.TEST).exists()
     practice = study.items.filter(kind=Item.Kind.PRACTICE).count()
     counts = _outputs_by_system(study)
     plan = study.size_plan
@@ -143,7 +144,7 @@ def _design_texts(study: Study, sections: list[Section]) -> dict[str, Any]:
         "conditions": _conditions(study),
         "analysis": " ".join(_analysis(study, sections)),
         "exclusion_rules": "; ".join(rules) + "." if rules else "No exclusion rule is declared.",
-        "quality_methods": Fact("", "", (2, 4) if rules else (2,) if has_tests else (7,)),
+        "quality_methods": Fact("", "", tuple(checks) or (7,)),
         "size": " ".join(_size(study)),
         "stopping": " ".join(_stopping(study, sections)),
         "power_method": " ".join(preregistration_sentences(plan, study.currency)) if plan else "N/A: no size was planned.",

@@ -11,16 +11,30 @@ from analysis.forms.facts import collect_facts
 from analysis.forms.questions import FORMS, HEDS, QUESTIONS
 from analysis.forms.render import bibtex, render_form
 from analysis.models import ReportAnswer
+from analysis.report.planned import preregistration_sentences
 from analysis.report.runs import run_analysis
 from analysis.report.texts import render_table
 from annotators.models import Assignment
 from annotators.places.exclusions import exclude_assignments
 from studies.models import Study
+from studies.protocols import REGISTRY
 from studies.services import copying, lifecycle
 from studies.services.lifecycle import FieldsRefused
 from tests.analysis.api.rest import api_of
 from tests.analysis.report.reported import QUICK, finished
-from tests.builders import add_rating, add_survey, draft_study, launched, spa_draft, spa_study, user
+from tests.builders import (
+    add_choice,
+    add_rating,
+    add_section,
+    add_survey,
+    draft_study,
+    humanlike_draft,
+    launched,
+    spa_draft,
+    spa_study,
+    user,
+)
+from tests.size_plans import planned_size
 
 pytestmark = pytest.mark.django_db
 HOSTILE = r"\input{/etc/passwd} $x$ & 100 % <script>alert(1)</script> | # _a_ [l](http://e.example) `c`"
@@ -53,11 +67,40 @@ def element_ids():
         yield f"heds-{path}-other_text" if n_options else f"heds-{path}"
 
 
-@pytest.mark.parametrize("make", [rated, finished, lambda owner: reported(owner)[0]])
+def of_protocol(protocol):
+    def make(owner):
+        study = draft_study(owner=owner)
+        add_section(study, protocol)
+        return study
+
+    return make
+
+
+def planned(owner):
+    study = draft_study(owner=owner)
+    add_choice(study, stopping="anytime", margin=0.05)
+    Study.objects.filter(pk=study.pk).update(size_plan=planned_size(study))
+    return Study.objects.get(pk=study.pk)
+
+
+PROTOCOLS = [slug for slug, protocol in REGISTRY.items() if protocol.has_items]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        *map(of_protocol, PROTOCOLS),
+        planned,
+        lambda owner: humanlike_draft(owner=owner),
+        finished,
+        lambda owner: reported(owner)[0],
+    ],
+)
 def test_every_element_of_heds_is_filled_or_asked(owner, make):
     study = make(owner)
     facts, elements = collect_facts(study), heds(study)
     assert list(elements) == list(element_ids()) and len(elements) == 569
+    assert all(render_form(study, form.slug, "txt") for form in FORMS)
     asked = {question.key for question in facts.questions}
     waiting = {key for key, fact in facts.by_key.items() if fact.is_open and fact.source.startswith("the final report")}
     assert not (waiting and facts.run)
@@ -173,6 +216,15 @@ def test_the_preregistration_has_the_plan(owner):
     assert "The target is 30 annotators who submitted, with at most 45 places." in text
     assert "No data were collected yet." in text
     assert study.exclusion_rules.get().get_rule_display() in text
+
+
+def test_a_plan_and_a_stopping_rule_are_in_the_preregistration(owner):
+    study = planned(owner)
+    text, elements = render_form(study, "osf", "txt"), heds(study)
+    for sentence in preregistration_sentences(study.size_plan, study.currency):
+        assert " ".join(sentence.split()) in text
+    assert "has a stopping rule: " in text and "stopping: anytime" in text and "margin 0.05" in text
+    assert elements["heds-sample_evaluators_design-sample-statistical_power-value"]["data"][""] == "0.78"
 
 
 def test_hostile_texts_are_escaped(owner):
