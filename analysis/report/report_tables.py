@@ -454,12 +454,17 @@ def estimates_table(blocks: Sequence[Block]) -> Table:
     return build_table(
         "estimates",
         "All numbers",
-        "mode|Mode|text; role|Role|text; analysis|Analysis|text; about|About|text; estimand|Estimand|text; estimate|Estimate|number; interval|CI|wide_interval; "
+        "mode|Mode|text; role|Planned as|text; analysis|Analysis|text; about|About|text; estimand|Estimand|text; estimate|Estimate|number; interval|CI|wide_interval; "
         "level|CI at|text; method|CI by|text; test|Test|text; statistic|Statistic|number; df|df|number; p|p|p; p_adjusted|p, adjusted|p; interval_adjusted|CI, adjusted|wide_interval; family|Family|text; "
         "family_size|Tests in family|integer; effect|d|number; n|n|integer; unit|Unit|text; n_rows|Answers|integer; population|Holds for|text; status|Status|text; reason|Reason|text",
         rows,
         "more",
     )
+
+
+def _role(contrast: Mapping[str, Any]) -> str:
+    """Return whether a number was planned: the role of its planned comparison, that this was not planned, or that it is of none."""
+    return cells.role_label(contrast) if contrast else "no comparison"
 
 
 def _line(block: Block, estimate: "Estimate", variant: "Estimate") -> dict[str, Any]:
@@ -492,5 +497,5 @@ def _line(block: Block, estimate: "Estimate", variant: "Estimate") -> dict[str, 
         "population": "" if block.mode == "paper" else population_words(population_of(variant)),
         "status": variant.status,
         "reason": variant.reason,
-        "role": contrast.get("role", "") if variant is estimate else "sensitivity",
+        "role": _role(contrast) if variant is estimate else "sensitivity",
     }

@@ -387,3 +387,12 @@ def test_a_study_that_rates_only_is_reported_by_its_ratings():
         and "The chance that an annotator rates gamma above alpha is 100 %" in conclusion["text"]
     )
     assert table(result, "ratings")["rows"][0]["reversal"] == "excluded"
+
+
+def test_the_report_says_of_each_number_whether_it_was_planned():
+    study = spa_draft(target_n=6)
+    study.contrasts.last().delete()
+    study = launched(study)
+    answer(study, 6, percent=lambda person, x, y: 70 + person if x > y else 35)
+    rows = table(report(closed(study)), "estimates")["rows"]
+    assert {row["role"] for row in rows} == {"primary", "sensitivity", "not planned", "no comparison"}
