@@ -84,9 +84,9 @@ def collect_facts(study: Study) -> Facts:
     } | _report_facts(study, run, source)
     criteria = _criteria(sections)
     for name, (section, question) in criteria.items():
-        for key, fact in _criterion_facts(study, section, question).items():
+        for key, fact in _criterion_facts(section, question).items():
             facts[f"{key}:{name}"] = replace(fact, source=source)
-        for key in ("agreement", "agreement_method", "own_agreement", "own_agreement_method"):
+        for key in ("effects", "agreement", "agreement_method", "own_agreement", "own_agreement_method"):
             facts[f"{key}:{name}"] = facts[key]
     asked = [
         *(question for question in QUESTIONS if facts.get(question.key, Fact("", "")).is_open),
@@ -142,7 +142,8 @@ def _design_texts(study: Study, sections: list[Section]) -> dict[str, Any]:
         "instructions": "\n\n".join(dict.fromkeys(filter(None, [study.instructions, *(arm.instructions for arm in study.arms.all())]))),
         "hypotheses": "\n\n".join([*_comparisons(study, sections), *planned_claim_sentences(study)]),
         "conditions": _conditions(study),
-        "analysis": " ".join(_analysis(study, sections)),
+        "aggregation": _estimands(sections),
+        "effects": " ".join(_tests(study)),
         "exclusion_rules": "; ".join(rules) + "." if rules else "No exclusion rule is declared.",
         "quality_methods": Fact("", "", tuple(checks) or (7,)),
         "size": " ".join(_size(study)),
@@ -231,17 +232,13 @@ def _estimands(sections: list[Section]) -> str:
     return " ".join(described) or "No quantity is estimated."
 
 
-def _analysis(study: Study, sections: list[Section]) -> list[str]:
+def _tests(study: Study) -> list[str]:
     families = [
         f"The family {family.name} is adjusted by {family.get_adjustment_display()}{f', and tested after {family.after}' if family.after else ''}."
         for family in study.comparison_families.all()
     ]
     undeclared = "Comparisons of one family, or else of one role, are adjusted together."
-    return [
-        _estimands(sections),
-        *(families or [undeclared]),
-        f"Estimates, intervals and tests are those of heval {version()}.",
-    ]
+    return [*(families or [undeclared]), f"Estimates, intervals and tests are those of heval {version()}."]
 
 
 def _size(study: Study) -> list[str]:
@@ -331,7 +328,7 @@ def _criteria(sections: list[Section]) -> dict[str, tuple[Section, Question]]:
     return found
 
 
-def _criterion_facts(study: Study, section: Section, question: Question) -> dict[str, Fact]:
+def _criterion_facts(section: Section, question: Question) -> dict[str, Fact]:
     scale = cast(ScaleSpec, readable_scale(question))  # of a question that ``_criteria`` chose
     standard = next((one for one in CRITERIA if question.criterion in (one.label, one.key)), None)
     relative, form = RESPONSES.get(section.protocol, RELATIVE_RESPONSE)
@@ -349,7 +346,6 @@ def _criterion_facts(study: Study, section: Section, question: Question) -> dict
         ),
         "task": Fact(NOT_ASKED if values else task_sentence(section), ""),
         "aggregation": Fact(_estimands([section]), ""),
-        "effects": Fact(" ".join(_analysis(study, [section])), ""),
         "is_relative": Fact("", "", (relative,)),
         "is_extrinsic": Fact("", "", (1,)),
         "response": Fact("", "", (form,)),

@@ -160,7 +160,7 @@ FORMS = (
         10|Stopping rule|stopping
         11|Manipulated variables|conditions material
         12|Measured variables|tasks
-        13|Statistical models and inference|analysis
+        13|Statistical models and inference|aggregation effects
         14|Exclusion of data|exclusion_rules
         15|Deviations since the design was frozen|deviations
     """)),
@@ -169,7 +169,7 @@ FORMS = (
         2|Hypotheses|hypotheses
         3|Dependent variables|tasks
         4|Conditions|conditions
-        5|Analyses|analysis
+        5|Analyses|aggregation effects
         6|Outliers and exclusions|exclusion_rules
         7|Sample size|size stopping
         8|Anything else|material randomisation
@@ -187,7 +187,7 @@ FORMS = (
     """)),
     Form("neurips", "NeurIPS checklist, human evaluation", _items("""
         5|Open access to data and code|resources_link stimuli_source
-        7|Statistical significance|results analysis
+        7|Statistical significance|results effects
         14|Crowdsourcing and research with people|paper_section instructions recruitment payment
         15|Risks and ethics review|risks ethics
     """)),

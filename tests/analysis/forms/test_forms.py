@@ -4,6 +4,8 @@ import json
 import re
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from analysis.forms.answers import save_answers
@@ -16,7 +18,7 @@ from analysis.report.runs import run_analysis
 from analysis.report.texts import render_table
 from annotators.models import Assignment
 from annotators.places.exclusions import exclude_assignments
-from studies.models import Study
+from studies.models import Arm, Study
 from studies.protocols import REGISTRY
 from studies.services import copying, lifecycle
 from studies.services.lifecycle import FieldsRefused
@@ -279,6 +281,27 @@ def test_exclusions_by_hand_are_deviations(owner):
     (row,) = json.loads(render_form(study, "osf", "json"))["deviations"]
     assert row["what"] == "Answers of 2 assignments" and row["before"] == "counted"
     assert row["after"] == "excluded by hand: answered faster than one can read" and row["who"] == str(owner)
+
+
+def test_a_draft_with_answers_can_be_deleted(owner):
+    study = rated(owner)
+    save_answers(study, {"ethics": "Board of Graz"}, by=owner)
+    assert copying.delete_or_archive_draft(study, owner) == "deleted"
+    assert not ReportAnswer.objects.exists()
+
+
+def test_more_rows_of_a_design_need_no_more_queries(client, owner):
+    client.force_login(owner)
+    counts = []
+    for n in (1, 4):
+        study = draft_study(owner=owner, prompts=4 * n)
+        for position in range(1, n + 1):
+            add_rating(study, position=position)
+        Arm.objects.bulk_create(Arm(study=study, name=f"arm {k}") for k in range(n))
+        with CaptureQueriesContext(connection) as queries:
+            assert client.get(reverse("report_forms", args=[study.pk])).status_code == 200
+        counts.append(len(queries))
+    assert counts[0] == counts[1], counts
 
 
 def test_questions_have_one_key_each():
