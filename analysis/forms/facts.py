@@ -17,6 +17,7 @@ from analysis.report.answer import material_sentences, sections_with_items, task
 from analysis.report.planned import preregistration_sentences
 from analysis.report.texts import render_table
 from annotators.models import Recruitment
+from annotators.recruitment.channels import REGISTRY as CHANNELS
 from annotators.recruitment.sample import sample_demographics_table, sample_lines
 from studies.design.comparisons import planned_claim_sentences
 from studies.design.criteria import CRITERIA
@@ -33,9 +34,7 @@ NOT_ASKED = "N/A"
 AGREEMENT_TABLES = ("reliability", "choice_agreement")
 # A person may choose options of a form by their numbers, and add words after a colon.
 _OPTIONS = re.compile(r"\s*(\d+(?:\s*,\s*\d+)*)\s*(?::(.*))?", re.DOTALL)
-# How people respond, as HEDS numbers it: an output by itself or relative to others, and the form of the response.
-RESPONSES = {"rating": (1, 2), "humanlike": (1, 7), "marks": (1, 6)}
-RELATIVE_RESPONSE = (2, 3)
+# How HEDS numbers the look of a scale.
 SCALE_LOOKS = {"likert": 1, "choice": 1, "output": 1, "multiple": 2, "acknowledgement": 2}
 
 
@@ -278,7 +277,7 @@ def _recruitment_texts(study: Study) -> dict[str, Any]:
     pay = (
         f"One batch pays {' or '.join(paid)}{minutes}.{wage}" if paid else "Annotators are not paid through the study."
     )
-    option = 1 if paid else 2 if any(link.channel == "sona" for link in links) else 3
+    option = 1 if paid else 2 if any(CHANNELS[link.channel].credits_on_completion for link in links) else 3
     return {
         "recruitment": f"By {', '.join(channels)}." if channels else "",
         "payment": Fact(pay, "", (option,)),
@@ -292,17 +291,20 @@ def _report_facts(study: Study, run: AnalysisRun | None, design: str) -> dict[st
         open_keys = ("methods", "results", "agreement", "agreement_method", "flow")
         planned = {"people": Fact(str(study.target_n or NOT_ASKED), f"{design}, as planned")}
         return dict.fromkeys(open_keys, Fact("", "the final report, which does not exist yet")) | planned
+    # What a report of an earlier version lacks is open.
     stored, source = run.result, f"analysis {run.number}"
+    n, flow = stored.get("n", {}), stored.get("flow", {})
     conclusions = [
-        f"{one['claim']} {one['apa'] or one['text']} (planned, {one['role']})" for one in stored["conclusions"]
+        f"{one['claim']} {one['apa'] or one['text']} (planned, {one['role']})" for one in stored.get("conclusions", ())
     ]
-    tables = [one for one in stored["tables"] if one["name"].rstrip("0123456789_") in AGREEMENT_TABLES]
-    flow = stored["flow"]
+    tables = [one for one in stored.get("tables", ()) if one["name"].rstrip("0123456789_") in AGREEMENT_TABLES]
     said = {
-        "people": str(stored["n"]["kept"]),
-        "flow": f"{flow['arrived']} arrived, {flow['submitted']} submitted, {stored['n']['kept']} kept by the rules that do not use outcomes.",
-        "methods": stored.get("answer", {}).get("methods", "") or " ".join(stored["methods"]),
-        "results": "\n\n".join(conclusions) or stored["no_conclusion"] or "No comparison was planned.",
+        "people": str(n.get("kept", "")),
+        "flow": f"{flow['arrived']} arrived, {flow['submitted']} submitted, {n['kept']} kept by the rules that do not use outcomes."
+        if flow and n
+        else "",
+        "methods": stored.get("answer", {}).get("methods", "") or " ".join(stored.get("methods", ())),
+        "results": "\n\n".join(conclusions) or stored.get("no_conclusion", "") or "No comparison was planned.",
         "agreement": "\n\n".join(render_table(one, "txt").strip() for one in tables) or NOT_ASKED,
         "agreement_method": "; ".join(f"{one['title']}: {one['note']}" for one in tables)
         or "N/A: the report has no measure of agreement.",
@@ -331,7 +333,7 @@ def _criteria(sections: list[Section]) -> dict[str, tuple[Section, Question]]:
 def _criterion_facts(section: Section, question: Question) -> dict[str, Fact]:
     scale = cast(ScaleSpec, readable_scale(question))  # of a question that ``_criteria`` chose
     standard = next((one for one in CRITERIA if question.criterion in (one.label, one.key)), None)
-    relative, form = RESPONSES.get(section.protocol, RELATIVE_RESPONSE)
+    protocol = REGISTRY[section.protocol]
     values = _scale_values(scale)
     size = scale.maximum - scale.minimum + 1 if scale.kind == "percent" else len(values)
     facts = {
@@ -346,9 +348,9 @@ def _criterion_facts(section: Section, question: Question) -> dict[str, Fact]:
         ),
         "task": Fact(NOT_ASKED if values else task_sentence(section), ""),
         "aggregation": Fact(_estimands([section]), ""),
-        "is_relative": Fact("", "", (relative,)),
+        "is_relative": Fact("", "", (1 if protocol.asks_about_single_outputs else 2,)),
         "is_extrinsic": Fact("", "", (1,)),
-        "response": Fact("", "", (form,)),
+        "response": Fact("", "", (protocol.heds_response,)),
     }
     if standard and (code := re.match(r"Q([OITE])([CGF])-([fcw])", standard.code)):
         facts |= {

@@ -63,6 +63,7 @@ class HumanLikeSettings(forms.Form):
 class HumanLike(Protocol):
     slug = "humanlike"
     asks_about_single_outputs = True
+    heds_response = 7
     label = "Human or machine: who wrote this text?"
     help = (
         "Annotators see one text at a time and say on four points whether a person or a system wrote it, then why. "

@@ -315,6 +315,7 @@ class NoErrorsField(TickBoxField):
 class Marks(Protocol):
     slug = "marks"
     asks_about_single_outputs = True
+    heds_response = 6
     label = "Error marks: errors with category and severity, then 0 to 100"
     help = (
         "Annotators see one output at a time. They mark its errors by sentence (with JavaScript also by words), each with a "

@@ -54,6 +54,7 @@ def one_system_sets(systems):
 class Rating(Protocol):
     slug = "rating"
     asks_about_single_outputs = True
+    heds_response = 2
     comparable_answers = "points"
     label = "Rating of each output (Likert or continuous)"
     help = "Annotators rate each output separately."

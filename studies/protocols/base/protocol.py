@@ -173,6 +173,8 @@ class Protocol:
     settings_form: "type[forms.Form] | None" = None
     # "section": one permutation of labels for all items of the section; "item": one for each item.
     labels = "item"
+    # How HEDS 3.0 numbers the form of the response (question 4.3.8); 3: relative quality.
+    heds_response = 3
     # A protocol that shows no items (survey) has m = 0.
     has_items = True
     # The researcher's word for the items of an annotator, which m counts.

@@ -100,6 +100,9 @@ TABLE = (
     ("POST", "studies/{s}/judge/sample/", {}, REFUSED),
     ("GET", "studies/{s}/calibrated/", None, READ),
     ("POST", "studies/{s}/calibrated/", {"sample": "random"}, WRITE),
+    ("GET", "studies/{s}/report-forms/", None, READ),
+    ("PATCH", "studies/{d}/report-forms/", {"answers": {"ethics": "The board of Graz."}}, WRITE),
+    ("GET", "studies/{s}/report-forms/osf.txt", None, READ),
     ("GET", "studies/{s}/jobs/", None, READ),
     ("GET", "studies/{s}/jobs/{j}/", None, READ),
     ("POST", "studies/{s}/jobs/{j}/cancel/", {}, WRITE),
@@ -223,7 +226,8 @@ def test_every_published_path_is_in_the_table_and_knows_no_other_method(world):
             .replace("{n}", "{annotator}")
             .replace("{m}", "{metric}")
             .replace("{k}", "{plan}")
-            .replace("{i}", "{token}"),
+            .replace("{i}", "{token}")
+            .replace("osf.txt", "{form}.{extension}"),
         )
         for method, path, _, _ in TABLE
         if path not in ("schema/", "docs/")

@@ -12,7 +12,7 @@ from analysis.forms.answers import save_answers
 from analysis.forms.facts import collect_facts
 from analysis.forms.questions import FORMS, HEDS, QUESTIONS
 from analysis.forms.render import bibtex, render_form
-from analysis.models import ReportAnswer
+from analysis.models import AnalysisRun, ReportAnswer
 from analysis.report.planned import preregistration_sentences
 from analysis.report.runs import run_analysis
 from analysis.report.texts import render_table
@@ -179,6 +179,24 @@ def test_numbers_are_those_of_the_report(owner):
     assert heds(study)["heds-sample_evaluators_design-evaluators-number_of_evaluators"]["data"][""] == str(
         run.result["n"]["kept"]
     )
+
+
+def test_what_an_earlier_report_lacks_is_open(owner):
+    study = finished(owner)
+    AnalysisRun.objects.create(
+        study=study,
+        number=1,
+        parameters={"origins": ["live"]},
+        responses_n=0,
+        responses_sha256="",
+        code_version="",
+        seed="",
+        result={},
+        result_sha256="",
+    )
+    facts = collect_facts(study)
+    assert facts.run.number == 1 and facts.by_key["people"].is_open and facts.by_key["flow"].is_open
+    assert all(render_form(study, form.slug, "json") for form in FORMS)
 
 
 def test_only_the_final_report_of_people_is_read(owner):
