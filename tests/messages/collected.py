@@ -41,7 +41,7 @@ AREAS = {
         "analysis/coding/*.py", "analysis/admin.py", "analysis/exclusions/rules/answers.py", "analysis/exclusions/rules/checks.py", "analysis/report/views.py",
     ),
     "rest": (
-        "analysis/api/**/*.py", "analysis/data/blinding.py", "analysis/data/exports.py", "analysis/data/frames.py",
+        "analysis/api/**/*.py", "analysis/forms/answers.py", "analysis/data/blinding.py", "analysis/data/exports.py", "analysis/data/frames.py",
         "analysis/report/build.py", "heval_site/middleware.py",
     ),
     "metrics": ("analysis/metrics/*.py", "analysis/metrics/pages/*.py", "analysis/metrics/judge_check/*.py"),
