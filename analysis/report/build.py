@@ -38,6 +38,7 @@ from studies.services.version import version
 from . import report_data
 from .answer import build_answer, methods_paragraph
 from .coding_blocks import build_coding_blocks as coding_blocks
+from .fragility import claims_fragility
 from .neighbours import count_prompts_with_shared_source, similar_neighbours
 from .planned import compare_plan_with_study, planned_and_reached_table
 from .report_data import ReportData, count_missing_answers, newest_version_blocks, read_report_data
@@ -438,14 +439,14 @@ def analysis_contexts(
 
 
 @contextmanager
-def _keeping_other_protocols(slug: str, problems: list[dict[str, Any]]) -> Iterator[None]:
-    """Catch an error in the analysis of one protocol and add it to the problems. The log has the details."""
+def _keeping_other_protocols(slug: str, problems: list[dict[str, Any]], kind: str = "protocol") -> Iterator[None]:
+    """Catch an error in the analysis of one protocol, or of one ``kind`` of part, and add it to the problems. The log has the details."""
     try:
         yield
     except Exception as error:
         logger.exception("The analysis of %s failed", slug)
         text = f"The analysis failed ({type(error).__name__}). The server log has the details."
-        problems.append({"row": f"protocol {slug}", "column": "", "text": text})
+        problems.append({"row": f"{kind} {slug}", "column": "", "text": text})
 
 
 # Build the report of a study as one JSON value without NaN.
@@ -492,6 +493,10 @@ def build_report(
         if rule.problem
     ]
     blocks = [] if hidden else _blocks(data, validated, seed, problems, progress)
+    contexts = [] if hidden else analysis_contexts(data, validated, seed, [])
+    conclusions, fragility = sentences.build_conclusion_sentences(blocks), list[dict[str, Any]]()
+    with _keeping_other_protocols("fragility", problems, "part"):
+        fragility = claims_fragility(blocks, conclusions)
     progress(3, 5, "Making tables")
     overview = _overview(data, blocks, validated["star_scheme"])
     result: dict[str, Any] = {
@@ -539,12 +544,13 @@ def build_report(
         "families": _families(blocks),
         "notices": [
             *build_notices(data, validated, blocks),
-            *([] if hidden else build_dependence_notices(data, analysis_contexts(data, validated, seed, []))),
+            *([] if hidden else build_dependence_notices(data, contexts)),
         ],
         "blocks": [block.as_dict() for block in blocks],
         "problems": [*data.problems, *problems],
         "n_problems": data.n_problems + len(problems),
-        "conclusions": sentences.build_conclusion_sentences(blocks),
+        "conclusions": conclusions,
+        "fragility": fragility,
         "no_conclusion": "",
         "summary": [*overview.summary, *sentences.undeclared_population_lines(blocks)],
     }
@@ -560,7 +566,12 @@ def build_report(
     if not hidden:
         result["answer"]["methods"] = methods_paragraph(study, result, blocks)
     tables = add_family_notes(
-        [*systems, *_tables(data, flow, blocks, overview), planned_and_reached_table(compared)], blocks
+        [
+            *systems,
+            *_tables(data, flow, blocks, overview),
+            planned_and_reached_table(compared),
+        ],
+        blocks,
     )
     result["tables"] = [
         relabel_interval_columns(table, validated["level"])

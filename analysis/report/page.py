@@ -91,6 +91,7 @@ def report_context(stored: Mapping[str, Any]) -> dict[str, Any]:
         "others": [figure_context(figure) for figure in figures if figure is not front],
         "primary": [_conclusion_context(one) for one in conclusions if one["role"] == "primary"],
         "secondary": [_conclusion_context(one) for one in conclusions if one["role"] != "primary"],
+        "fragility": stored.get("fragility"),
         "warned": _warnings_of_claims(conclusions),
         **_flow_context(stored["flow"]),
     }

@@ -7,6 +7,7 @@ annotators gave most of the answers, its intervals can cover as little as 62 % o
 
 import math
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,10 @@ from analysis.stats.arrays import (
     MIN_SPREAD,
     BoolArray,
     FloatArray,
+    IntArray,
+    group_sizes,
     group_sums,
+    label_codes,
     label_codes_where,
     matrix,
     validate_level,
@@ -47,7 +51,7 @@ from analysis.stats.cluster_variances import (
     validate_population,
 )
 from analysis.stats.confidence import ConfidenceCurve, ScoreCurve, TCurve, betting_curve
-from analysis.stats.results import Estimate, HypothesisTest, Record, ResultWarning
+from analysis.stats.results import AnswersBehind, Estimate, HypothesisTest, Record, ResultWarning
 
 # Means with standard errors over annotators.
 
@@ -494,7 +498,60 @@ def annotator_prompt_clustered_mean(
         result,
         settings={**result.settings, "population": is_about},
         detail={**result.detail, "n_prompts": n_prompts},
+        _answers=answers_of_mean(values, annotators, None if is_about == PEOPLE else prompts, **options),
     )
+
+
+def answers_of_mean(
+    values: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    items: npt.ArrayLike | None,
+    *,
+    weights: npt.ArrayLike | None = None,
+    **options: Any,
+) -> AnswersBehind:
+    """Return the answers behind a mean over annotators, and items if given.
+
+    Rows keep their weights when others are left out. If they are 1 / (number of rows of the annotator), they are computed
+    again, so that every annotator still has the same weight. `options` are those of `clustered_mean`.
+
+    >>> answers = answers_of_mean([1, 0, 1, 1], list("aabb"), None, weights=[0.5] * 4)
+    >>> answers.influences()[1].tolist(), answers.refit(np.array([True, False, True, True])).estimate
+    ([0.125, -0.125, 0.0, 0.0], 1.0)
+    """
+    array = vector(values, "values")
+    is_observed = ~np.isnan(array)
+    people = np.asarray(annotators)[is_observed]
+    prompts = None if items is None else np.asarray(items)[is_observed]
+
+    @cache
+    def rows() -> tuple[FloatArray, FloatArray, IntArray, IntArray | None, FloatArray, bool]:
+        """Return what only few estimates need: values, weights, codes of both, rows of the annotator, and whether people are equal."""
+        codes, n_people = label_codes(people, "annotators", len(people))
+        items = None if prompts is None else label_codes(prompts, "items", len(people))[0]
+        row_weights, sizes = weights_of_rows(weights, is_observed), group_sizes(codes, n_people)[codes]
+        are_equal = weights is not None and bool(np.allclose(row_weights * sizes, 1))
+        return array[is_observed], row_weights, codes, items, sizes, are_equal
+
+    def influences() -> tuple[FloatArray, FloatArray]:
+        observed, row_weights, codes, _, sizes, are_people_equal = rows()
+        parts = row_weights / np.sum(row_weights)
+        shares = parts * (observed - parts @ observed)
+        if not are_people_equal:
+            return shares, shares
+        means = group_sums(codes, row_weights * observed, int(codes.max()) + 1)[codes]
+        return shares, np.where(sizes > 1, parts * (observed - means), shares)
+
+    def refit(is_kept: BoolArray) -> Estimate:
+        observed, row_weights, codes, items, _, are_people_equal = rows()
+        kept, kept_codes = row_weights[is_kept], codes[is_kept]
+        if are_people_equal:
+            kept = 1 / np.bincount(kept_codes)[kept_codes]
+        if items is None:
+            return clustered_mean(observed[is_kept], kept_codes, weights=kept, **options)
+        return two_way_clustered_mean(observed[is_kept], kept_codes, items[is_kept], weights=kept, **options)
+
+    return AnswersBehind(people, prompts, influences, refit)
 
 
 def mean_of_population(

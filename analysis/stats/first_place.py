@@ -27,34 +27,13 @@ from analysis.stats.arrays import (
 )
 from analysis.stats.bradley_terry import checked_system_pairs
 from analysis.stats.davidson import bradley_terry_strengths
+from analysis.stats.removals import Members, Removal, checked_removal, first_of
 from analysis.stats.results import Record
-
-# What is left out of a board, and the check that it changes the first place.
-
 
 # A lead below this is rounding.
 SMALLEST_LEAD = 1e-12
-
-
-@dataclass(frozen=True, slots=True)
-class Removal(Record):
-    """The fewest of `total` answers or people (`unit`) found whose removal gives another system the first place.
-
-    `n` is their number and `share` their share, after a refit; `challenger` is then first. `predicted` is the number by
-    first-order influence alone. `removed` are the rows, or the labels of the people. Without a change `n` is None, with
-    a `status` and a `reason`. The search is greedy, so fewer can be possible.
-    """
-
-    unit: str
-    total: int
-    n: int | None
-    share: float | None
-    predicted: int | None
-    is_confirmed: bool
-    challenger: Any
-    removed: tuple[Any, ...]
-    status: str = "ok"
-    reason: str = ""
+NOTHING_CHANGES = "no removal that leaves every system an answer changes the first place"
+NOT_CONFIRMED = "the removal that influence predicts did not change the first place after a refit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +46,7 @@ class FirstPlaceSensitivity(Record):
 
 
 # The predicted number, the challenger, and the members to leave out for each number.
-Candidate = tuple[int | None, int, Callable[[int], IntArray]]
-
-
-def first_of(order: IntArray) -> Callable[[int], IntArray]:
-    """Return a function of n that returns the first n of an order."""
-    return lambda n: order[:n]
+Candidate = tuple[int | None, int, Members]
 
 
 def new_first(scores: FloatArray, first: int) -> int | None:
@@ -81,7 +55,7 @@ def new_first(scores: FloatArray, first: int) -> int | None:
     return best if best != first and scores[best] > scores[first] + SMALLEST_LEAD else None
 
 
-def checked_removal(
+def board_removal(
     unit: str,
     total: int,
     found: Candidate,
@@ -89,23 +63,19 @@ def checked_removal(
     labels: list[Any],
     refit: Callable[[IntArray], int | None],
 ) -> Removal:
-    """Return the removal after refits: fewer than predicted if that is enough, more if it is not."""
+    """Return the removal after refits, at most half more than predicted."""
     predicted, _, members = found
     if predicted is None:
-        reason = "no removal that leaves every system an answer changes the first place"
-        return Removal(unit, total, None, None, None, False, None, (), "not_identified", reason)
-    n, most = predicted, predicted + max(10, predicted // 2)
-    new = refit(members(n))
-    while new is None and n < most and len(members(n + 1)) > n:
-        n += 1
-        new = refit(members(n))
-    while new is not None and n > 1 and (fewer := refit(members(n - 1))) is not None:
-        n, new = n - 1, fewer
-    if new is None:
-        reason = "the removal that influence predicts did not change the first place after a refit"
-        return Removal(unit, total, None, None, predicted, False, None, (), "not_identified", reason)
-    removed = tuple(labels[one] for one in members(n).tolist())
-    return Removal(unit, total, n, n / total, predicted, True, names[new], removed)
+        return Removal(unit, total, None, None, None, False, None, (), "not_identified", NOTHING_CHANGES)
+    most = predicted + max(10, predicted // 2)
+
+    def challenger(left_out: IntArray) -> Any:
+        new = refit(left_out)
+        return None if new is None else names[new]
+
+    return checked_removal(
+        unit, total, predicted, members, labels, challenger, most=len(members(most)), reason=NOT_CONFIRMED
+    )
 
 
 def without_change(first: Any, n_rows: int, n_people: int, status: str, reason: str) -> FirstPlaceSensitivity:
@@ -159,8 +129,8 @@ def first_place_sensitivity(
     by_person = board.fewest_people(first, challengers)
     return FirstPlaceSensitivity(
         names[first],
-        checked_removal("answer", len(rows), by_answer, names, rows.tolist(), board.is_still_first(first)),
-        checked_removal("annotator", n_people, by_person, names, people, board.is_still_first_without_people(first)),
+        board_removal("answer", len(rows), by_answer, names, rows.tolist(), board.is_still_first(first)),
+        board_removal("annotator", n_people, by_person, names, people, board.is_still_first_without_people(first)),
     )
 
 
@@ -225,6 +195,7 @@ class _ScoreBoard:
             return int(of_first[best]), float(gaps[best])
 
         def members(n: int) -> IntArray:
+            n = min(n, most)
             of_first, _ = split(n)
             return np.concatenate([orders[0][:of_first], orders[1][: n - of_first]])
 
@@ -358,8 +329,7 @@ def first_place_sensitivity_of_votes(
             found.append((number, challenger, first_of(order)))
         found.sort(key=lambda one: (one[0] is None, one[0]))
         tried = [
-            checked_removal(name, total, one, names, labels, refit(codes_of_rows))
-            for one in found[:CHECKED_CHALLENGERS]
+            board_removal(name, total, one, names, labels, refit(codes_of_rows)) for one in found[:CHECKED_CHALLENGERS]
         ]
         removals.append(min(tried, key=lambda one: (one.n is None, one.n)))
     return FirstPlaceSensitivity(leader, removals[0], removals[1])

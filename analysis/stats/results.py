@@ -6,11 +6,14 @@ instead. NaN and infinity never leave this module.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
+
+from analysis.stats.arrays import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     from analysis.stats.confidence import ConfidenceCurve
@@ -105,6 +108,22 @@ class Effect(Record):
     level: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class AnswersBehind:
+    """The answers behind an estimate, one a row, and how to compute it again from some of them.
+
+    `annotators`, and `items` if they are a sample too, are labels (n_rows,). `influences` returns, for each row, its share of
+    the estimate's deviation: the estimate changes by minus their sum, to first order, without a whole annotator; and the same
+    for a row that is left out alone. They differ if the other answers of its annotator take over its weight. `refit` returns
+    the same estimate, about the same population, from the rows that a mask keeps.
+    """
+
+    annotators: npt.NDArray[Any]
+    items: npt.NDArray[Any] | None
+    influences: Callable[[], tuple[FloatArray, FloatArray]]
+    refit: Callable[[BoolArray], "Estimate"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate(Record):
     """One number of a report with everything needed to print it, to judge it and to compute it again.
@@ -140,6 +159,8 @@ class Estimate(Record):
     settings: Mapping[str, Any] = field(default_factory=dict)
     # The curve behind interval and test (`analysis.stats.confidence`), for other levels and for equivalence tests.
     _curve: "ConfidenceCurve | None" = field(default=None, repr=False, compare=False)
+    # The answers behind the estimate, to find how few of them it rests on (`analysis.stats.removals`).
+    _answers: AnswersBehind | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
@@ -159,6 +180,11 @@ class Estimate(Record):
     def curve(self) -> "ConfidenceCurve | None":
         """Return the confidence curve, or None if the interval and the test have no common one."""
         return self._curve
+
+    @property
+    def answers(self) -> AnswersBehind | None:
+        """Return the answers behind the estimate, or None if its method does not keep them."""
+        return self._answers
 
     @property
     def pvalue(self) -> float | None:

@@ -80,7 +80,8 @@ def one_or_two_way_clustered_mean(
     if items is None:
         return clusters.clustered_mean(values, annotators, **options)
     mean = clusters.two_way_clustered_mean(values, annotators, items, **options)
-    return replace(mean, settings={**mean.settings, "population": cluster_variances.PEOPLE_AND_PROMPTS})
+    settings = {**mean.settings, "population": cluster_variances.PEOPLE_AND_PROMPTS}
+    return replace(mean, settings=settings, _answers=clusters.answers_of_mean(values, annotators, items, **options))
 
 
 def n_rows_and_signal_counts_by_annotator(

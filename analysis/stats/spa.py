@@ -413,6 +413,7 @@ def pair_preferences_recommended(
     pair_names: Sequence[str],
     rng: np.random.Generator,
     sensitivity_tau: float | None = TAU,
+    annotators: npt.ArrayLike | None = None,
     batches: npt.ArrayLike | None = None,
     populations: Mapping[str, str] | None = None,
     level: float = 0.95,
@@ -430,7 +431,7 @@ def pair_preferences_recommended(
     Wilcoxon (a test of symmetry), BCa, the Bayesian bootstrap and the sign test; with `sensitivity_tau`, the threshold
     of the paper's exclusion rule, also the estimate after the paper's rule and after the symmetric rule. All pairs
     share one set of resamples, and an annotator above tau in one pair is excluded from all pairs in that sensitivity,
-    so pass the whole study at once. The warnings are `single_order` (some annotators answered in one order only),
+    so pass the whole study at once. `annotators` are names for `Estimate.answers`. The warnings are `single_order` (some annotators answered in one order only),
     `order_not_identified` (all were asked in the same order, so being named first and being better cannot be
     separated), `few_batches`, and those of `clusters.annotator_prompt_clustered_mean`; on the sensitivities after tau
     they are `tau_asymmetric` (see `gap_preference_correlation`) and `all_excluded`.
@@ -446,10 +447,11 @@ def pair_preferences_recommended(
     shared = draw_resamples_of_all_pairs(values, resamples=sensitivity_resamples, rng=rng)
     flags = None if sensitivity_tau is None else tau_incoherence_flags(xy, yx, tau=sensitivity_tau)
     labels = None if batches is None else label_codes(np.asarray(batches), "batches", len(values))[0]
+    people = np.arange(len(values)) if annotators is None else np.asarray(annotators)
     results = {}
     for column, name in enumerate(pair_names):
         population = "" if populations is None else populations.get(name, "")
-        result, batch_warnings = _claim(values[:, column], labels, population=population, level=level)
+        result, batch_warnings = _claim(values[:, column], labels, people, population=population, level=level)
         counts = _orders(xy[:, column], yx[:, column])
         detail = {**result.detail, **counts, "shares": _shares(values[:, column])}
         if result.status == "ok" and result.settings["method"] != "betting":
@@ -476,7 +478,7 @@ def pair_preferences_recommended(
 
 
 def _claim(
-    values: FloatArray, batches: IntArray | None, *, population: str, level: float
+    values: FloatArray, batches: IntArray | None, names: npt.NDArray[Any], *, population: str, level: float
 ) -> tuple[Estimate, list[ResultWarning]]:
     """Return the mean over annotators, with batches as a sample of prompts if there are five or more."""
     is_observed = ~np.isnan(values)
@@ -488,7 +490,9 @@ def _claim(
     people = np.arange(int(is_observed.sum()))
     if batches is None:
         # Sort, so that the order of the annotators has no effect.
-        result = clusters.clustered_mean(np.sort(values[is_observed]), people, **common)
+        order = np.argsort(values[is_observed], kind="stable")
+        result = clusters.clustered_mean(values[is_observed][order], people, **common)
+        result = replace(result, _answers=clusters.answers_of_mean(values[is_observed][order], people, None, **common))
         settings = {**result.settings, "population": cluster_variances.PEOPLE}
         result, warnings, components = replace(result, sensitivity=(), settings=settings), [], {}
     else:
@@ -510,6 +514,8 @@ def _claim(
         result = replace(result, warnings=tuple(_about_batches(warning) for warning in result.warnings))
     if "n_prompts" in detail:
         detail["n_batches"] = detail.pop("n_prompts")
+    if result.answers is not None:
+        result = replace(result, _answers=replace(result.answers, annotators=names[is_observed][order]))
     return replace(result, effect=by_annotator.effect, detail=detail), warnings
 
 

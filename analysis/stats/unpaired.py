@@ -11,7 +11,9 @@ regression with multi-stage samples.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ import numpy.typing as npt
 
 from analysis.stats import basic, cluster_models, cluster_variances, clusters
 from analysis.stats.arrays import (
+    BoolArray,
     FloatArray,
     IntArray,
     group_sums,
@@ -28,12 +31,13 @@ from analysis.stats.arrays import (
     validate_within_bounds,
     vector,
 )
-from analysis.stats.results import Estimate, Interval, ResultWarning
+from analysis.stats.results import AnswersBehind, Estimate, Interval, ResultWarning
 
 # The ratings of two systems with their shared annotators and prompts, and the variance of their difference.
 
 
 BOUNDS = (0.0, 1.0)
+Refit = Callable[..., Estimate]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,7 @@ class _TwoSamples:
     is_x: FloatArray
     annotators: IntArray
     prompts: IntArray
+    is_observed: BoolArray
     n_missing: int
 
     @classmethod
@@ -71,7 +76,22 @@ class _TwoSamples:
             labels.append(label_codes_where(np.concatenate(pair), name, is_observed)[0])
         is_x = np.repeat([1.0, 0.0], [len(first), len(second)])
         annotator_codes, prompts = labels
-        return cls(values[is_observed], is_x[is_observed], annotator_codes, prompts, int((~is_observed).sum()))
+        n_missing = int((~is_observed).sum())
+        return cls(values[is_observed], is_x[is_observed], annotator_codes, prompts, is_observed, n_missing)
+
+    def behind(self, values: FloatArray, people: tuple[npt.ArrayLike, npt.ArrayLike], again: Refit) -> AnswersBehind:
+        """Return the ratings behind mean(values of x) - mean(values of y), up to a constant. `people` are the annotators of all ratings."""
+        is_x = self.is_x == 1
+        means, sizes = [float(np.mean(values[side])) for side in (is_x, ~is_x)], self.sizes
+        shares = np.where(is_x, (values - means[0]) / sizes[0], (means[1] - values) / sizes[1])
+
+        def refit(is_kept: BoolArray) -> Estimate:
+            x, y = is_kept & is_x, is_kept & ~is_x
+            labels = {"annotators": self.annotators, "prompts": self.prompts}
+            own = {f"{side}_{name}": one[rows] for name, one in labels.items() for side, rows in (("x", x), ("y", y))}
+            return again(self.values[x], self.values[y], **own)
+
+        return AnswersBehind(np.concatenate(people)[self.is_observed], self.prompts, lambda: (shares, shares), refit)
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -287,6 +307,7 @@ def mean_difference(
         return Estimate(status=edge[0], reason=edge[1], estimate=estimate, warnings=warnings, **common)
     spread = _Spread.from_rows(rows, rows.values)
     common["detail"] |= spread.detail()
+    again = partial(mean_difference, systems=systems, scale=scale, level=level)
     return clusters.t_estimate(
         estimate,
         math.sqrt(spread.two_way.variance),
@@ -298,6 +319,7 @@ def mean_difference(
         test_name="two_way_t",
         bounds=None if reach is None else (-reach, reach),
         warnings=(*rows.warnings(), *warnings),
+        _answers=rows.behind(rows.values, (x_annotators, y_annotators), again),
         **common,
     )
 
@@ -376,6 +398,7 @@ def probability_of_superiority(
     spread = _Spread.from_rows(rows, placements)
     common["detail"] |= spread.detail()
     common["warnings"] = (*rows.warnings(), *warnings)
+    again = partial(probability_of_superiority, systems=systems, level=level)
     return clusters.t_estimate(
         se=math.sqrt(spread.two_way.variance),
         df=spread.df,
@@ -385,6 +408,7 @@ def probability_of_superiority(
         null=0.5,
         test_name="two_way_t",
         bounds=BOUNDS,
+        _answers=rows.behind(placements, (x_annotators, y_annotators), again),
         **common,
     )
 

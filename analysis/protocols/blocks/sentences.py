@@ -164,9 +164,8 @@ ROLES = ("primary", "secondary", "exploratory")
 
 def build_conclusion_sentences(blocks: Sequence[Block]) -> list[dict[str, Any]]:
     """Return a sentence for each planned comparison, primary ones first, with the gravest warnings about its number."""
-    conclusions = [conclusion for _, conclusion in printed_conclusions(blocks)]
     sentences = []
-    for conclusion in sorted(conclusions, key=lambda one: ROLES.index(contrast_of(one.estimate)["role"])):
+    for conclusion in ordered_conclusions(blocks):
         estimate, contrast = conclusion.estimate, contrast_of(conclusion.estimate)
         claimed = claim_of(estimate)
         claim, text = _claim_and_numbers(conclusion, claimed)
@@ -191,6 +190,12 @@ def build_conclusion_sentences(blocks: Sequence[Block]) -> list[dict[str, Any]]:
             }
         )
     return sentences
+
+
+def ordered_conclusions(blocks: Sequence[Block]) -> list[Conclusion]:
+    """Return the printed conclusions, primary ones first."""
+    conclusions = [conclusion for _, conclusion in printed_conclusions(blocks)]
+    return sorted(conclusions, key=lambda one: ROLES.index(contrast_of(one.estimate)["role"]))
 
 
 def printed_conclusions(blocks: Sequence[Block]) -> list[tuple[str, Conclusion]]:

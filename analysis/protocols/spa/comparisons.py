@@ -189,6 +189,7 @@ def recommended_estimates(answers: SectionAnswers, context: AnalysisContext) -> 
         kept_answers.xy,
         kept_answers.yx,
         pair_names=kept_answers.names,
+        annotators=kept_answers.people["annotator"].to_numpy(object),
         batches=groups,
         populations={compared.key: compared.population for compared in answers.comparisons},
         sensitivity_tau=context.tau,
