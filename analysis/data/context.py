@@ -19,7 +19,7 @@ class AnalysisContext:
     estimates, kept by the outcome-blind rules. ``is_kept_paper`` marks those of the paper's estimates. ``kept:<rule>`` marks
     those that one rule would keep. ``sections``: the live sections of the protocol. ``tau``: the limit of the rule
     ``incoherent``. ``is_after_tau``: whether that rule excluded anybody. ``claims``: all planned labels, if the analysis
-    reads them.
+    reads them. ``is_only_planned``: whether only the planned comparisons are wanted, without companion methods.
     """
 
     protocol: str
@@ -32,6 +32,7 @@ class AnalysisContext:
     tau: float = 1.1
     is_after_tau: bool = False
     claims: "PlannedLabels | None" = None
+    is_only_planned: bool = False
 
     def rng(self, *parts: Any) -> "np.random.Generator":
         """Return the random generator of this protocol for ``parts``. The same parts give the same numbers."""

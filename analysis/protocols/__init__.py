@@ -88,6 +88,8 @@ class ProtocolAnalysis:
     # Whether two scores that a person gave to outputs of a prompt say which one the person prefers, and equal ones that neither.
     gives_preferences = True
     has_equal_preferences = True
+    # Whether the blocks say what each exclusion rule changes, so that the report's own table leaves this protocol out.
+    has_own_rule_effects = False
     # How readers name the paper whose numbers the blocks with the mode "paper" have; '' if the protocol is from none.
     paper = ""
     # Blocks whose claims are left out if another block, of any protocol, has claims.
@@ -110,6 +112,10 @@ class ProtocolAnalysis:
         block, and gets the estimates back, adjusted in their families over all protocols and with verdicts.
         """
         raise NotImplementedError
+
+    def compare_answers(self, context: AnalysisContext) -> ComparedByBlock:
+        """Return the comparisons with their estimates by block, not yet adjusted. A protocol without comparisons has none."""
+        return {}
 
     def headline_answers(self, context: AnalysisContext) -> list[HeadlineAnswers]:
         """Return the answers behind the headline of each comparison, planned ones first. Plans of other studies read them.

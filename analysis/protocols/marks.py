@@ -460,6 +460,7 @@ class MarksAnalysis(PairAnalysis):
                 for judged_outputs in records
                 if estimand == PENALTY or judged_outputs.has_score
                 for compared in _comparisons(judged_outputs, estimand)
+                if compared.is_planned or not context.is_only_planned
             ]
             for estimand in (SCORE, PENALTY)
         }

@@ -52,6 +52,7 @@ from .report_tables import (
     exclusion_tables,
     warnings_table,
 )
+from .rule_effects import rule_effects, rule_effects_table
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -494,6 +495,10 @@ def build_report(
     ]
     blocks = [] if hidden else _blocks(data, validated, seed, problems, progress)
     contexts = [] if hidden else analysis_contexts(data, validated, seed, [])
+    effects: list[dict[str, Any]] = []
+    for context in contexts:
+        with _keeping_other_protocols(context.protocol, problems):
+            effects += rule_effects(blocks, context, data.applied_rules)
     conclusions, fragility = sentences.build_conclusion_sentences(blocks), list[dict[str, Any]]()
     with _keeping_other_protocols("fragility", problems, "part"):
         fragility = claims_fragility(blocks, conclusions)
@@ -570,6 +575,7 @@ def build_report(
             *systems,
             *_tables(data, flow, blocks, overview),
             planned_and_reached_table(compared),
+            rule_effects_table(effects),
         ],
         blocks,
     )

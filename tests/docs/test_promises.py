@@ -96,15 +96,11 @@ def test_what_is_missing_is_listed_once():
     assert not [name for name, text in TEXTS.items() if re.search(r"leads? nowhere|pages are missing", text)]
 
 
-def test_the_effect_of_each_rule_is_promised_of_the_protocols_that_show_it():
-    showing = {
-        path.split("/")[2]
-        for path, text in product_files().items()
-        if path.startswith("analysis/protocols/") and "before_after" in text
-    }
-    assert showing == {"spa"}
-    assert "Reports show what each exclusion rule changes only for SPA." in PAGES["index"].text
-    assert not [name for name, text in TEXTS.items() if re.search(r"[Ff]or every rule,? (?:a|the) report shows", text)]
+def test_only_one_protocol_has_its_own_table_of_what_each_rule_changes():
+    own = [path for path, text in product_files().items() if "has_own_rule_effects = True" in text]
+    assert own == ["analysis/protocols/spa/__init__.py"]
+    assert "The report of an SPA section has its own table (`spa.before_after`)" in PAGES["explanation/statistics"].text
+    assert "`rule_effects`" in PAGES["explanation/statistics"].text
 
 
 def test_the_readme_names_every_protocol():

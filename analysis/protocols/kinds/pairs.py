@@ -52,8 +52,12 @@ class PairAnalysis(ProtocolAnalysis):
                 (compared, self.estimate(answers, compared, context))
                 for answers in records
                 for compared in answers.comparisons
+                if compared.is_planned or not context.is_only_planned
             ]
         }
+
+    def compare_answers(self, context: AnalysisContext) -> ComparedByBlock:
+        return self.compare(self.read(context), context)
 
     def planned_claims(self, sections: Sequence[Any]) -> dict[str, list[Comparison]]:
         return {self.pairs_block: [compared for section in sections for compared in self.planned_comparisons(section)]}

@@ -193,10 +193,13 @@ def superiority_and_difference(
     x, y, people, prompts = column_arrays(pairs, "x", "y", "annotator", SECOND_SAMPLE)
     claim: dict[str, Any] = {"prompts": prompts, "population": comparison.population}
     difference = ratings.paired_mean_difference(x, y, people, **claim, scale=question_ratings.ends, level=level)
+    above = ratings.probability_of_superiority(x, y, people, **claim, level=level)
+    if context.is_only_planned:
+        above = comparison.with_equivalence_tests(above, null=0.5)
+        return about_groups(above, pairs, comparison.population), about_groups(difference, pairs, comparison.population)
     standardised = _standardised_difference(question_ratings, comparison, level)
     if standardised.estimate is not None:
         difference = replace(difference, sensitivity=(*difference.sensitivity, standardised))
-    above = ratings.probability_of_superiority(x, y, people, **claim, level=level)
     others = [*ratings.sign_and_wilcoxon_tests(x, y, people), *_model_estimates(question_ratings, comparison, level)]
     above = replace(above, sensitivity=(*above.sensitivity, *others))
     above = comparison.with_equivalence_tests(above, null=0.5)
@@ -214,7 +217,7 @@ def _unpaired_estimates(
     difference = unpaired.mean_difference(**samples, scale=question_ratings.ends, level=level)
     above = unpaired.probability_of_superiority(**samples, level=level)
     others = [
-        *_model_estimates(question_ratings, comparison, level),
+        *([] if context.is_only_planned else _model_estimates(question_ratings, comparison, level)),
         *comparison.equivalence_tests(above, null=0.5),
     ]
     judged = judged_scores(question_ratings.wide, comparison)

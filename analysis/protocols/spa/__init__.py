@@ -77,6 +77,7 @@ class SPAAnalysis(PairAnalysis):
     scorer = SPAScorer()
     headline_blocks = {"spa": "spa.pairs"}
     weighs_people_equally = True
+    has_own_rule_effects = True
     build_overview = staticmethod(build_overview)
 
     pairs_block = "spa.pairs"
