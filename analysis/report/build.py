@@ -496,7 +496,8 @@ def build_report(
     blocks = [] if hidden else _blocks(data, validated, seed, problems, progress)
     contexts = [] if hidden else analysis_contexts(data, validated, seed, [])
     effects: list[dict[str, Any]] = []
-    for context in contexts:
+    failed = {problem["row"] for problem in problems}
+    for context in (one for one in contexts if f"protocol {one.protocol}" not in failed):
         with _keeping_other_protocols(context.protocol, problems):
             effects += rule_effects(blocks, context, data.applied_rules)
     conclusions, fragility = sentences.build_conclusion_sentences(blocks), list[dict[str, Any]]()

@@ -117,43 +117,20 @@ def claim_fragility(
 ) -> ClaimFragility:
     """Find how few answers, and how few people, would have to be left out for a claim about an estimate to be lost.
 
-    Parameters
-    ----------
-    answers : AnswersBehind
-        The answers behind the estimate, with their influences, and how to compute the estimate from some of them.
-    estimate : Estimate
-        The estimate from all answers.
-    above, below : float or None
-        The claim: the true value is above the one and below the other. None claims nothing on this side.
-    quantile : float
-        The claim needs about so many standard errors between the estimate and these values.
-    verdict_without : callable
-        Returns the verdict about another estimate if the claim does not follow from it, otherwise None.
-    refits : int, default 0
-        About so many refits more may be spent on leaving out one after the other.
+    `answers` are those behind the `estimate` (`Estimate.answers`). The claim is that the true value is above the one bound
+    and below the other; None claims nothing on this side. It needs about `quantile` standard errors between the estimate
+    and a bound. `verdict_without` returns the verdict about another estimate if the claim does not follow from it, otherwise
+    None. About so many `refits` more may be spent on leaving out one after the other. If the claim is not lost without half
+    of the answers (or people) or fewer, `n` is None with a reason.
 
-    Returns
-    -------
-    ClaimFragility
-        If the claim is not lost without half of the answers (or people) or fewer, `n` is None with a reason. A removal that
-        leaves too few for a test does not count.
-
-    Notes
-    -----
     Without answer i the estimate m changes by -psi_i to first order. With se^2 = sum_g S_g^2 over annotators, plus the same
     over items, minus that over both together, where the S are sums of psi, se changes by se / n - psi_i S / se + psi_i^2 / (2 se),
     where S is the sum over the annotator, plus that over the item, minus that over both; likewise for a person and their sum of
     psi. The slopes of the statistic that tests the nearest value outside the claim join both changes. Those who bring the
     statistic closest to `quantile` are left out first. `predicted` of them are enough by these sums, without the others; refits
     decide the number. With the refits that are left, they are also left out one after the other, each time the one without
-    whom the claim is weakest, and the smaller number counts.
+    whom the claim is weakest, and the smaller number counts (Broderick, Giordano and Meager 2020).
 
-    References
-    ----------
-    Broderick, Giordano and Meager 2020.
-
-    Examples
-    --------
     >>> from analysis.stats.clusters import annotator_prompt_clustered_mean
     >>> people, prompts = np.repeat(np.arange(12), 6), np.tile(np.arange(6), 12)
     >>> values = (people + prompts) % 4 > 0
