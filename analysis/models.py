@@ -38,6 +38,7 @@ __all__ = [
     "MetricsComparison",
     "PairScore",
     "ReportAnswer",
+    "StudiesComparison",
 ]
 
 # Tokens of the REST API.
@@ -130,6 +131,28 @@ class ReportAnswer(models.Model):
 
     def __str__(self):
         return self.key
+
+
+class StudiesComparison(AppendOnlyModel):
+    """A numbered comparison of two or more studies or links, kept with one of them. ``parameters``: their codes and the settings."""
+
+    study = protected_foreign_key(Study, "studies_comparisons")
+    number = models.PositiveIntegerField()
+    parameters = models.JSONField(default=dict)
+    result = models.JSONField()
+    result_sha256 = models.CharField(max_length=64)
+    figure_svg = models.TextField()
+    figure_pdf = models.BinaryField()
+    by = optional_protected_foreign_key(settings.AUTH_USER_MODEL)
+    at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["-number"]
+        base_manager_name = "objects"
+        constraints = [UniqueConstraint(fields=["study", "number"], name="studies_comparison_number_once_per_study")]
+
+    def __str__(self):
+        return f"comparison {self.number}"
 
 
 class AnnotatorScreening(AppendOnlyModel):

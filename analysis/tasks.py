@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from studies.models import Job
 from studies.services import jobs
-from studies.services.lifecycle import ActionRefused
+from studies.services.lifecycle import ActionRefused, FieldsRefused
 
 from .data import exports
 from .data.planned_labels import create_replacement_places_of_launched_studies
@@ -23,7 +23,7 @@ from .planning import run as planning
 from .planning.inputs import InvalidPlanInputs, PlanInputs
 from .planning.pilots import draws_of
 from .planning.results import Piece, compute_piece
-from .report import stopping
+from .report import between_studies, stopping
 from .report.build import BadParameters
 from .report.runs import run_analysis
 from .report.screening import run as screening
@@ -67,6 +67,20 @@ def run_analysis_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     """Build and store a report. After a crash, return the analysis that the first run stored."""
     run = run_analysis(job.study, job.arguments.get("parameters"), by=job.by, job_code=str(job.code), progress=progress)
     return {"number": run.number, "result_sha256": run.result_sha256}
+
+
+@jobs.register(
+    between_studies.KIND,
+    is_one_per_study=True,
+    user_facing_errors=(ActionRefused, FieldsRefused, PermissionDenied, TooManySnapshots),
+)
+def compare_studies_job(job: Job, progress: jobs.ProgressReporter) -> dict:
+    """Compare studies and store the result. After a crash, return the comparison that the first run stored."""
+    row = between_studies.run_comparison(
+        job.study, job.arguments["parameters"], by=job.by, job_code=str(job.code), progress=progress
+    )
+    url = reverse("studies_comparison", args=[job.study_id, row.number])
+    return {"number": row.number, "result_sha256": row.result_sha256, "url": url}
 
 
 @jobs.register(

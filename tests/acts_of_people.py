@@ -10,6 +10,7 @@ from analysis.coding.codebook import EXPLANATIONS_CODEBOOK
 from analysis.coding.samples import draw_coding_sample
 from analysis.metrics.files import ScoresFileSettings
 from analysis.metrics.store import MetricDescription, discard, upload_scores
+from analysis.report.between_studies import run_comparison
 from analysis.report.runs import run_analysis
 from annotators.models import Appeal, Inquiry, PanelOrder, PanelTask, Payment, Recruitment, Verdict
 from annotators.participation import link_actions, withdrawal
@@ -32,6 +33,19 @@ def collected(owner) -> World:
     world.done = players.submitted(world.study, "done", recruitment=world.door, comment="It was vivid.")
     world.live = players.claimed(world.study, "live", recruitment=world.door)
     world.inquiry = Inquiry.objects.create(assignment=world.live, kind="question", text="?")
+    return world
+
+
+def two_closed_links(owner) -> World:
+    """A closed study with two links, one person by each."""
+    world = launched(owner)
+    links = [builders.panel(world.study), builders.panel(world.study)]
+    for number, link in enumerate(links):
+        players.submitted(world.study, f"person {number}", recruitment=link)
+    lifecycle.start_closing(world.study, by=None)
+    lifecycle.end_grace_period(world.study, by=None)
+    world.study.refresh_from_db()
+    world.sent = {"studies": [f"{world.study.code}:{link.key}" for link in links]}
     return world
 
 
@@ -333,6 +347,13 @@ ACTS = {
         "analyse",
         collected,
         lambda w, by: run_analysis(w.study, {"resamples": 99}, by=by),
+        may_repeat=True,
+    ),
+    "analysis/report/between_studies:run_comparison": Act(
+        Action.ANALYSE,
+        "compare studies",
+        two_closed_links,
+        lambda w, by: run_comparison(w.study, w.sent, by=by),
         may_repeat=True,
     ),
     "analysis/metrics/store:upload_scores": Act(Action.ANALYSE, "upload scores", launched, upload, may_repeat=True),

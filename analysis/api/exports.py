@@ -14,8 +14,10 @@ from analysis.data.export_codebook import build_export_codebook, build_export_co
 from analysis.data.exports import build_permitted_selection, request_export
 from analysis.data.flat_rows import COUNTED_ORIGINS, Selection
 from analysis.metrics.dataset import script
-from analysis.models import AnalysisRun, Figure
+from analysis.models import AnalysisRun, Figure, StudiesComparison
 from analysis.report.archive import archive_stream
+from analysis.report.between_studies import KIND as COMPARE_STUDIES
+from analysis.report.between_studies import request_comparison, visible_comparisons
 from analysis.report.runs import request_analysis
 from studies.access import Action, check_draw_is_readable
 from studies.models import Job
@@ -24,6 +26,7 @@ from studies.services.lifecycle import ActionRefused
 
 from . import serializers as shapes
 from .base import MEDIA_TYPES, JobMixin, PostMixin, StudyView, download_response
+from .permissions import get_api_token
 from .query import ORIGINS, RAW, WITHDRAWN
 from .uploads import require_json_object
 
@@ -62,6 +65,36 @@ class AnalysisDetailView(AnalysisView, RetrieveAPIView):
         if not run.result.get("outcomes", {}).get("is_hidden"):
             check_outcomes_visible(self.study, run.parameters.get("origins") or COUNTED_ORIGINS)
         return run
+
+
+class StudiesComparisonView(StudyView):
+    tag = "analyses"
+    queryset = StudiesComparison.objects.all()
+
+    def get_queryset(self):
+        rows = visible_comparisons(self.study, self.request.user, get_api_token(self.request))
+        return rows.defer("figure_svg", "figure_pdf")
+
+
+class StudiesComparisonsView(JobMixin, StudiesComparisonView, ListAPIView):
+    """List the comparisons of a study with others. POST starts one."""
+
+    write_action = Action.ANALYSE
+    summaries = {"GET": "Comparisons with other studies", "POST": "Compare studies; returns the job to poll"}
+    serializer_class = shapes.StudiesComparisonSerializer
+    body_serializer_class = shapes.StudiesComparisonRequestSerializer
+    job_kind = COMPARE_STUDIES
+
+    def start_job(self, token: str | None, **sent: Any) -> Job:
+        return request_comparison(self.study, self.request.user, sent, token, get_api_token(self.request))
+
+
+class StudiesComparisonDetailView(StudiesComparisonView, RetrieveAPIView):
+    """One comparison of studies with its result."""
+
+    summaries = {"GET": "A comparison of studies with its result"}
+    lookup_field = "number"
+    serializer_class = shapes.StudiesComparisonResultSerializer
 
 
 class JobView(StudyView):

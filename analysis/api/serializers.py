@@ -9,7 +9,7 @@ from analysis.data.codings import CODING_COLUMNS
 from analysis.data.exports import TABLES
 from analysis.data.flat_rows import ASSIGNMENT_COLUMNS, RESPONSE_COLUMNS, Column, assignment_pseudonym
 from analysis.forms.answers import MAX_ANSWER
-from analysis.models import AnalysisRun
+from analysis.models import AnalysisRun, StudiesComparison
 from annotators.models import Barring
 from annotators.places.barrings import MAX_REASON_LENGTH
 from annotators.places.exclusions import EXCLUSION_REASONS
@@ -383,6 +383,39 @@ class AnalysisRequestSerializer(serializers.Serializer):
     )
     resamples = serializers.IntegerField(required=False, min_value=99, max_value=99_999)
     star_scheme = serializers.CharField(required=False)
+
+
+class StudiesComparisonSerializer(serializers.ModelSerializer):
+    """A comparison of studies without its result."""
+
+    by = serializers.CharField(source="by.username", read_only=True, default=None, allow_null=True)
+
+    class Meta:
+        model = StudiesComparison
+        fields: tuple[str, ...] = ("number", "parameters", "result_sha256", "by", "at")
+        read_only_fields = fields
+
+
+class StudiesComparisonResultSerializer(StudiesComparisonSerializer):
+    class Meta(StudiesComparisonSerializer.Meta):
+        fields = (*StudiesComparisonSerializer.Meta.fields, "result")
+        read_only_fields = fields
+
+
+class StudiesComparisonRequestSerializer(StrictMixin, serializers.Serializer):
+    """Which studies and links are compared, and how."""
+
+    studies = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="Codes of studies, or of links as “code of the study:key of the link”. The study of the address is one of them.",
+    )
+    comparisons = serializers.ListField(
+        child=serializers.CharField(),
+        required=False,
+        help_text="The name of one comparison of each study, if the studies compare different systems.",
+    )
+    origins = serializers.ListField(child=serializers.CharField(), required=False)
+    level = serializers.FloatField(required=False, min_value=0.5, max_value=1)
 
 
 class ExportRequestSerializer(StrictMixin, serializers.Serializer):

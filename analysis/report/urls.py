@@ -1,10 +1,17 @@
 from django.urls import path
 
-from . import views
+from . import between_views, views
 
 urlpatterns = [
     path("<int:pk>/new/invented/", views.invented_report_page, name="new_study_invented"),
     path("<int:pk>/analyses/", views.analysis_list_page, name="analyses"),
+    path("<int:pk>/comparisons/", between_views.studies_comparisons_page, name="studies_comparisons"),
+    path("<int:pk>/comparisons/<int:number>/", between_views.studies_comparison_page, name="studies_comparison"),
+    path(
+        "<int:pk>/comparisons/<int:number>/<slug:name>.<str:file_format>",
+        between_views.studies_comparison_file,
+        name="studies_comparison_file",
+    ),
     path("<int:pk>/share/", views.share_page, name="share"),
     path("<int:pk>/share/file/", views.start_export, name="export_start"),
     path("<int:pk>/analyses/run/", views.start_analysis, name="analysis_start"),

@@ -35,13 +35,14 @@ from .runs import INVENTED, invented_report_jobs, request_analysis, request_inve
 from .texts import FORMATS, render_answer, render_table
 
 SHARED_REPORTS = 20
+COUNTABLE_ORIGINS = [(value, label) for value, label in Assignment.Origin.choices if value != "test"]
 
 
 class ReportForm(forms.Form):
     """The parameters of an analysis."""
 
     origins = forms.MultipleChoiceField(
-        choices=[(value, label) for value, label in Assignment.Origin.choices if value != "test"],
+        choices=COUNTABLE_ORIGINS,
         initial=DEFAULT_PARAMETERS["origins"],
         widget=forms.CheckboxSelectMultiple,
         label="Answers of",
@@ -253,7 +254,7 @@ def result_json(request, pk, number) -> HttpResponse:
     """Return the full result as JSON, as it was stored and hashed."""
     run = get_analysis_run(request, pk, number)
     text = json.dumps(run.result, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return _file_response(text, "application/json", f"analysis-{run.number}.json")
+    return file_response(text, "application/json", f"analysis-{run.number}.json")
 
 
 @login_required
@@ -264,7 +265,7 @@ def answer_file(request, pk, number, file_format) -> HttpResponse:
     if file_format not in FORMATS:
         raise Http404
     text = render_answer(run.result, file_format)
-    return _file_response(text, FORMATS[file_format], f"analysis-{run.number}.{file_format}")
+    return file_response(text, FORMATS[file_format], f"analysis-{run.number}.{file_format}")
 
 
 @login_required
@@ -277,18 +278,7 @@ def table_file(request, pk, number, name, file_format) -> HttpResponse:
         raise Http404
     mark = simulated_words(run.result["parameters"]["origins"]).replace(" ", "-")
     file = f"{mark and f'{mark}-'}analysis-{run.number}-{name}.{file_format}"
-    match file_format:
-        case "csv":
-            return _file_response(layouts.csv_text(stored_table), "text/csv", file)
-        case "tex":
-            return _file_response(render_latex_table(stored_table), "text/x-tex", file)
-        case "md" | "txt":
-            return _file_response(render_table(stored_table, file_format), FORMATS[file_format], file)
-        case "json":
-            return _file_response(
-                json.dumps(stored_table, ensure_ascii=False, allow_nan=False, indent=1), "application/json", file
-            )
-    raise Http404
+    return table_response(stored_table, file_format, file)
 
 
 @login_required
@@ -302,10 +292,26 @@ def figure_file(request, pk, number, name, file_format) -> HttpResponse:
         response["Cache-Control"] = "private, max-age=31536000, immutable"
         return response
     if file_format == "pdf":
-        return _file_response(bytes(stored_figure.pdf), "application/pdf", f"analysis-{run.number}-{name}.pdf")
+        return file_response(bytes(stored_figure.pdf), "application/pdf", f"analysis-{run.number}-{name}.pdf")
     raise Http404
 
 
-def _file_response(content: str | bytes, kind: str, name: str) -> HttpResponse:
+def table_response(table: layouts.Table, file_format: str, file: str) -> HttpResponse:
+    """Return a stored table as a file of this name. Raise Http404 for an unknown format."""
+    match file_format:
+        case "csv":
+            return file_response(layouts.csv_text(table), "text/csv", file)
+        case "tex":
+            return file_response(render_latex_table(table), "text/x-tex", file)
+        case "md" | "txt":
+            return file_response(render_table(table, file_format), FORMATS[file_format], file)
+        case "json":
+            return file_response(
+                json.dumps(table, ensure_ascii=False, allow_nan=False, indent=1), "application/json", file
+            )
+    raise Http404
+
+
+def file_response(content: str | bytes, kind: str, name: str) -> HttpResponse:
     kind = kind if isinstance(content, bytes) else f"{kind}; charset=utf-8"
     return HttpResponse(content, content_type=kind, headers={"Content-Disposition": f'attachment; filename="{name}"'})

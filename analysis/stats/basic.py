@@ -108,6 +108,18 @@ def two_sided_normal_quantile(level: float) -> float:
     return float(special.ndtri((1 + level) / 2))
 
 
+def fisher_z_interval(correlation: float, n: int, level: float) -> Interval:
+    """Return the interval of a Pearson correlation of `n` pairs by Fisher's z, whose standard error is 1 / sqrt(n - 3).
+
+    >>> found = fisher_z_interval(0.5, 28, 0.95)
+    >>> round(found.low, 3), round(found.high, 3)
+    (0.156, 0.736)
+    """
+    centre = math.atanh(max(-1 + 1e-15, min(1 - 1e-15, correlation)))
+    half = two_sided_normal_quantile(level) / math.sqrt(n - 3)
+    return Interval(level, math.tanh(centre - half), math.tanh(centre + half), "fisher_z")
+
+
 def degenerate_mean_estimate(
     values: FloatArray,
     *,

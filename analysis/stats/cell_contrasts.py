@@ -22,6 +22,7 @@ from analysis.stats.arrays import (
     validate_within_bounds,
     vector,
 )
+from analysis.stats.clusters import weights_of_rows
 from analysis.stats.groups import difference_detectable_at_power_80, label_codes_and_names
 from analysis.stats.results import Estimate, HypothesisTest, Record, ResultWarning
 
@@ -47,9 +48,10 @@ class ContrastCovariance:
 
 @dataclass(frozen=True, slots=True)
 class CellRows:
-    """Answers in cells, with the codes of their annotators and items, and the sums of the cells."""
+    """Answers in cells, with the codes of their annotators and items, and the weighted sums of the cells."""
 
     values: FloatArray
+    weights: FloatArray
     cells: IntArray
     names: tuple[Any, ...]
     annotators: IntArray
@@ -69,8 +71,10 @@ class CellRows:
         items: npt.ArrayLike | None,
         *,
         cell_names: Sequence[Any],
+        row_weights: npt.ArrayLike | None = None,
     ) -> "CellRows":
         array = vector(values, "values")
+        all_weights = weights_of_rows(row_weights, np.ones(len(array), dtype=np.bool_))
         positions, label_names = label_codes_and_names(cells, "cells", len(array))
         item_codes = None if items is None else label_codes(np.asarray(items), "items", len(array))[0]
         column_of = {cell: column for column, cell in enumerate(cell_names)}
@@ -78,18 +82,19 @@ class CellRows:
         column = columns[positions] if len(label_names) else positions
         chosen = column >= 0
         is_used = chosen & ~np.isnan(array)
-        observed = array[is_used]
+        observed, weights = array[is_used], all_weights[is_used]
         annotator_codes, n_annotators = label_codes_where(annotators, "annotators", is_used)
         n_items = 0
         if item_codes is not None:
             item_codes, n_items = label_codes(item_codes[is_used], "items", len(observed))
         sums, counts = (
-            group_sums(column[is_used], observed, len(column_of)),
-            group_sizes(column[is_used], len(column_of)),
+            group_sums(column[is_used], weights * observed, len(column_of)),
+            group_sums(column[is_used], weights, len(column_of)),
         )
         missing = int(chosen.sum()) - len(observed)
         return cls(
             observed,
+            weights,
             column[is_used],
             tuple(cell_names),
             annotator_codes,
@@ -115,9 +120,9 @@ class CellRows:
         """Return the spread of the cells' means over annotators and, if they are five or more, items."""
         cells = np.eye(len(self.counts))
         means = self.sums / self.counts
-        scores = cells[self.cells] * (self.values - means[self.cells])[:, None]
+        scores = cells[self.cells] * (self.weights * (self.values - means[self.cells]))[:, None]
         of_cells = cells[:, :, None] * cells[:, None, :]
-        rows = cluster_models.FittedRows(np.diag(self.counts), scores, self.cells, of_cells)
+        rows = cluster_models.FittedRows(np.diag(self.counts), scores, self.cells, of_cells, self.weights)
         return cluster_models.ModelSpread.from_rows(rows, self.annotators, self.items, unit=unit, second="item")
 
     @property
@@ -149,10 +154,10 @@ class CellRows:
     ) -> FloatArray | None:
         n_cells = len(self.counts)
         annotator_cells = positions * n_cells + self.cells
-        sums = group_sums(annotator_cells, self.values, n_clusters * n_cells).reshape(-1, n_cells)
-        counts = group_sizes(annotator_cells, n_clusters * n_cells).reshape(-1, n_cells)
+        sums = group_sums(annotator_cells, self.weights * self.values, n_clusters * n_cells).reshape(-1, n_cells)
+        counts = group_sums(annotator_cells, self.weights, n_clusters * n_cells).reshape(-1, n_cells)
         remaining = self.counts - counts
-        if np.any(remaining == 0):
+        if np.any(remaining <= MIN_SPREAD):
             return None
         shift = ((self.sums - sums) / remaining - means) @ gradients.T
         return np.asarray((n_clusters - 1) / n_clusters * shift.T @ shift, dtype=np.float64)
@@ -186,6 +191,7 @@ def cell_contrast(
     annotators: npt.ArrayLike,
     items: npt.ArrayLike | None = None,
     *,
+    row_weights: npt.ArrayLike | None = None,
     link: str = "identity",
     is_log_linear_corrected: bool = False,
     null: float = 0.0,
@@ -207,6 +213,8 @@ def cell_contrast(
         Weight w_c of each cell. Rows of other cells are left out.
     annotators, items : array_like, shape (n_rows,)
         Labels of each row's annotator and item.
+    row_weights : array_like, shape (n_rows,), optional
+        Positive weights of the rows. Equal if None.
     link : {"identity", "logit", "probit"}, default 'identity'
         The function g; logit and probit need 0/1 values.
     is_log_linear_corrected : bool, default False
@@ -256,7 +264,12 @@ def cell_contrast(
     if link not in LINKS:
         raise ValueError(f"link: {link!r} is not one of {', '.join(LINKS)}")
     rows = CellRows.from_arrays(
-        values, cells, annotators, items, cell_names=[cell for cell, weight in weights.items() if weight != 0]
+        values,
+        cells,
+        annotators,
+        items,
+        cell_names=[cell for cell, weight in weights.items() if weight != 0],
+        row_weights=row_weights,
     )
     if bounds is not None:
         validate_within_bounds(rows.values, bounds, "values")
@@ -288,7 +301,7 @@ def cell_contrast(
     detail: dict[str, Any] = {
         "cells": {
             str(cell): {"n": int(n), "mean": float(mean)}
-            for cell, n, mean in zip(rows.names, rows.counts, raw, strict=True)
+            for cell, n, mean in zip(rows.names, group_sizes(rows.cells, len(rows.names)), raw, strict=True)
         },
         "n_missing": rows.n_missing,
     }
@@ -413,7 +426,13 @@ def condition_by_domain_model(
     for row, cell_weights in enumerate(shift):
         for cell, weight in cell_weights.items():
             hypotheses[row, cell] = weight
-    interaction = _joint(rows, hypotheses, level)
+    interaction = joint_test(
+        rows,
+        hypotheses,
+        level,
+        analysis="humanlike.condition_model.interaction",
+        estimand="whether the effects of conditions differ between domains",
+    )
     return ConditionModel(cells=tuple(means), effects=tuple(gains), by_domain=tuple(by_domain), interaction=interaction)
 
 
@@ -434,11 +453,18 @@ def _exact(rows: CellRows, level: float) -> dict[str, list[float]]:
     }
 
 
-def _joint(rows: CellRows, hypotheses: FloatArray, level: float) -> Estimate:
-    """The joint F test that all contrasts are 0."""
+def joint_test(rows: CellRows, hypotheses: FloatArray, level: float, **labels: Any) -> Estimate:
+    """Test jointly by F that all contrasts of the cell means, (n_contrasts, n_cells), are 0. `labels` are those of the record.
+
+    >>> rng = np.random.default_rng(0)
+    >>> people = np.repeat(np.arange(60), 4)
+    >>> rows = CellRows.from_arrays(rng.random(240), people % 3, people, None, cell_names=[0, 1, 2])
+    >>> found = joint_test(rows, np.array([[1.0, -1, 0], [1, 0, -1]]), 0.95, analysis="demo", estimand="equality")
+    >>> found.detail["df_between"], found.test.name
+    (2, 'clustered_f')
+    """
     common: dict[str, Any] = {
-        "analysis": "humanlike.condition_model.interaction",
-        "estimand": "whether the effects of conditions differ between domains",
+        **labels,
         "unit": "annotator",
         "n": rows.n_annotators,
         "n_clusters": rows.n_clusters,

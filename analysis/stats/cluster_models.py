@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats.arrays import FloatArray, IntArray, group_sizes, label_codes, vector
+from analysis.stats.arrays import FloatArray, IntArray, group_sizes, group_sums, label_codes, vector
 from analysis.stats.cluster_variances import (
     PEOPLE,
     PEOPLE_AND_PROMPTS,
@@ -131,18 +131,22 @@ class FittedRows:
     cells : ndarray of int, shape (n_rows,)
         Cell of each row, from 0. Rows in one cell have the same second derivatives.
     of_cells : ndarray of float, shape (n_cells, k, k)
-        Minus the second derivatives of a row in each cell.
+        Minus the second derivatives of a row with weight 1 in each cell.
+    weights : ndarray of float, shape (n_rows,), or None
+        Weights of the rows. All are 1 if None.
     """
 
     information: FloatArray
     scores: FloatArray
     cells: IntArray
     of_cells: FloatArray
+    weights: FloatArray | None = None
 
     def jackknife(self, codes: IntArray) -> ModelJackknife:
         """Return the jackknife over clusters with these codes from 0; shape (n_rows,)."""
         n_clusters, (n_cells, k, _) = int(codes.max()) + 1, self.of_cells.shape
-        counts = group_sizes(codes * n_cells + self.cells, n_clusters * n_cells).reshape(n_clusters, n_cells)
+        weights = np.ones(len(codes)) if self.weights is None else self.weights
+        counts = group_sums(codes * n_cells + self.cells, weights, n_clusters * n_cells).reshape(n_clusters, n_cells)
         own = (counts @ self.of_cells.reshape(n_cells, -1)).reshape(n_clusters, k, k)
         return ModelJackknife.from_derivatives(self.information, own, sums_by_cluster(self.scores, codes, n_clusters))
 

@@ -28,7 +28,7 @@ from analysis.stats.arrays import (
     validate_within_bounds,
     vector,
 )
-from analysis.stats.results import Estimate, HypothesisTest, Interval, Record, ResultWarning
+from analysis.stats.results import Estimate, HypothesisTest, Record, ResultWarning
 
 # Check and combine answers in both orders of naming.
 
@@ -291,13 +291,9 @@ def gap_preference_correlation(
         warnings = (
             ResultWarning("tau_asymmetric", "warn", {"correlation": pearson, "pvalue": min(pvalue, spearman_pvalue)}),
         )
-    centre, half = (
-        math.atanh(max(-1 + 1e-15, min(1 - 1e-15, pearson))),
-        basic.two_sided_normal_quantile(level) / math.sqrt(n - 3),
-    )
     return Estimate(
         estimate=pearson,
-        interval=Interval(level, math.tanh(centre - half), math.tanh(centre + half), "fisher_z"),
+        interval=basic.fisher_z_interval(pearson, n, level),
         test=HypothesisTest(name="pitman_morgan", null=0.0, statistic=statistic, df=n - 2, pvalue=pvalue),
         warnings=warnings,
         detail={

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
 
 from django.db.models import Q, Sum
 
-from annotators.models import Assignment, OutcomePay, PageVisit, Payment
+from annotators.models import Assignment, OutcomePay, PageVisit, Payment, Recruitment
 from annotators.models.identity import get_person_id
 from annotators.recruitment.channels import REGISTRY
 from studies.figures import Axis, Frame, RangeBar, at, shortened
@@ -183,10 +184,24 @@ def pay_overall_and_by_arm(study: Study) -> tuple[ArmPay, list[ArmPay]]:
     return _arm_pay("all", people, study.wage_per_hour), _all_arm_pays(study, people)
 
 
-def _load_people(study: Study) -> list[_Person]:
+def typical_time_and_pay(
+    study: Study, recruitment: Recruitment | None = None
+) -> tuple[Quartiles | None, Quartiles | None]:
+    """Return the quartiles of the minutes and of the pay of a person, of all people or of those of one link."""
+    people = _load_people(study, **({"recruitment": recruitment} if recruitment else {}))
+    pays = [person.pay for person in people if person.pay is not None]
+    return quartiles([Decimal(person.seconds) / 60 for person in people], TENTH), quartiles(pays, CENT)
+
+
+def _load_people(study: Study, **filters: Any) -> list[_Person]:
     """Return each person's pay: the ledger's amounts with bonuses; otherwise the offer, if the work is not rejected."""
     submitted = Assignment.objects.filter(
-        study=study, origin=Assignment.Origin.LIVE, submitted_at__isnull=False, is_late=False, started_at__isnull=False
+        study=study,
+        origin=Assignment.Origin.LIVE,
+        submitted_at__isnull=False,
+        is_late=False,
+        started_at__isnull=False,
+        **filters,
     )
     payments = Payment.objects.filter(assignment__in=submitted).exclude(
         state__in=[Payment.State.FAILED, Payment.State.CANCELLED]

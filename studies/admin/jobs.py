@@ -37,6 +37,7 @@ TITLES = {
     "plan_size": "Simulating the planned study",
     "plan_strategies": "Simulating labelling strategies",
     "compute_metrics": "Computing metrics",
+    "compare_studies": "Comparing studies",
     "compare_metrics": "Comparing metrics with people",
     "calibrate": "Combining people and judges",
     "check_judge": "Comparing people and the judge",

@@ -84,7 +84,10 @@ def test_pdf_files_are_those_of_figures():
     from tools.reference import addresses
 
     with_pdf = [path for path, _, words in addresses.list_project_urls() if "PDF" in words or ".pdf" in path]
-    assert with_pdf == ["admin/studies/study/<pk>/analyses/<number>/figures/<name>.<file_format>"]
+    assert with_pdf == [
+        "admin/studies/study/<pk>/analyses/<number>/figures/<name>.<file_format>",
+        "admin/studies/study/<pk>/comparisons/<number>/<name>.<file_format>",
+    ]
     assert "The whole report as PDF is not built." in PAGES["index"].text
 
 

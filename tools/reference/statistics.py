@@ -26,6 +26,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "cluster_variances": ("effective_n_clusters", "variance_components"),
     "groups": ("pairwise_comparisons",),
     "cell_contrasts": ("cell_contrast",),
+    "between_studies": ("compare_studies",),
     "unpaired": ("mean_difference", "probability_of_superiority"),
     "ratings": (
         "expected_utility",

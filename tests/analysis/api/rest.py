@@ -7,7 +7,7 @@ from django.db import connection
 from django.test import Client
 
 from analysis.api.tokens import create_token
-from analysis.models import AnalysisRun, Figure
+from analysis.models import AnalysisRun, Figure, StudiesComparison
 from studies.models import Study
 from studies.services import lifecycle
 from tests.builders import spa_study
@@ -77,6 +77,18 @@ def analysis_of(study, **parameters) -> AnalysisRun:
     )
     Figure.objects.create(run=run, name="forest", svg="<svg/>", pdf=b"%PDF")
     return run
+
+
+def comparison_of(*studies) -> StudiesComparison:
+    return StudiesComparison.objects.create(
+        study=studies[0],
+        number=1,
+        parameters={"studies": [str(study.code) for study in studies]},
+        result={"sentences": []},
+        result_sha256="1" * 64,
+        figure_svg="<svg/>",
+        figure_pdf=b"%PDF",
+    )
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from studies.models import Job, StudyMember
 from tests.builders import draft_study, user
 from tests.size_plans import planned_size
 
-from .rest import Api, analysis_of, api_of, body_of, closed_study
+from .rest import Api, analysis_of, api_of, body_of, closed_study, comparison_of
 
 pytestmark = pytest.mark.django_db
 # Who may do what
@@ -95,6 +95,9 @@ TABLE = (
     ("GET", "studies/{s}/analyses/", None, READ),
     ("POST", "studies/{s}/analyses/", {}, WRITE),
     ("GET", "studies/{s}/analyses/1/", None, READ),
+    ("GET", "studies/{s}/comparisons/", None, READ),
+    ("POST", "studies/{s}/comparisons/", {"studies": []}, REFUSED),
+    ("GET", "studies/{s}/comparisons/1/", None, READ),
     ("GET", "studies/{s}/judge/", None, READ),
     ("POST", "studies/{s}/judge/", None, WRITE),
     ("POST", "studies/{s}/judge/sample/", {}, REFUSED),
@@ -148,6 +151,7 @@ def world(owner, settings, tmp_path, monkeypatch):
     settings.MEDIA_ROOT = tmp_path
     study, draft, elsewhere = closed_study(owner, 1), draft_study(owner=owner), draft_study(owner=owner)
     analysis_of(study)
+    comparison_of(study)
     job = Job.objects.create(kind="analyse", study=study)
     made = Job.objects.create(
         kind="export",

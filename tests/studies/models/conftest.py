@@ -26,6 +26,7 @@ from studies.models import (
     Placement,
     SectionArm,
 )
+from tests.analysis.api.rest import comparison_of
 from tests.builders import panel, spa_draft, user
 from tests.studies.models.rows import NOW
 
@@ -61,6 +62,7 @@ def world():
         study=study, number=1, responses_n=0, responses_sha256="", code_version="", seed="", result={}, result_sha256=""
     )
     Figure.objects.create(run=run, name="f", svg="", pdf=b"")
+    comparison_of(study)
     ApiToken.objects.create(user=researcher, name="t", hash="h")
     Job.objects.create(kind="x", request_token="t")
     sampled = {"study": study, "kind": "explanations", "rule": "union", "codebook": {}, "per_arm": 1, "origin": "live"}

@@ -6,7 +6,7 @@ import pytest
 from django.apps import apps
 from django.db import IntegrityError, models, transaction
 
-from analysis.models import AnalysisRun, Figure, ReportAnswer
+from analysis.models import AnalysisRun, Figure, ReportAnswer, StudiesComparison
 from annotators.models import (
     Annotator,
     Assignment,
@@ -345,6 +345,9 @@ CASES = {
     ),
     "report_answer_once_per_study": lambda w: ReportAnswer(
         study=ReportAnswer.objects.create(study=w["study"], key="ethics").study, key="ethics"
+    ),
+    "studies_comparison_number_once_per_study": lambda w: StudiesComparison(
+        study=w["study"], number=1, result={}, result_sha256="", figure_svg="", figure_pdf=b""
     ),
     "figure_name_once_per_analysis": lambda w: Figure(run=w["run"], name="f", svg="", pdf=b""),
 }

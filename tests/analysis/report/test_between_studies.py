@@ -1,0 +1,234 @@
+"""Closed studies beside each other: what is shared, what is refused, what is stored, and the pages of it."""
+
+from io import StringIO
+
+import pytest
+from django.core.exceptions import PermissionDenied
+from django.core.management import CommandError, call_command
+from django.db.models import Value
+from django.db.models.functions import Concat
+from django.http import Http404
+from django.test import Client
+from django.urls import reverse
+
+from analysis.models import StudiesComparison
+from analysis.report.between_studies import find_parts, offered_parts, request_comparison, run_comparison
+from studies.models import AuditEvent, Job, Question
+from studies.services import jobs
+from studies.services.lifecycle import ActionRefused, FieldsRefused
+from tests.analysis.protocols.answers import answer
+from tests.analysis.report.reported import closed, finished, report
+from tests.builders import recruitment, spa_draft, spa_study, user
+from tests.launching import launched
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def owner():
+    return user("owner")
+
+
+@pytest.fixture
+def pair(owner):
+    """Two closed studies with the same prompts and questions, and other people."""
+    return [finished(owner, title=title) for title in ("Students", "Crowd")]
+
+
+def codes(*studies):
+    return {"studies": [str(study.code) for study in studies]}
+
+
+def changed(owner, change):
+    """A closed study, changed as a draft."""
+    draft = spa_draft(owner=owner, title="Crowd", target_n=12)
+    change(draft)
+    launched(draft, owner)
+    answer(draft, 12, percent=lambda person, x, y: 50, rating=lambda person, system: 1 + (person + len(system)) % 5)
+    return closed(draft)
+
+
+def with_ratings(**columns):
+    return lambda draft: Question.objects.filter(section__study=draft, section__protocol="rating").update(**columns)
+
+
+def rows_of(result, name):
+    return next(one for one in result["tables"] if one["name"] == name)["rows"]
+
+
+def test_estimates_are_those_of_the_reports_and_prompts_are_paired(pair):
+    first, second = pair
+    result = run_comparison(first, codes(first, second), by=None).result
+    ratings = [one for one in result["comparisons"] if one["protocol"] == "rating"]
+    assert {one["protocol"] for one in result["comparisons"]} == {"rating", "spa"} and ratings
+    for number, study in enumerate(pair):
+        block = next(
+            one
+            for one in report(study)["blocks"]
+            if one["name"] == "rating.superiority" and one["mode"] == "recommended"
+        )
+        printed = {(e["settings"]["contrast"]["x"], e["settings"]["contrast"]["y"]): e for e in block["estimates"]}
+        for one in ratings:
+            mine, theirs = one["means"][number], printed[tuple(one["name"].split(" (")[0].split(" > "))]
+            assert (mine["estimate"], mine["interval"]) == (theirs["estimate"], theirs["interval"])
+    shared = result["comparisons"][0]["differences"][0]["detail"]
+    assert shared["n_shared_people"] == 0 and shared["n_shared_prompts"] > 0
+    assert rows_of(result, "effort")[0]["kept"] == 12 and rows_of(result, "effort")[0]["minutes"] == 20.0
+    assert all(len(one["columns"]) <= 7 for one in result["tables"])
+
+
+def test_the_same_people_are_paired_and_equal_keys_with_other_texts_are_not(owner, pair):
+    first = pair[0]
+    second = changed(owner, lambda draft: draft.prompts.update(text="Another text."))
+    for own, other in zip(first.assignments.order_by("pk"), second.assignments.order_by("pk"), strict=True):
+        type(other).objects.filter(pk=other.pk).update(annotator=own.annotator)
+    shared = run_comparison(first, codes(first, second), by=None).result["comparisons"][0]["differences"][0]["detail"]
+    assert (shared["n_shared_people"], shared["n_shared_prompts"]) == (12, 0)
+
+
+def test_the_same_answers_do_not_differ_and_opposite_ones_do(owner, pair):
+    first, second = pair[0], changed(owner, lambda draft: None)
+    result = run_comparison(first, codes(first, second), by=None).result
+    by_protocol = {one["protocol"]: one for one in result["comparisons"]}
+    spa, rating = by_protocol["spa"]["differences"][0], by_protocol["rating"]["differences"][0]
+    assert spa["estimate"] > 0.1 and spa["test"]["pvalue_adjusted"] >= spa["test"]["pvalue"]
+    assert spa["test"]["family_size"] == len(result["comparisons"]) and rating["estimate"] == 0
+    said = next(one for one in result["sentences"] if one.startswith("The stated chance"))
+    assert "points higher in “Students” than in “Crowd” (95 % CI" in said and "n = 12 and 12 people" in said
+    assert any(one.startswith("It remains open whether “Students” and “Crowd” differ.") for one in result["sentences"])
+
+
+def test_links_of_one_study_are_compared(owner):
+    study = finished(owner)
+    links = [recruitment(study), recruitment(study)]
+    for number, row in enumerate(study.assignments.order_by("pk")):
+        type(row).objects.filter(pk=row.pk).update(recruitment=links[number % 2])
+    assert [part.link for part in offered_parts(study, owner)] == [None, *links]
+    sent = {"studies": [f"{study.code}:{link.key}" for link in links]}
+    result = run_comparison(study, sent, by=None).result
+    assert [row["people"] for row in rows_of(result, "effort")] == [6, 6]
+    assert result["comparisons"][0]["differences"][0]["detail"]["n_shared_people"] == 0
+    with pytest.raises(FieldsRefused, match="share their people"):
+        find_parts(study, [str(study.code), sent["studies"][0]], None)
+
+
+def test_three_studies_have_a_joint_test(pair, owner):
+    third = finished(owner)
+    result = run_comparison(third, codes(third, *pair), by=None).result
+    assert len(rows_of(result, "equality")) == len(result["comparisons"])
+    assert len(rows_of(result, "differences")) == 3 * len(result["comparisons"])
+
+
+def test_other_words_and_other_scales_are_refused_by_name(owner, pair):
+    first = pair[0]
+    text = Question.objects.filter(section__study=first, section__protocol="rating").first().text
+    second = changed(owner, with_ratings(text=f"{text} Truly?"))
+    with pytest.raises(
+        ActionRefused, match=r"The question “.*” has other words \(.*“Truly\?”\) in “Students” and in “Crowd”"
+    ):
+        request_comparison(first, None, codes(first, second))
+    second = changed(owner, with_ratings(scale={"kind": "likert", "labels": list("1234567")}))
+    with pytest.raises(ActionRefused, match=r"another scale \(labels: .*maximum: 5 and 7"):
+        request_comparison(first, None, codes(first, second))
+
+
+def test_different_systems_are_compared_if_they_are_named(owner, pair):
+    first = pair[0]
+    second = changed(owner, lambda draft: draft.systems.update(name=Concat(Value("new "), "name")))
+    with pytest.raises(ActionRefused, match="no comparison with answers in common: “Students” has “"):
+        run_comparison(first, codes(first, second), by=None)
+    one = next(iter(report(first)["blocks"][0]["estimates"]))["settings"]["contrast"]
+    other = f"SPA: new {one['x']} > new {one['y']}"
+    sent = codes(first, second) | {"comparisons": [f"SPA: {one['x']} > {one['y']}", other]}
+    result = run_comparison(first, sent, by=None).result
+    assert [row["name"] for row in result["comparisons"]] == [" | ".join(sent["comparisons"]).replace("SPA: ", "")]
+    mixed = [sent["comparisons"][0], other.replace("SPA", "Rating of each output (Likert or continuous)")]
+    with pytest.raises(ActionRefused, match="different protocols or criteria"):
+        run_comparison(first, sent | {"comparisons": mixed}, by=None)
+    with pytest.raises(ActionRefused, match="has no answers about “nothing”. Name one of “SPA: "):
+        run_comparison(first, sent | {"comparisons": ["nothing", other]}, by=None)
+
+
+def test_only_closed_studies_that_the_user_may_analyse(owner, pair):
+    first, second = pair
+    collecting = spa_study(owner)
+    with pytest.raises(PermissionDenied, match="still collecting"):
+        request_comparison(first, owner, codes(first, collecting))
+    for wrong, message in (
+        (codes(first), "from 2 to 6"),
+        (codes(first, first), "each once"),
+        ({"studies": [str(first.code), "x"]}, "'x' is not the code"),
+        ({"studies": [str(first.code), f"{second.code}:none"]}, "has no link 'none'"),
+        (codes(second, finished(owner)), "Name “Students”"),
+        (codes(first, second) | {"comparisons": ["a"]}, "one comparison for each"),
+        (codes(first, second) | {"studies": "x"}, "must be a list"),
+        (codes(first, second) | {"level": 7}, "level"),
+        (codes(first, second) | {"speed": 7}, "no such parameter"),
+    ):
+        with pytest.raises(FieldsRefused, match=message):
+            request_comparison(first, owner, wrong)
+    stranger = user("stranger")
+    first.members.create(user=stranger, role="owner")
+    with pytest.raises(Http404):
+        request_comparison(first, stranger, codes(first, second))
+    run_comparison(first, codes(first, second), by=owner)
+    visitor = Client()
+    visitor.force_login(stranger)
+    assert "not been compared" in visitor.get(reverse("studies_comparisons", args=[first.pk])).content.decode()
+    assert visitor.get(reverse("studies_comparison", args=[first.pk, 1])).status_code == 404
+
+
+def test_the_page_starts_a_job_and_shows_what_it_stored(owner, pair):
+    first, second = pair
+    client = Client()
+    client.force_login(owner)
+    address = reverse("studies_comparisons", args=[first.pk])
+    assert address in client.get(reverse("analyses", args=[first.pk])).content.decode()
+    form = client.get(address)
+    assert "Crowd" in form.content.decode()
+    assert "Tick two studies" in client.post(address, {"level": "0.95"}).content.decode()
+    sent = codes(first, second) | {"level": "0.9", "token": form.context["token"]}
+    for _ in range(2):
+        answer = client.post(address, sent)
+        assert answer.status_code == 302
+    job = Job.objects.get(kind="compare_studies")
+    assert answer.url == reverse("admin:studies_job_page", args=[job.code])
+    assert jobs.claim_and_run_job(job.pk)
+    job.refresh_from_db()
+    assert job.state == Job.State.DONE, job.error
+    row = StudiesComparison.objects.get(study=first)
+    assert run_comparison(first, {}, by=owner, job_code=str(job.code)) == row
+    assert AuditEvent.objects.filter(study=first, verb="compare studies").count() == 1
+    page = client.get(job.result["url"]).content.decode()
+    assert "Differences between the studies" in page and "90% CI" in page and row.result_sha256 in page
+    for name in (
+        "differences.csv",
+        "differences.tex",
+        "effort.md",
+        "agreement.txt",
+        "estimates.json",
+        "result.json",
+        "studies.svg",
+        "studies.pdf",
+    ):
+        assert client.get(f"{job.result['url']}{name}").status_code == 200, name
+    for name in ("nothing.csv", "effort.doc", "studies.csv"):
+        assert client.get(f"{job.result['url']}{name}").status_code == 404, name
+
+
+def test_the_command_prints_the_sentences(pair):
+    said = StringIO()
+    call_command("compare", "Students", "Crowd", "--level", "0.9", stdout=said)
+    row = StudiesComparison.objects.get()
+    assert said.getvalue().splitlines() == [
+        *row.result["sentences"],
+        f"Comparison 1, result SHA-256 {row.result_sha256}",
+    ]
+    with pytest.raises(CommandError, match="from 2 to 6"):
+        call_command("compare", "Students")
+
+
+def test_equal_inputs_give_an_equal_result(pair):
+    rows = [run_comparison(pair[0], codes(*pair), by=None) for _ in range(2)]
+    assert [row.number for row in rows] == [1, 2] and rows[0].result_sha256 == rows[1].result_sha256
+    assert rows[0].figure_svg == rows[1].figure_svg
