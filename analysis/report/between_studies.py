@@ -396,7 +396,7 @@ def build_comparison(
         read.append(read_part(part, parameters))
     progress(len(parts), len(parts) + 1, "Comparing")
     found, left_out = _shared(parts, read, parameters["comparisons"])
-    compared = _adjusted([_compare(found_in_parts, parameters["level"]) for found_in_parts in found])
+    compared = _named_apart(_adjusted([_compare(found_in_parts, parameters["level"]) for found_in_parts in found]))
     names = [part.name for part in parts]
     tables = [
         relabel_interval_columns(table, parameters["level"])
@@ -484,8 +484,17 @@ def _by_name(found: Iterable[tuple[str, HeadlineAnswers]]) -> dict[str, tuple[st
     }
 
 
+def _named_apart(compared: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the comparisons with the protocol before a name that several protocols have."""
+    times = Counter(one["name"] for one in compared)
+    return [
+        one | {"name": f"{_protocol_name(one['protocol'])}: {one['name']}"} if times[one["name"]] > 1 else one
+        for one in compared
+    ]
+
+
 def _protocol_name(protocol: str) -> str:
-    return PROTOCOLS[protocol].label.partition(":")[0]
+    return PROTOCOLS[protocol].label.partition(":")[0].partition(" (")[0]
 
 
 def _listed_names(known: Mapping[str, Any]) -> str:

@@ -1,5 +1,6 @@
 """Closed studies beside each other: what is shared, what is refused, what is stored, and the pages of it."""
 
+import json
 from io import StringIO
 
 import pytest
@@ -16,8 +17,10 @@ from analysis.report.between_studies import find_parts, offered_parts, request_c
 from studies.models import AuditEvent, Job, Question
 from studies.services import jobs
 from studies.services.lifecycle import ActionRefused, FieldsRefused
+from tests.analysis.api.rest import api_of
 from tests.analysis.protocols.answers import answer
 from tests.analysis.report.reported import closed, finished, report
+from tests.browsing import look_at, shot
 from tests.builders import recruitment, spa_draft, spa_study, user
 from tests.launching import launched
 
@@ -61,6 +64,8 @@ def test_estimates_are_those_of_the_reports_and_prompts_are_paired(pair):
     result = run_comparison(first, codes(first, second), by=None).result
     ratings = [one for one in result["comparisons"] if one["protocol"] == "rating"]
     assert {one["protocol"] for one in result["comparisons"]} == {"rating", "spa"} and ratings
+    # The same pair by two protocols has two names, so that tables and the figure have a row for each.
+    assert len({one["name"] for one in result["comparisons"]}) == len(result["comparisons"])
     for number, study in enumerate(pair):
         block = next(
             one
@@ -69,7 +74,7 @@ def test_estimates_are_those_of_the_reports_and_prompts_are_paired(pair):
         )
         printed = {(e["settings"]["contrast"]["x"], e["settings"]["contrast"]["y"]): e for e in block["estimates"]}
         for one in ratings:
-            mine, theirs = one["means"][number], printed[tuple(one["name"].split(" (")[0].split(" > "))]
+            mine, theirs = one["means"][number], printed[tuple(one["name"].partition(": ")[2].split(" > "))]
             assert (mine["estimate"], mine["interval"]) == (theirs["estimate"], theirs["interval"])
     shared = result["comparisons"][0]["differences"][0]["detail"]
     assert shared["n_shared_people"] == 0 and shared["n_shared_prompts"] > 0
@@ -142,7 +147,7 @@ def test_different_systems_are_compared_if_they_are_named(owner, pair):
     sent = codes(first, second) | {"comparisons": [f"SPA: {one['x']} > {one['y']}", other]}
     result = run_comparison(first, sent, by=None).result
     assert [row["name"] for row in result["comparisons"]] == [" | ".join(sent["comparisons"]).replace("SPA: ", "")]
-    mixed = [sent["comparisons"][0], other.replace("SPA", "Rating of each output (Likert or continuous)")]
+    mixed = [sent["comparisons"][0], other.replace("SPA", "Rating of each output")]
     with pytest.raises(ActionRefused, match="different protocols or criteria"):
         run_comparison(first, sent | {"comparisons": mixed}, by=None)
     with pytest.raises(ActionRefused, match="has no answers about “nothing”. Name one of “SPA: "):
@@ -232,3 +237,36 @@ def test_equal_inputs_give_an_equal_result(pair):
     rows = [run_comparison(pair[0], codes(*pair), by=None) for _ in range(2)]
     assert [row.number for row in rows] == [1, 2] and rows[0].result_sha256 == rows[1].result_sha256
     assert rows[0].figure_svg == rows[1].figure_svg
+
+
+def test_rest_starts_a_comparison_once_and_returns_its_result(owner, pair):
+    first, second = pair
+    api, address = api_of(owner), f"studies/{first.code}/comparisons/"
+    for _ in range(2):
+        answer = api.post(address, codes(first, second), **{"Idempotency-Key": "k"})
+        assert answer.status_code == 202, answer.body
+    assert jobs.claim_and_run_job(Job.objects.get(kind="compare_studies").pk)
+    assert [row["number"] for row in json.loads(api.get(address).body)["results"]] == [1]
+    assert json.loads(api.get(f"{address}1/").body)["result"]["sentences"]
+    refused = api.post(address, {"studies": [str(first.code), "x"]})
+    assert refused.status_code == 400 and "is not the code of a study" in refused.body.decode()
+    bound = api_of(owner, study=first)
+    assert bound.post(address, codes(first, second)).status_code == 404
+    assert bound.get(f"{address}1/").status_code == 404
+
+
+@pytest.mark.browser
+@pytest.mark.django_db(transaction=True)
+def test_the_pages_are_readable_on_a_phone(live_server, browser, client):
+    by = user("jo", is_superuser=True)
+    studies = [finished(by, title=title) for title in ("Students of one university", "Crowd on a panel")]
+    row = run_comparison(studies[0], codes(*studies), by=by)
+    client.force_login(by)
+    context = browser.new_context()
+    context.add_cookies([{"name": "heval", "value": client.cookies["heval"].value, "url": live_server.url}])
+    page, wrong = context.new_page(), []
+    for name, args in (("studies_comparisons", [studies[0].pk]), ("studies_comparison", [studies[0].pk, row.number])):
+        page.goto(live_server.url + reverse(name, args=args))
+        look_at(page, name, wrong)
+        shot(page, name)
+    assert not wrong
