@@ -23,6 +23,7 @@ from analysis.models import StudiesComparison
 from analysis.protocols import REGISTRY, HeadlineAnswers, headline_name
 from analysis.protocols.blocks.layouts import build_figure, figure_row, relabel_interval_columns
 from analysis.protocols.kinds.answers import readable_scale
+from annotators.counting import simulated_words
 from annotators.models import Recruitment
 from annotators.pay.statement import typical_time_and_pay
 from studies.access import Action, check_permission_or_404, filter_allowed
@@ -322,6 +323,7 @@ def read_part(part: Part, parameters: Mapping[str, Any]) -> PartAnswers:
             "pay": float(pay.median) if pay else None,
             "currency": part.study.currency if pay else "",
             "data_sha256": data.data_sha256,
+            "origins": list(validated["origins"]),
         }
     )
     sections = {section.position: (number, section) for number, section in _numbered_sections(data.sections)}
@@ -414,9 +416,15 @@ def build_comparison(
         description="Each symbol is the estimate of one study.",
         axis="Share, chance or mean difference for the first system",
     )
+    mark = simulated_words({origin for one in read for origin in one.effort["origins"]})
+    if mark:
+        # Tables and figures leave the page as files.
+        for made in (*tables, figure):
+            made["title"] = f"{made['title']} ({mark})"
     return json_safe(
         {
             "schema": SCHEMA,
+            "simulated": mark,
             "code_version": version_and_source_hash(),
             "parameters": dict(parameters),
             "studies": [{"code": part.code, **one.effort} for part, one in zip(parts, read, strict=True)],

@@ -103,6 +103,15 @@ def test_the_same_answers_do_not_differ_and_opposite_ones_do(owner, pair):
     assert any(one.startswith("It remains open whether “Students” and “Crowd” differ.") for one in result["sentences"])
 
 
+def test_answers_of_robots_are_marked(pair):
+    assert run_comparison(pair[0], codes(*pair), by=None).result["simulated"] == ""
+    for one in pair:
+        one.assignments.update(origin="robot")
+    result = run_comparison(pair[0], codes(*pair) | {"origins": ["robot"]}, by=None).result
+    assert result["simulated"] == "simulated"
+    assert all(one["title"].endswith(" (simulated)") for one in (*result["tables"], *result["figures"]))
+
+
 def test_links_of_one_study_are_compared(owner):
     study = finished(owner)
     links = [recruitment(study), recruitment(study)]
