@@ -56,7 +56,8 @@ class HeadlineAnswers:
     """The answers behind the headline of one comparison, those of annotators that the rules keep.
 
     ``prompts``: the second sample of each answer, which is the group of a prompt that belongs to one. ``values``: one for each answer about the pair, on the scale of ``analysis.stats.planning.inputs.StudySize.bounds``, none
-    missing. ``points``: of the scale, if the protocol has one.
+    missing. ``points``: of the scale, if the protocol has one. ``keys``: the prompt of each answer, and ``items``: the item whose outputs
+    it compares; None if answers are not about a single one.
     """
 
     comparison: Comparison
@@ -64,12 +65,16 @@ class HeadlineAnswers:
     annotators: "np.ndarray"
     prompts: "np.ndarray"
     points: int = 5
+    keys: "np.ndarray | None" = None
+    items: "np.ndarray | None" = None
 
     @classmethod
     def from_rows(cls, comparison: Comparison, rows: "DataFrame", column: str, points: int = 5) -> "HeadlineAnswers":
         """Return the answers in one column of rows that have an annotator and a second sample: a prompt or its group."""
         annotators, prompts = (rows[name].to_numpy(object) for name in ("annotator", SECOND_SAMPLE))
-        return cls(comparison, rows[column].to_numpy(float), annotators, prompts, points)
+        items = rows["item"].to_numpy(object) if "item" in rows else None
+        values, keys = rows[column].to_numpy(float), rows["prompt"].to_numpy(object)
+        return cls(comparison, values, annotators, prompts, points, keys, items)
 
 
 class ProtocolAnalysis:

@@ -39,6 +39,7 @@ from . import report_data
 from .answer import build_answer, methods_paragraph
 from .coding_blocks import build_coding_blocks as coding_blocks
 from .fragility import claims_fragility
+from .items import build_items
 from .neighbours import count_prompts_with_shared_source, similar_neighbours
 from .planned import compare_plan_with_study, planned_and_reached_table
 from .report_data import ReportData, count_missing_answers, newest_version_blocks, read_report_data
@@ -494,12 +495,15 @@ def build_report(
         if rule.problem
     ]
     blocks = [] if hidden else _blocks(data, validated, seed, problems, progress)
-    contexts = [] if hidden else analysis_contexts(data, validated, seed, [])
-    effects: list[dict[str, Any]] = []
     failed = {problem["row"] for problem in problems}
-    for context in (one for one in contexts if f"protocol {one.protocol}" not in failed):
+    contexts = [] if hidden else analysis_contexts(data, validated, seed, [])
+    contexts = [context for context in contexts if f"protocol {context.protocol}" not in failed]
+    effects: list[dict[str, Any]] = []
+    items: list[dict[str, Any]] = []
+    for context in contexts:
         with _keeping_other_protocols(context.protocol, problems):
             effects += rule_effects(blocks, context, data.applied_rules)
+            items += build_items(context, blocks)
     conclusions, fragility = sentences.build_conclusion_sentences(blocks), list[dict[str, Any]]()
     with _keeping_other_protocols("fragility", problems, "part"):
         fragility = claims_fragility(blocks, conclusions)
@@ -571,6 +575,7 @@ def build_report(
     result["answer"], systems = build_answer(blocks)
     if not hidden:
         result["answer"]["methods"] = methods_paragraph(study, result, blocks)
+        result["items"] = sorted(items, key=lambda one: sentences.ROLES.index(one["role"]))
     tables = add_family_notes(
         [
             *systems,

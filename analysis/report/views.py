@@ -29,6 +29,7 @@ from studies.models import Job, Study
 from studies.services.lifecycle import ActionRefused, FieldsRefused, NotReady
 
 from .build import DEFAULT_PARAMETERS, STAR_SCHEMES, STILL_COLLECTING, default_origins
+from .items import items_context
 from .page import report_context
 from .plots import render_latex_table
 from .runs import INVENTED, invented_report_jobs, request_analysis, request_invented_report
@@ -73,7 +74,7 @@ class ReportForm(forms.Form):
 
 def get_analysis_run(request: HttpRequest, pk: int, number: int) -> AnalysisRun:
     study = get_study(request.user, Action.VIEW, pk=pk)
-    return get_object_or_404(AnalysisRun.objects.select_related("by"), study=study, number=number)
+    return get_object_or_404(study.analyses.select_related("by"), number=number)
 
 
 @login_required
@@ -176,6 +177,7 @@ def report_page(request, pk, number) -> HttpResponse:
     final = later.only("number").order_by("-number").first()
     context = {
         **report_context(stored),
+        "items": items_context(study, stored),
         "study": study,
         "run": run,
         "withdrawn_since": sum(at > run.at for at in withdrawn.values_list("withdrawn_at", flat=True)),
@@ -237,6 +239,7 @@ def invented_report_page(request, pk) -> HttpResponse:
         robots = invented["robots"]
         context |= report_context(invented["result"]) | {
             "invented": invented,
+            "items": items_context(study, invented["result"]),
             "strengths": sorted(robots["strengths"].items(), key=lambda named: named[1]),
             "percent_for_first": round(100 * robots["acquiescent"]),
             "is_changed": done.arguments["version"] != study.version,

@@ -57,6 +57,11 @@ class Headline:
         """Return whether people in one condition are compared with people in another."""
         return bool(self.within)
 
+    @property
+    def null(self) -> float:
+        """Return the value of the headline without a difference."""
+        return 0.0 if self.kind in ("point", "score") or self.is_between_conditions else 0.5
+
 
 # By name. The order is a part of the seeds of simulations.
 HEADLINES = {
@@ -254,7 +259,7 @@ class StudySize(PlainRecord):
     @property
     def null(self) -> float:
         """Return the value of the headline without a difference."""
-        return 0.0 if self.kind in ("point", "score") or self.is_between_conditions else 0.5
+        return self.headline.null
 
     def is_about_prompts(self, population: str) -> bool:
         """Return whether the report's claim is about prompts like these, if that is declared.

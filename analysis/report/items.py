@@ -1,0 +1,298 @@
+"""What the numbers are about: for each planned comparison, items in which one side won clearly, and items that divide people.
+
+The job stores the names of items, outputs and commenting annotators, and numbers. Texts are read when a page is shown, so none is in
+a report's JSON or its files, and the comments of people who withdraw later are gone from older reports as well.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import F
+from django.urls import reverse
+
+from analysis.data.context import AnalysisContext
+from analysis.data.flat_rows import annotator_pseudonym
+from analysis.protocols import REGISTRY, HeadlineAnswers, headline_name
+from analysis.protocols.blocks import Block, cells
+from analysis.protocols.blocks.comparisons import Comparison
+from analysis.stats.planning.inputs import HEADLINES
+from annotators.counting import Use, select
+from annotators.models import Response
+from studies.models import Exposure, Item, Output, Study
+from studies.protocols import REGISTRY as PROTOCOLS
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from analysis.stats.results import Estimate
+
+MOST_ITEMS = 3  # of each kind
+# An item counts as if this number of further answers were in the middle, so that a single answer does not come first.
+ADDED_ANSWERS = 2
+LONG_TEXT = 400
+KINDS = (
+    ("won", "Where {winner} won most clearly"),
+    ("lost", "Where {winner} lost most clearly"),
+    ("split", "Where people disagreed most"),
+)
+NO_ITEMS = "each answer is about several items at once, or about no pair of outputs"
+ITEM_COLUMNS = {"section": "section__position", "number": "number", "retired": "retired_in"}
+OutputsByItem = Mapping[str, Mapping[str, tuple[int, ...]]]
+
+
+def build_items(context: AnalysisContext, blocks: Sequence[Block]) -> list[dict[str, Any]]:
+    """Return the clearest and the most divided items of each planned comparison of a protocol."""
+    analysis, name = REGISTRY[context.protocol], headline_name(context.protocol)
+    shown = _outputs_by_item(context.sections)
+    claims = analysis.planned_claims(context.sections).values()
+    planned = {one.key: one for claimed in claims for one in claimed if one.is_planned}
+    answers = {one.comparison.key: one for one in analysis.headline_answers(context)}
+    free = {(section.position, key) for section in context.sections for key in _free_texts(section)}
+    columns = (context.rows[column] for column in ("section", "question", "text"))
+    is_comment = [bool(text) and (section, key) in free for section, key, text in zip(*columns, strict=True)]
+    commented = context.rows.assign(is_comment=is_comment)
+    found = []
+    for key, compared in planned.items():
+        estimate = _estimate_of(blocks, analysis.headline_blocks.get(name, ""), key)
+        about = _about(compared) | {"protocol": context.protocol}
+        found.append(about | _items_of(answers.get(key), estimate, HEADLINES.get(name), commented, shown))
+    return found
+
+
+def _free_texts(section: Any) -> list[str]:
+    return list(section.questions.filter(scale__kind="text").values_list("key", flat=True))
+
+
+def _outputs_by_item(sections: Sequence[Any]) -> OutputsByItem:
+    """Return the samples of each system that each item shows."""
+    rows = Exposure.objects.filter(item__section__in={section.reuses_id or section.pk for section in sections})
+    rows = rows.filter(item__kind=Item.Kind.LIVE).order_by("item", "output__sample")
+    shown: dict[str, dict[str, tuple[int, ...]]] = {}
+    for section, number, system, sample in rows.values_list(
+        "item__section__position", "item__number", "output__system__name", "output__sample"
+    ):
+        outputs = shown.setdefault(f"s{section}.{number}", {})
+        outputs[system] = (*outputs.get(system, ()), sample)
+    return shown
+
+
+def _about(compared: Comparison) -> dict[str, Any]:
+    return {
+        "contrast": compared.key,
+        "label": compared.label,
+        "role": compared.role,
+        "x": compared.x,
+        "y": compared.y,
+        "winner": "",
+        "side": -1 if compared.is_lower_better else 1,
+        "null": None,
+        "reason": "",
+    } | {kind: [] for kind, _ in KINDS}
+
+
+def _estimate_of(blocks: Sequence[Block], headline: str, key: str) -> "Estimate | None":
+    """Return the recommended estimate of a comparison: the headline, or the first one of protocols whose plans estimate no block."""
+    found = [
+        (block.name != headline, number, estimate)
+        for number, block in enumerate(blocks)
+        if block.mode == "recommended"
+        for estimate in block.estimates
+        if cells.contrast_of(estimate).get("key") == key
+    ]
+    return min(found, key=lambda one: one[:2])[2] if found else None
+
+
+def _items_of(
+    answers: HeadlineAnswers | None,
+    estimate: "Estimate | None",
+    headline: Any,
+    rows: "DataFrame",
+    shown: OutputsByItem,
+) -> dict[str, Any]:
+    if answers is None or answers.keys is None:
+        return {"reason": NO_ITEMS}
+    if not len(answers.values):
+        return {"reason": "nobody judged the two side by side"}
+    null, compared = headline.null, answers.comparison
+    found = list(_judged_items(answers, null, rows, shown))
+    split = sorted((one for one in found if one["n"] > 1 and one["sd"]), key=lambda one: _place(one, one["sd"] ** 2))
+    if estimate is None or estimate.estimate is None:
+        return {"null": null, "reason": "nothing could be estimated, so no side won", "split": split[:MOST_ITEMS]}
+    side = estimate.estimate - (cells.claim_of(estimate).null or 0.0)
+    if not side:
+        return {"null": null, "reason": "the estimate is on neither side", "split": split[:MOST_ITEMS]}
+    # How far each item is on the side of the estimate.
+    ahead = [((one["mean"] - null) * (1 if side > 0 else -1), one) for one in found]
+    return {
+        "null": null,
+        "winner": compared.x if (side > 0) is not compared.is_lower_better else compared.y,
+        "side": 1 if side > 0 else -1,
+        "won": [one for far, one in sorted(ahead, key=lambda two: _place(two[1], two[0])) if far > 0][:MOST_ITEMS],
+        "lost": [one for far, one in sorted(ahead, key=lambda two: _place(two[1], -two[0])) if far < 0][:MOST_ITEMS],
+        "split": split[:MOST_ITEMS],
+    }
+
+
+def _place(item: Mapping[str, Any], amount: float) -> tuple[float, int, str, list[str]]:
+    """Return what sorts an item: its distance or variance less that of added answers, and its name where two are equal."""
+    n = item["n"]
+    return round(-amount * n / (n + ADDED_ANSWERS), 9), -n, item["prompt"], item["items"]
+
+
+def _judged_items(
+    answers: HeadlineAnswers, null: float, rows: "DataFrame", shown: OutputsByItem
+) -> Iterator[dict[str, Any]]:
+    """Yield each prompt with the outputs of the two systems that were judged for it.
+
+    Where a page shows a single output, the outputs of a prompt are one item, because the headline compares their means.
+    """
+    import pandas as pd
+
+    compared = answers.comparison
+    rows = rows[(rows["section"] == compared.section) & rows["is_kept"].astype(bool) & rows["item"].notna()]
+    items_of_prompt = rows.groupby("prompt")["item"].unique()
+    is_about_pair = rows["system"].isna() | rows["system"].isin([compared.x, compared.y])
+    writers = rows[rows["is_comment"].astype(bool) & is_about_pair].groupby("item")["annotator"].unique()
+    frame = pd.DataFrame({"prompt": answers.keys, "item": answers.items, "value": answers.values})
+    outputs = {
+        item: (shown.get(item, {}).get(compared.x, ()), shown.get(item, {}).get(compared.y, ()))
+        for item in frame["item"].dropna().unique()
+    }
+    frame["outputs"] = frame["item"].map(outputs) if outputs else None
+    for (prompt, _), judged in frame.groupby(["prompt", "outputs"], dropna=False, sort=False):
+        items = judged["item"].dropna().unique() if outputs else items_of_prompt.get(prompt, ())
+        items = [item for item in items if {compared.x, compared.y} & set(shown.get(item, {}))]
+        yield {
+            "prompt": prompt,
+            "items": sorted(items, key=_number),
+            **{
+                side: sorted({n for item in items for n in shown[item].get(system, ())})
+                for side, system in (("x", compared.x), ("y", compared.y))
+            },
+            "n": len(judged),
+            "mean": float(judged["value"].mean()),
+            "sd": round(float(judged["value"].std(ddof=0)), 12),
+            "comments": sorted({one for item in items for one in writers.get(item, ())}),
+        }
+
+
+def _number(item: str) -> tuple[int, int]:
+    section, _, number = item[1:].partition(".")
+    return int(section), int(number)
+
+
+def items_context(study: Study, stored: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the items of a stored report with their texts and comments, or None if its version has no items."""
+    if "items" not in stored:
+        return None
+    chosen = [one for compared in stored["items"] for kind, _ in KINDS for one in compared[kind]]
+    comments = _comments(study, stored["parameters"]["origins"], chosen)
+    texts: dict[tuple[str, str, int], Output] = {}
+    retired: set[str] = set()
+    outputs = Output.objects.filter(system__study=study, prompt__key__in={one["prompt"] for one in chosen})
+    of_item = {name: F(f"exposures__item__{path}") for name, path in ITEM_COLUMNS.items()}
+    output: Any  # with the columns of an item that shows it
+    for output in outputs.select_related("prompt", "system").annotate(**of_item):
+        texts[output.prompt.key, output.system.name, output.sample] = output
+        if output.retired:
+            retired.add(f"s{output.section}.{output.number}")
+
+    def groups(compared: Mapping[str, Any]) -> list[dict[str, Any]]:
+        return [
+            {
+                "kind": kind,
+                "title": title.format(winner=compared["winner"]),
+                "items": [_item_context(study, compared, one, texts, comments, retired) for one in compared[kind]],
+            }
+            for kind, title in KINDS
+            if compared["winner"] or kind == "split"
+        ]
+
+    without = Counter((one["protocol"], one["reason"]) for one in stored["items"] if one["null"] is None)
+    return {
+        "compared": [one | {"groups": groups(one)} for one in stored["items"] if one["null"] is not None],
+        "without": [
+            f"No items for {cells.format_count(n, 'comparison')} ({PROTOCOLS[protocol].label}): {reason}."
+            for (protocol, reason), n in without.items()
+        ],
+    }
+
+
+def _comments(
+    study: Study, origins: Sequence[str], chosen: Sequence[Mapping[str, Any]]
+) -> dict[tuple[str, str], list[tuple[str | None, str]]]:
+    """Return the comments about items by item and pseudonym, each with the system that it is about. Those of people who withdrew are gone."""
+    names = {name for one in chosen if one["comments"] for name in one["items"]}
+    if not names:
+        return {}
+    found: dict[tuple[str, str], list[tuple[str | None, str]]] = {}
+    rows = select(Use.RESULTS, Response.objects.filter(assignment__study=study, erased_at=None), origins)
+    rows = rows.filter(question__scale__kind="text", item__number__in={_number(name)[1] for name in names})
+    columns = ("item__section__position", "item__number", "assignment__annotator__code")
+    about = ("exposure__output__system__name", "text")
+    for section, number, code, *comment in rows.exclude(text="").order_by("pk").values_list(*columns, *about):
+        if (name := f"s{section}.{number}") in names:
+            found.setdefault((name, annotator_pseudonym(study, code)), []).append((comment[0], comment[1]))
+    return found
+
+
+def _item_context(
+    study: Study,
+    compared: Mapping[str, Any],
+    item: Mapping[str, Any],
+    texts: Mapping[tuple[str, str, int], Output],
+    comments: Mapping[tuple[str, str], Sequence[tuple[str | None, str]]],
+    retired: set[str],
+) -> dict[str, Any]:
+    is_retired = bool(item["items"]) and retired.issuperset(item["items"])
+    outputs = [
+        (compared[side], texts.get((item["prompt"], compared[side], sample)))
+        for side in "xy"
+        for sample in item[side] or (0,)
+    ]
+    prompt = next((output.prompt for _, output in outputs if output is not None), None)
+    shown = [(f"Prompt {item['prompt']}", prompt)] + ([("Source", prompt)] if prompt and prompt.source else [])
+    return {
+        "result": _result_in_words(compared, item),
+        "is_retired": is_retired,
+        "texts": []
+        if is_retired
+        else [
+            _text_context(study, name, stimulus, "source" if name == "Source" else "text")
+            for name, stimulus in (*shown, *outputs)
+        ],
+        "comments": [
+            {"system": system, "text": text}
+            for name in item["items"]
+            for person in item["comments"]
+            for system, text in comments.get((name, person), ())
+            if system in (None, compared["x"], compared["y"])
+        ],
+    }
+
+
+def _result_in_words(compared: Mapping[str, Any], item: Mapping[str, Any]) -> str:
+    """Return the result of an item for the winner: the share of answers, or the mean difference."""
+    named = compared["winner"] or compared["x"]
+    mean = 2 * compared["null"] - item["mean"] if compared["side"] < 0 else item["mean"]
+    n = cells.format_count(item["n"], "answer")
+    if compared["null"]:
+        return f"{cells.format_percent(mean)} for {named}, {n}"
+    return f"{'+' if mean > 0 else ''}{cells.format_number(mean)} for {named} on average, {n}"
+
+
+def _text_context(study: Study, name: str, stimulus: Any, column: str) -> dict[str, Any]:
+    text = getattr(stimulus, column, "") or ""
+    media = getattr(stimulus, "media", "") if column == "text" else ""
+    return {
+        "name": name,
+        "is_missing": stimulus is None or not (text or media or getattr(stimulus, "is_empty", False)),
+        "is_empty": getattr(stimulus, "is_empty", False),
+        "text": text,
+        "is_long": len(text) > LONG_TEXT,
+        "beginning": text[:LONG_TEXT],
+        "language": getattr(stimulus, "language", ""),
+        "url": reverse("admin:studies_media", args=[study.pk, media]) if media else "",
+        "alt": getattr(stimulus, "alt", "") or "",
+    }
