@@ -41,6 +41,7 @@ from .coding_blocks import build_coding_blocks as coding_blocks
 from .fragility import claims_fragility
 from .items import build_items
 from .neighbours import count_prompts_with_shared_source, similar_neighbours
+from .opinions import Compared, compare_groups, opinions_block, read_groupings
 from .planned import compare_plan_with_study, planned_and_reached_table
 from .report_data import ReportData, count_missing_answers, newest_version_blocks, read_report_data
 from .report_tables import (
@@ -500,10 +501,17 @@ def build_report(
     contexts = [context for context in contexts if f"protocol {context.protocol}" not in failed]
     effects: list[dict[str, Any]] = []
     items: list[dict[str, Any]] = []
+    compared_groups: list[Compared] = []
+    groupings = [] if hidden else read_groupings(data)
     for context in contexts:
         with _keeping_other_protocols(context.protocol, problems):
             effects += rule_effects(blocks, context, data.applied_rules)
             items += build_items(context, blocks)
+            compared_groups += compare_groups(context, groupings, blocks)
+    opinions = None
+    if compared_groups:
+        block, opinions = opinions_block(compared_groups)
+        blocks.append(block)
     conclusions, fragility = sentences.build_conclusion_sentences(blocks), list[dict[str, Any]]()
     with _keeping_other_protocols("fragility", problems, "part"):
         fragility = claims_fragility(blocks, conclusions)
@@ -569,6 +577,8 @@ def build_report(
         result["no_conclusion"] = explain_no_conclusion(
             contrasts, flow["submitted"], len(data.kept), data.live_answers(), result["problems"]
         )
+    if opinions:
+        result["opinions"] = opinions
     compared = {} if hidden else compare_plan_with_study(study, blocks)
     if compared:
         result["planned_and_reached"] = compared

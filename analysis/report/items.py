@@ -54,7 +54,7 @@ def build_items(context: AnalysisContext, blocks: Sequence[Block]) -> list[dict[
     commented = context.rows.assign(is_comment=is_comment)
     found = []
     for key, compared in planned.items():
-        estimate = _estimate_of(blocks, analysis.headline_blocks.get(name, ""), key)
+        estimate = estimate_of_comparison(blocks, analysis.headline_blocks.get(name, ""), key)
         about = _about(compared) | {"protocol": context.protocol}
         found.append(about | _items_of(answers.get(key), estimate, HEADLINES.get(name), commented, shown))
     return found
@@ -91,7 +91,7 @@ def _about(compared: Comparison) -> dict[str, Any]:
     } | {kind: [] for kind, _ in KINDS}
 
 
-def _estimate_of(blocks: Sequence[Block], headline: str, key: str) -> "Estimate | None":
+def estimate_of_comparison(blocks: Sequence[Block], headline: str, key: str) -> "Estimate | None":
     """Return the recommended estimate of a comparison: the headline, or the first one of protocols whose plans estimate no block."""
     found = [
         (block.name != headline, number, estimate)

@@ -55,6 +55,7 @@ def report_context(stored: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the page shows of a stored result."""
     tables = stored.get("tables", [])
     answer = [table for table in tables if table["place"] == "answer"]
+    opinions = [table for table in tables if table["place"] == "opinions"]
     compared = [table for table in tables if table["place"] == "first" and "paper" not in table]
     reasons = sorted(
         (table for table in tables if _plain_name(table) in REASONS and table["place"] != "answer"),
@@ -64,7 +65,7 @@ def report_context(stored: Mapping[str, Any]) -> dict[str, Any]:
     for table in tables:
         if "paper" in table:
             papers.setdefault(table["paper"], []).append(table)
-    shown = [*answer, *compared, *reasons]
+    shown = [*answer, *compared, *reasons, *opinions]
     rest = [table for table in tables if table not in shown and "paper" not in table]
     followed = TEMPLATES_BY_SLUG.get(stored["study"].get("template", ""))
     figures = stored.get("figures", [])
@@ -77,6 +78,7 @@ def report_context(stored: Mapping[str, Any]) -> dict[str, Any]:
         "systems": [table_context(table, MOST_COLUMNS) for table in answer],
         "compared": [table_context(table, MOST_COLUMNS) for table in compared],
         "reasons": [table_context(table, MOST_COLUMNS) for table in reasons],
+        "opinions": [table_context(table, MOST_COLUMNS) for table in opinions],
         "whole": [table_context(table) for table in shown if table_context(table, MOST_COLUMNS)["is_narrowed"]],
         "papers": [
             {

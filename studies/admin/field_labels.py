@@ -16,6 +16,7 @@ LABELS = {
         "asks_to_share_preferences": "Ask whether preferences may be given away",
         "licence": "Licence of the data",
         "stimuli_source": "Source of the texts",
+        "compared_groups": "Compare groups by",
         "coverage": "Prompts in each batch",
         "section_order": "Order of the sections",
         "annotators_per_batch": "Annotators for each batch",
@@ -115,7 +116,7 @@ FIELDSETS: tuple[tuple[str, Any], ...] = (
     (
         "Design",
         {
-            "fields": (("coverage", "section_order"), ("annotators_per_batch", "batches_per_annotator"), "bars_flagged_annotators", "seed"),
+            "fields": (("coverage", "section_order"), ("annotators_per_batch", "batches_per_annotator"), "bars_flagged_annotators", "compared_groups", "seed"),
             "description": "How batches are drawn. Systems, arms, sections and planned comparisons follow below.",
             "classes": ["part-design", "collapse"],
         },

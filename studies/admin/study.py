@@ -60,6 +60,7 @@ class StudyForm(CleanTextMixin, forms.ModelForm):
             "withdrawal_until": forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
             "content_warning": forms.TextInput(attrs={"size": 80}),
             "retention": forms.TextInput(attrs={"size": 80}),
+            "compared_groups": forms.TextInput(attrs={"size": 80}),
             "stimuli_source": forms.TextInput(attrs={"size": 80}),
         }
 

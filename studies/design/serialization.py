@@ -38,6 +38,7 @@ LATER_STUDY_FIELDS: dict[str, Any] = {
     "stimuli_source": "",
     "template": "",
     "group_noun": "",
+    "compared_groups": "",
 }
 ARM_FIELDS = ("name", "condition", "instructions", "domain", "wanted", "reward", "minutes")
 QUESTION_FIELDS = ("position", "key", "text", "help", "criterion", "scale", "required", "skip_reasons")

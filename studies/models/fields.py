@@ -47,3 +47,24 @@ def new_seed() -> int:
 
 def optional_noneditable_datetime_field(**options) -> models.DateTimeField:
     return models.DateTimeField(null=True, blank=True, editable=False, **options)
+
+
+# What people or prompts are grouped by, as ``Study.compared_groups`` names it.
+_GROUPING = r"(?:panel|arm|language|domain|length|(?:answer|sample|attribute):[^;]*[^;\s][^;]*)"
+GROUPING_VALIDATORS = [
+    RegexValidator(
+        rf"\A\s*{_GROUPING}\s*(?:;\s*{_GROUPING}\s*)*\Z",
+        "This is not a list of groups. Enter panel, arm, language, domain, length, “answer:” with the key of a question, “sample:” with a "
+        "column of the sample, or “attribute:” with an attribute of prompts, separated by semicolons.",
+    )
+]
+
+
+def parse_groupings(text: str) -> list[tuple[str, str]]:
+    """Return the kind and the name of each grouping in a list such as ``Study.compared_groups``.
+
+    >>> parse_groupings("domain; answer: fluent")
+    [('domain', ''), ('answer', 'fluent')]
+    """
+    parts = (part.partition(":") for part in text.split(";") if part.strip())
+    return list(dict.fromkeys((kind.strip(), name.strip()) for kind, _, name in parts))

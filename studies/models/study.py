@@ -12,6 +12,7 @@ from django.db.models.functions import Now
 
 from .fields import (
     CURRENCY_VALIDATORS,
+    GROUPING_VALIDATORS,
     HEADCOUNT_VALIDATORS,
     LANGUAGE_VALIDATORS,
     MINUTES_VALIDATORS,
@@ -264,6 +265,13 @@ class Study(models.Model):
         blank=True,
         editable=False,
         help_text="The template of a paper from which the draft was made. Its report opens what it shows as in that paper.",
+    )
+    compared_groups = models.CharField(
+        "compare groups by",
+        max_length=300,
+        blank=True,
+        validators=GROUPING_VALIDATORS,
+        help_text="The report says whether these groups of people or prompts agree. For example: domain; panel; answer: fluent. Also arm, language, length, and “sample:” and “attribute:” with a name.",
     )
     guide = models.JSONField(
         null=True,

@@ -198,6 +198,7 @@ FORMS = {
     "seconds are too": study_saved(idle_seconds="0"),
     "This is not a language": study_saved(language="en_GB!"),
     "This is not a currency": study_saved(currency="12"),
+    "This is not a list": study_saved(compared_groups="age"),
     "Another … has this name": row_added("systems", 3, name="ALPHA"),
     "Only one system is chosen. Choose two systems.": row_added("contrasts", 2, x=system("alpha")),
     "Choose another system": row_added("contrasts", 2, x=system("alpha"), y=system("alpha")),
