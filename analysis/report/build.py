@@ -578,11 +578,13 @@ def build_report(
             contrasts, flow["submitted"], len(data.kept), data.live_answers(), result["problems"]
         )
     if opinions:
-        result["opinions"] = opinions
+        result["opinions"] = {name: opinions[name] for name in ("sentences", "n_compared")}
     compared = {} if hidden else compare_plan_with_study(study, blocks)
     if compared:
         result["planned_and_reached"] = compared
     result["answer"], systems = build_answer(blocks)
+    if opinions:
+        result["answer"]["sentences"] += opinions["heads"]
     if not hidden:
         result["answer"]["methods"] = methods_paragraph(study, result, blocks)
         result["items"] = sorted(items, key=lambda one: sentences.ROLES.index(one["role"]))

@@ -30,7 +30,7 @@ LEVEL = 0.05
 OF_PROMPTS = frozenset({"language", "domain", "length", "attribute"})
 NOTE = (
     "Only groups that the design declares. A group needs ten people and, if prompts are grouped, five prompts. “Less the others”: the mean in the "
-    "group that differs most clearly, less that in all other groups. p tests whether the groups differ; it is adjusted for all "
+    "group that differs most clearly, less that in all other groups; its interval accounts for the choice among three groups or more. p tests whether the groups differ; it is adjusted for all "
     "rows with a p by Holm's method."
 )
 
@@ -168,9 +168,9 @@ def opinions_block(found: Sequence[Compared]) -> tuple[Block, dict[str, Any]]:
     """Return the block of all groups, and the sentences about them. p-values are adjusted over groupings and comparisons."""
     from analysis.stats.multiplicity import holm
 
-    adjusted = holm([None if one.opinions is None else one.opinions.pvalue for one in found])
+    adjusted = holm([_claimable_pvalue(one.opinions) for one in found])
     rows: list[dict[str, Any]] = []
-    estimates, sentences = [], []
+    estimates, heads, sentences = [], [], []
     for one, pvalue in zip(found, adjusted, strict=True):
         about: dict[str, Any] = {"contrast": one.label, "by": one.grouping.label}
         if one.opinions is None:
@@ -188,19 +188,28 @@ def opinions_block(found: Sequence[Compared]) -> tuple[Block, dict[str, Any]]:
             }
             rows.append(about | {"group": said, "n": estimate.n or None, **numbers})
             settings = {**estimate.settings, "grouping": one.grouping.label, "group": name, "comparison": one.label}
-            estimates.append(replace(estimate, settings=settings, sensitivity=()))
-        sentences.append(
-            {"is_split": is_split(one.opinions, pvalue, one.null), "text": _sentence(one, one.opinions, pvalue)}
-        )
+            # The question is whether groups differ, so the groups themselves are not tested.
+            test = estimate.test if estimate is one.opinions.difference else None
+            estimates.append(replace(estimate, settings=settings, sensitivity=(), test=test))
+        if is_split(one.opinions, pvalue, one.null):
+            who = "Prompts" if one.grouping.is_of_prompts else "People"
+            heads.append(f"{who} split on {one.label} by {one.grouping.label}")
+            sentences.append(f"{heads[-1]}{_numbers_in_words(one.opinions, pvalue)}.")
     return Block(NAME, "Whose opinion", estimates=tuple(estimates), tables=[_table(rows)], note=NOTE), {
-        "sentences": [sentence["text"] for sentence in sentences if sentence["is_split"]],
-        "n_compared": sum(one.opinions is not None and one.opinions.pvalue is not None for one in found),
+        "heads": [f"{head}." for head in heads],
+        "sentences": sentences,
+        "n_compared": sum(pvalue is not None for pvalue in adjusted),
     }
+
+
+def _claimable_pvalue(opinions: "Opinions | None") -> float | None:
+    """Return the p-value of the interaction, or None if there is none or a warning forbids a claim."""
+    return None if opinions is None or opinions.difference.is_blocked else opinions.pvalue
 
 
 def is_split(opinions: "Opinions", pvalue: float | None, null: float) -> bool:
     """Return whether groups differ by the adjusted test, or the whole intervals of two groups are on opposite sides."""
-    ends = [cells.interval_bounds(estimate) for estimate in opinions.estimates]
+    ends = [cells.interval_bounds(estimate) for estimate in opinions.estimates if not estimate.is_blocked]
     known = [one for one in ends if one]
     is_opposite = any(low is not None and low > null for low, _ in known) and any(
         high is not None and high < null for _, high in known
@@ -208,15 +217,15 @@ def is_split(opinions: "Opinions", pvalue: float | None, null: float) -> bool:
     return (pvalue is not None and pvalue < LEVEL) or is_opposite
 
 
-def _sentence(one: Compared, opinions: "Opinions", pvalue: float | None) -> str:
+def _numbers_in_words(opinions: "Opinions", pvalue: float | None) -> str:
     said = "; ".join(
         f"{name} {cells.format_number(estimate.estimate)} {cells.format_interval(bounds, 'number')}"
         for name, estimate in zip(opinions.names, opinions.estimates, strict=True)
         if (bounds := cells.interval_bounds(estimate))
     )
-    tested = f" (adjusted p {cells.format_pvalue(pvalue)})" if pvalue is not None else ""
-    who = "Prompts" if one.grouping.is_of_prompts else "People"
-    return f"{who} split on {one.label} by {one.grouping.label}{tested}: {said}."
+    printed = cells.format_pvalue(pvalue)
+    tested = f" (adjusted p {'' if printed.startswith('<') else '= '}{printed})" if pvalue is not None else ""
+    return f"{tested}: {said}"
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
@@ -224,7 +233,7 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
         "opinions",
         "Whose opinion: groups that the design declares",
         "contrast|Comparison|text; by|Groups by|text; group|Group|text; estimate|Estimate|number; interval|95% CI|wide_interval; "
-        "p|adj. p|p; n|n annotators|integer",
+        "p|Holm's p|p; n|n annotators|integer",
         rows,
         "opinions",
         NOTE,

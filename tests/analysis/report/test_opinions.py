@@ -31,6 +31,8 @@ def test_people_split_is_a_result_of_its_own(client):
     run = run_analysis(study, QUICK, by=study.owner)
     (sentence,) = run.result["opinions"]["sentences"]
     assert sentence.startswith("People split on beta > alpha by panel (adjusted p < .001): Open link 0.2")
+    assert run.result["answer"]["sentences"][-1] == "People split on beta > alpha by panel."
+    assert "Bonferroni" not in table(run.result, "opinions")["note"]
     rows = [row for row in table(run.result, "opinions")["rows"] if row["by"] == "panel"]
     assert [row["group"] for row in rows] == ["Open link", "Prolific", "Open link less the others"]
     assert rows[0]["estimate"] < 0.5 < rows[1]["estimate"] and rows[0]["n"] == rows[1]["n"] == 12
@@ -48,6 +50,7 @@ def test_groups_that_agree_leave_it_open(client):
     study = of_two_panels(*[lambda person, x, y: 60 + person % 7 if x > y else 38 + person % 5] * 2)
     run = run_analysis(study, QUICK, by=study.owner)
     assert run.result["opinions"] == {"sentences": [], "n_compared": 1}
+    assert not [sentence for sentence in run.result["answer"]["sentences"] if "split" in sentence]
     client.force_login(study.owner)
     page = client.get(reverse("analysis", args=[study.pk, run.number])).content.decode()
     assert "It remains open whether the groups differ: none of 1 test shows it." in page
