@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from contextlib import suppress
 from typing import Any
 
 from django import forms
@@ -39,10 +38,10 @@ from studies.imports.study_templates import (
     own_templates_of,
 )
 from studies.imports.tables import run
-from studies.imports.tables.columns import GROUP_COLUMNS, SOURCE, Options
+from studies.imports.tables.columns import GROUP_COLUMNS, SOURCE
 from studies.imports.tables.mapping import parse_mapping
 from studies.imports.tables.plan import PROPOSED
-from studies.imports.tables.result import ImportReport
+from studies.imports.tables.result import ImportReport, RowCounts
 from studies.models import Job, OwnTemplate, Study
 from studies.services import jobs, lifecycle
 from studies.stimuli.rows import ACCEPTED, read_rows
@@ -245,41 +244,63 @@ def import_confirmation_page(request, pk, token) -> HttpResponse:
 def _handle_upload_action(request, study, upload, job: Job | None) -> HttpResponse:
     reload = HttpResponseRedirect(request.path)
     report = ImportReport.from_json(upload.report) if upload.report else None
-    chosen = {name: request.POST[name] for name in ("groups_by", "sheet") if name in request.POST}
-    if chosen and not upload.is_confirmed:
-        with suppress(SettingsRefused, lifecycle.ActionRefused):  # the page shows the last report again
-            upload.options = run.importer_of(upload).checked_options(upload.options | chosen)
-            upload.save()  # a job of a large file reads it
-            run.process_or_queue_upload(study, upload, request.user, is_confirmed=False)
-        return reload
-    if "columns" in request.POST and report is not None and report.columns and not upload.is_confirmed:
+    if not upload.is_confirmed:
         try:
-            if change_roles := run.importer_of(upload).options_with_roles:
-                upload.options = change_roles(upload.options, _chosen_roles(request.POST, report))
-            else:
-                columns = _chosen_columns(request.POST, report)
-                parse_mapping(columns)
-                changed = {"columns": columns, "creates_systems": "creates_systems" in request.POST}
-                upload.options = Options.from_json(upload.options | changed).as_json()
-            upload.save()  # a job of a large file reads it
-            run.process_or_queue_upload(study, upload, request.user, is_confirmed=False)
+            before, upload.options = (
+                _options_without_authors(upload.options),
+                _sent_options(request.POST, upload, report),
+            )
+            is_changed = _options_without_authors(upload.options) != before
+            if is_changed or any(name in request.POST for name in READ_AGAIN):
+                # Nobody has seen the report of other columns, so it is not imported.
+                upload.notice = CHANGED_COLUMNS if is_changed and "confirm" in request.POST else ""
+                upload.save()  # a job of a large file reads it
+                run.process_or_queue_upload(study, upload, request.user, is_confirmed=False)
+                return reload
         except (SettingsRefused, lifecycle.ActionRefused) as refused:
             return _render_report(request, study, upload, None, status=400, fault=str(refused))
-        return reload
     if upload.is_confirmed or report is None or not (report.is_sound and report.has_changes):
         return reload
     if refusal := run.importer_of(upload).reason_not_importable(study):
         return render_page(request, "import_frozen", study, 409, fault="" if upload.kind == "stimuli" else refusal)
-    if upload.kind == "stimuli":
-        humans = [name for name in request.POST.getlist("human") if name in report.samples]
-        upload.options = Options.from_json(upload.options | {"human_systems": humans}).as_json()
-        upload.save()
+    upload.save()
     try:
         run.process_or_queue_upload(study, upload, request.user, is_confirmed=True)
     except run.USER_FACING_ERRORS as refused:
         upload = run.get_upload(upload.token, study.pk) or upload
         return _render_report(request, study, upload, None, status=409, fault=str(refused))
     return reload
+
+
+# The buttons of the page that read the file again.
+READ_AGAIN = ("columns", "anew", "groups_by", "sheet")
+CHANGED_COLUMNS = "You changed what the columns are, so heval read the file again. Check it, then import."
+
+
+def _sent_options(sent: QueryDict, upload: run.Upload, report: ImportReport | None) -> dict[str, Any]:
+    """Return the options of the upload with what the form of its page says. Raise SettingsRefused."""
+    importer = run.importer_of(upload)
+    options = upload.options | {name: sent[name] for name in ("groups_by", "sheet") if name in sent}
+    if report is not None and report.columns and "role" in sent:
+        if change_roles := importer.options_with_roles:
+            roles = _chosen_roles(sent, report)
+            if roles != [(entry["role"], entry["column"]) for entry in report.columns]:
+                options = change_roles(options, roles)
+        else:
+            options["creates_systems"] = "creates_systems" in sent
+            if (columns := _chosen_columns(sent, report)) != report.mapping:
+                parse_mapping(columns)
+                options["columns"] = columns
+    if report is not None and report.proposed and "anew" in sent:
+        options["columns"] = report.proposed
+    if report is not None and report.samples:
+        options["human_systems"] = [name for name in sent.getlist("human") if name in report.samples]
+    return importer.checked_options(options)
+
+
+def _options_without_authors(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that decide how a file is read."""
+    return {name: part for name, part in options.items() if part and name != "human_systems"}
 
 
 # A page has a list of roles for each of them.
@@ -365,13 +386,23 @@ def _render_report(request, study, upload, job: Job | None, status: int = 200, f
         fault=fault or upload.fault,
         # Findings about irreversible effects are shown above the button, the others below it.
         first_findings=[finding for finding in findings if finding.kind == "freezes"],
-        findings=[finding for finding in findings if finding.kind not in ("freezes", PROPOSED)],
+        # Where new systems are shown with their texts, they need no note.
+        findings=[
+            finding
+            for finding in findings
+            if finding.kind not in ("freezes", PROPOSED, run.REUSED)
+            and not (finding.kind == "new_systems" and report and report.samples)
+        ],
+        reused=[finding for finding in findings if finding.kind == run.REUSED],
         proposed_groups=[finding for finding in findings if finding.kind == PROPOSED],
         again=reverse("new_study_file" if upload.is_guided else importer.page, args=[study.pk]),
         columns=_columns_with_choices(study, report, importer),
+        left_out=[entry["column"] for entry in report.columns if not entry["role"]] if report else [],
         more_columns=max(0, len(report.columns) - SHOWN_COLUMNS) if report and importer.role_labels else 0,
         confirm_words="Import only the prompts" if report and report.has_only_prompts else importer.confirm_label,
-        counts=[(kind, count) for kind, count in report.counts.items()] if report else [],
+        counts=[(kind, n) for kind, n in report.counts.items() if kind != "batches" or n != RowCounts()]
+        if report
+        else [],
         has_batches=bool(report and any(row["batch"] for row in report.first)),
         missing=report.missing[:SHOWN_MISSING] if report else [],
         more_missing=max(0, report.missing_count - SHOWN_MISSING) if report else 0,

@@ -172,8 +172,12 @@ def _share_warning(mark: str, profiles: Mapping[str, SurfaceProfile]) -> Surface
     )
     pooled = (value * n + others_value * others_n) / (n + others_n)
     statistic = _ratio(value - others_value, sqrt(pooled * (1 - pooled) * (1 / n + 1 / others_n)))
-    text = f"{SURFACE_MARKS[mark].description}: in {value:.1%} of the texts of {_names(systems)}, in {others_value:.1%} of the others'."
+    text = f"{SURFACE_MARKS[mark].description}: in {value:.1%} of the texts of {_names(systems)}, in {others_value:.1%} of {_of_others(others)}."
     return _warning(mark, systems, value, others_value, n, others_n, statistic, text)
+
+
+def _of_others(others: tuple[str, ...]) -> str:
+    return f"those of {_names(others)}" if len(others) == 1 else "the others'"
 
 
 def _length_warning(length: str, profiles: Mapping[str, SurfaceProfile]) -> SurfaceWarning | None:
@@ -186,7 +190,7 @@ def _length_warning(length: str, profiles: Mapping[str, SurfaceProfile]) -> Surf
         _pooled_mean(length, [profiles[name] for name in side]) for side in (systems, others)
     )
     statistic = _ratio(value - others_value, sqrt(error + others_error))
-    text = f"{length}: {value:.0f} on average in the texts of {_names(systems)}, {others_value:.0f} in the others'."
+    text = f"{length}: {value:.0f} on average in the texts of {_names(systems)}, {others_value:.0f} in {_of_others(others)}."
     return _warning(length, systems, value, others_value, n, others_n, statistic, text)
 
 

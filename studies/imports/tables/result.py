@@ -59,6 +59,8 @@ class ImportReport:
     # The columns of the file with their roles and examples, if a person may change the roles.
     columns: list[dict[str, Any]] = field(default_factory=list)
     is_mapped: bool = False
+    # The mapping that heval would propose in place of an earlier one, if it used an earlier one.
+    proposed: list[str] = field(default_factory=list)
     # Outputs of each new system, drawn at random: [key of the prompt, text].
     samples: dict[str, list[list[str]]] = field(default_factory=dict)
 
@@ -109,6 +111,7 @@ class ImportReport:
             "missing": {"count": self.missing_count, "pairs": [list(pair) for pair in self.missing]},
             "is_written": self.is_written,
             **({"columns": self.columns, "is_mapped": self.is_mapped} if self.columns else {}),
+            **({"proposed": self.proposed} if self.proposed else {}),
             **({"samples": self.samples} if self.samples else {}),
         }
 
@@ -136,6 +139,7 @@ class ImportReport:
             is_written=stored["is_written"],
             columns=stored.get("columns", []),
             is_mapped=stored.get("is_mapped", False),
+            proposed=stored.get("proposed", []),
             samples=stored.get("samples", {}),
         )
 

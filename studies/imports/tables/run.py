@@ -15,7 +15,6 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q
 
 from studies.access import Action, check_permission_or_404
 from studies.imports.formats import dataset_folder, flattened, headed, objects_of_file, rows_of_object
@@ -37,9 +36,11 @@ from .writing import StimuliWriter, StudyChanged, Turns, remove_unfinished_stimu
 
 ProgressCallback = Callable[[int, int, str], None]
 PROGRESS_EVERY = 1000
-# Earlier imports whose mapping of columns may fit a new file.
+# Earlier imports of the study whose mapping of columns may fit a new file.
 SEEN_IMPORTS = 30
 AUDIT_VERB = "import"
+# The finding that an earlier mapping was used.
+REUSED = "reused_columns"
 
 
 def reason_not_importable(study: Study) -> str:
@@ -83,7 +84,7 @@ def import_stimuli_file(
     with ExitStack() as stack:
         archive, rows = open_file(path, filename, options.sheet, stack)
         report.problems = rows.problems
-        rows = _mapped(rows, options, report, study, by)
+        rows = _mapped(rows, options, report, study)
         pairing = None
         if options.makes_pairs:
             rows, pairing = pair_texts_by_attributes_and_length(rows, options, study.seed)
@@ -177,25 +178,24 @@ def removing_if_stopped(remove: Callable[[], None]) -> Iterator[None]:
         raise
 
 
-def _mapped(rows: Rows, options: Options, report: ImportReport, study: Study, by: Any) -> Rows:
+def _mapped(rows: Rows, options: Options, report: ImportReport, study: Study) -> Rows:
     """Return the rows under heval's names of columns, by the given mapping, an earlier one of such a file, or the proposed one."""
     if not (options.columns or options.proposes_columns) or not rows.columns:
         return rows
     looks, rows = look_at(rows)
     columns: Sequence[str] = options.columns
-    if not columns and (columns := propose_mapping(looks)) and (used := _mapping_used_before(study, by, rows.columns)):
-        columns, filename = used
-        rows.notes.append(f"The columns were read as in the import of “{filename}”. You can change what each one is.")
+    if not columns and (columns := propose_mapping(looks)) and (used := _mapping_used_before(study, rows.columns)):
+        report.proposed, (columns, filename) = columns, used
+        report.add_finding(REUSED, f"The columns are read as in this study's import of “{filename}”.")
     report.columns, report.is_mapped = describe_columns(looks, columns), bool(columns)
     return apply_mapping(rows, columns) if columns else rows
 
 
-def _mapping_used_before(study: Study, by: Any, columns: Sequence[str]) -> tuple[list[str], str] | None:
-    """Return the last mapping that this study or this person confirmed for a file with these columns, and the file's name."""
+def _mapping_used_before(study: Study, columns: Sequence[str]) -> tuple[list[str], str] | None:
+    """Return the last mapping that was confirmed in this study, or in the study that it is a clone of, and the file's name."""
     present = {name_key(column) for column in columns}
-    imports = AuditEvent.objects.filter(verb=AUDIT_VERB).filter(
-        Q(study=study.pk) | Q(by=by) if by else Q(study=study.pk)
-    )
+    studies = [pk for pk in (study.pk, study.clone_of_id) if pk]
+    imports = AuditEvent.objects.filter(verb=AUDIT_VERB, study__in=studies)
     for data in imports.order_by("-pk").values_list("data", flat=True)[:SEEN_IMPORTS]:
         mapping = data["options"].get("columns")
         if mapping and present.issuperset(parse_mapping(mapping)):
@@ -278,6 +278,7 @@ class Upload:
     report: dict[str, Any] | None = None
     fault: str = ""
     kind: str = "stimuli"  # what the file holds (import_job.register)
+    notice: str = ""  # why its file was read again
     is_guided: bool = False  # whether it was uploaded on the pages of a new study, to which its pages lead back
 
     @property

@@ -180,3 +180,10 @@ def test_three_readers_of_the_published_stories_got_a_prompt_twice(stories):
     for row in stories:
         batches.setdefault(row["reader_id"], []).append(row["prompt_id"])
     assert [each.batch for each in find_repeated_prompts(batches.items())] == [42, 62, 79]
+
+
+def test_the_only_other_system_is_named():
+    texts = {"ours": ["First a short text.\n\nThen another one."] * 40, "baseline": ["First a short text."] * 40}
+    said = " ".join(warning.text for warning in surface_warnings_from_profiles(surface_profiles(texts)))
+    assert "of those of baseline" in said or "of those of ours" in said, said
+    assert "the others'" not in said

@@ -1,6 +1,7 @@
 """Files as people have them: what each column is, is proposed, shown, and changed by whoever knows better."""
 
 import json
+import re
 from collections import Counter
 
 import pytest
@@ -13,6 +14,7 @@ from studies.imports.tables.mapping import parse_mapping
 from studies.imports.tables.run import import_stimuli_file
 from studies.models import Output, Prompt, Study
 from studies.services import drafts
+from studies.services.copying import clone_study
 from studies.stimuli.texts import SettingsRefused, key_from_text
 from tests.admin_pages import logged_in
 from tests.builders import user
@@ -215,16 +217,67 @@ def test_the_page_shows_roles_that_can_be_changed():
     assert "The whole file was imported" in done and outputs(study) == EXPECTED
 
 
-def test_a_mapping_is_used_again_for_the_next_file_of_such_columns(tmp_path):
+def test_import_with_changed_columns_reads_the_file_again():
+    owner = user("owner")
+    client, study = logged_in(owner), drafts.create_draft_with_default_arm(Study(title="own"), owner)
+    address = upload(client, study, "own.csv", csv_of(wide())).redirect_chain[-1][0]
+    sent = {"confirm": "1", "creates_systems": "on", "named": ["", "gpt-4o", "my-model"]}
+    sent |= {"role": ["prompt_text", "output:gpt-4o", ""], "human": ["gpt-4o"]}
+    asked = client.post(address, sent, follow=True).content.decode()
+    assert "You changed what the columns are, so heval read the file again. Check it, then import." in asked
+    assert not study.systems.exists() and "Import into the study" in asked
+    assert re.search(r'name="human" value="gpt-4o" checked', asked), "a tick is not lost"
+    done = client.post(address, sent, follow=True).content.decode()
+    assert "The whole file was imported" in done and "You changed" not in done
+    assert [(one.name, one.is_human) for one in study.systems.all()] == [("gpt-4o", True)]
+    # Another name, and systems that may not be added, are changes too.
+    address = upload(client, study, "own.csv", csv_of(wide())).redirect_chain[-1][0]
+    roles = ["prompt_text", "output:gpt-4o", "output:my-model"]
+    for changed in ({"named": ["", "gpt-4o", "ours"], "creates_systems": "on"}, {"named": ["", "gpt-4o", "ours"]}):
+        page = client.post(address, {"confirm": "1", "role": roles} | changed, follow=True).content.decode()
+        assert "You changed what the columns are" in page and study.systems.count() == 1
+
+
+def test_a_mapping_is_used_again_in_its_study_and_its_clones(tmp_path):
     study, columns = draft(), ("prompt_text=prompt", "output:first=gpt-4o", "output:second=my-model")
     imported(study, tmp_path, "own.csv", csv_of(wide()), columns=columns)
     again = imported(study, tmp_path, "next.csv", csv_of(wide()), proposes_columns=True)
     assert again.mapping == list(columns) and not again.has_changes
-    assert "The columns were read as in the import of “own.csv”." in " ".join(one.text for one in again.findings)
+    said = " ".join(one.text for one in again.findings)
+    assert "The columns are read as in this study's import of “own.csv”." in said
     other = imported(draft(), tmp_path, "next.csv", csv_of(wide()), proposes_columns=True)
-    assert other.mapping[1] == "output:gpt-4o=gpt-4o", "another person's study has nothing to do with this one"
+    assert other.mapping[1] == "output:gpt-4o=gpt-4o", "another study has nothing to do with this one"
+    clone = clone_study(study, None, has_texts=False)
+    assert imported(clone, tmp_path, "next.csv", csv_of(wide()), proposes_columns=True).mapping == list(columns)
     fewer = imported(study, tmp_path, "fewer.csv", csv_of([row[:2] for row in wide()]), proposes_columns=True)
     assert fewer.mapping == ["prompt_text=prompt", "output:gpt-4o=gpt-4o"]
+
+
+def test_the_page_names_a_mapping_that_it_uses_again_and_what_it_left_out():
+    owner = user("owner")
+    client, study = logged_in(owner), drafts.create_draft_with_default_arm(Study(title="own"), owner)
+    address = upload(client, study, "own.csv", csv_of(wide())).redirect_chain[-1][0]
+    sent = {"confirm": "1", "creates_systems": "on", "role": ["prompt_text", "output:gpt-4o", ""]}
+    for _ in range(2):
+        client.post(address, sent)
+    response = upload(client, study, "again.csv", csv_of(wide()))
+    page, address = response.content.decode(), response.redirect_chain[-1][0]
+    assert "this study&#x27;s import of “own.csv”" in page and page.count("import of “own.csv”") == 1
+    assert "heval did not read the column “<bdi>my-model</bdi>”" in page and "everything in this file" not in page
+    page = client.post(address, {"anew": "1"}, follow=True).content.decode()
+    assert "import of “own.csv”" not in page and "outputs of the system “my-model”" in page
+    assert "Import into the study" in page and "heval did not read" not in page
+    another = drafts.create_draft_with_default_arm(Study(title="another"), owner)
+    page = upload(client, another, "third.csv", csv_of(wide())).content.decode()
+    assert "own.csv" not in page and "outputs of the system “my-model”" in page
+
+
+def test_the_page_has_no_row_of_zeros_and_no_note_that_repeats_it():
+    owner = user("owner")
+    study = drafts.create_draft_with_default_arm(Study(title="own"), owner)
+    page = upload(logged_in(owner), study, "own.csv", csv_of(wide())).content.decode()
+    assert '<th scope="row">outputs</th>' in page and '<th scope="row">batches</th>' not in page
+    assert "A person wrote the texts of" in page and "Systems that will be added" not in page
 
 
 def test_three_outputs_of_each_new_system_are_drawn(tmp_path):
