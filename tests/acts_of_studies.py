@@ -245,6 +245,13 @@ ACTS = {
     "studies/services/drafts:record_edit_and_raise_version, texts removed": Act(
         Action.EDIT, "edit", draft, step(copying.remove_texts), may_repeat=True
     ),
+    "studies/services/drafts:record_edit_and_raise_version, a system removed": Act(
+        Action.EDIT,
+        "edit",
+        draft,
+        lambda w, by: copying.remove_system(w.study, by, w.study.systems.get(name="alpha")),
+        may_repeat=True,
+    ),
     "studies/imports/preparation:prepare_stimuli_and_delete_dropped_prompts": Act(
         Action.EDIT,
         "prepare stimuli",

@@ -583,6 +583,27 @@ class SystemInline(StudyRowsInline):
     form_class = SystemForm
     formset = DistinctNamesFormSet
 
+    def get_formset(self, request, obj=None, **kwargs):
+        formset = super().get_formset(request, obj, **kwargs)
+
+        class Form(formset.form):
+            def hand_clean_DELETE(self):
+                """Refuse in one sentence, where Django lists every output."""
+                try:
+                    super().hand_clean_DELETE()
+                except ValidationError:
+                    page = reverse("new_study_file", args=[obj.pk])
+                    raise ValidationError(
+                        format_html(
+                            '“{}” has outputs or is named in the design. Remove it on the page <a href="{}">Your file</a>, which says what leaves with it.',
+                            self.instance.name,
+                            page,
+                        )
+                    ) from None
+
+        formset.form = Form
+        return formset
+
 
 class ArmForm(CleanTextMixin, forms.ModelForm):
     Meta = field_labels.build_form_meta("arm")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from django import forms
+from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.contrib.staticfiles import finders
 from django.core.exceptions import ValidationError
@@ -31,10 +32,12 @@ from studies.imports.tables.columns import Options
 from studies.models import Output, Study, System
 from studies.protocols import REGISTRY, DraftTexts, Protocol, ProtocolCard
 from studies.protocols.base.pairs import EXTREME_REFERENCES
-from studies.services import drafts, questions
+from studies.services import copying, drafts, questions
 from studies.services.lifecycle import ActionRefused
 
+from .acts import counts_in_words
 from .forms import CleanTextMixin
+from .permissions import parse_row_id
 from .study_page import render_new_study_page
 from .views import FileForm, study_page_url
 from .workflow import reverse_or_empty
@@ -114,10 +117,12 @@ def find_draft_or_redirect(request, pk: int) -> tuple[Study, HttpResponse | None
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def file_page(request, pk: int) -> HttpResponse:
-    """Show what a draft holds. POST reads another file, or goes on and stores which systems are people."""
+    """Show what a draft holds. POST reads another file, removes a system, or goes on and stores which systems are people."""
     study, elsewhere = find_draft_or_redirect(request, pk)
     if elsewhere:
         return elsewhere
+    if request.method == "POST" and "remove" in request.POST:
+        return _remove_system(request, study)
     is_about_authors = request.method == "POST" and "authors" in request.POST
     form = FileForm(request.POST, request.FILES) if request.method == "POST" and not is_about_authors else FileForm()
     if is_about_authors:
@@ -138,6 +143,34 @@ def file_page(request, pk: int) -> HttpResponse:
     }
     status = 400 if form.errors else 200
     return render_new_study_page(request, "admin/studies/new/file.html", study, "Your file", context, status)
+
+
+def _remove_system(request, study: Study) -> HttpResponse:
+    """Ask whether to remove a system, with what leaves with it. Confirmed, remove it."""
+    back = reverse("new_study_file", args=[study.pk])
+    system = study.systems.judged().filter(pk=parse_row_id(request.POST["remove"])).first()
+    if system is None:
+        messages.warning(request, "This system is no longer in the study.")
+    elif "confirmed" in request.POST:
+        try:
+            counts = copying.remove_system(study, request.user, system)
+            messages.success(
+                request, f"“{system.name}” is removed. With it: {counts_in_words(counts) or 'nothing else'}."
+            )
+        except ActionRefused as refused:
+            messages.error(request, str(refused))
+    else:
+        texts = {name: len(ids) for name, ids in copying.texts_to_remove(study, system.outputs.all()).items()}
+        rows = {name: list(found) for name, found in copying.rows_about_system(study, system).items()}
+        context = {
+            "title": f"Remove “{system.name}”?",
+            "removed": counts_in_words({"systems": 1} | texts | {name: len(found) for name, found in rows.items()}),
+            "named": [str(row) for row in rows["comparisons"]],
+            "system": system,
+            "back": back,
+        }
+        return render_new_study_page(request, "admin/studies/remove_texts.html", study, "Your file", context)
+    return HttpResponseRedirect(back)
 
 
 def _set_human_authors(study: Study, ids: list[str], by) -> None:

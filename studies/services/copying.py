@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from django.db import models, transaction
-from django.db.models import QuerySet
+from django.db.models import ProtectedError, QuerySet
 
 from studies import access, signals
 from studies.access import Action, check_permission_or_404
@@ -32,7 +32,7 @@ from studies.models import (
     new_seed,
 )
 
-from . import drafts, lifecycle
+from . import drafts, lifecycle, questions
 from .lifecycle import is_lifecycle_step_allowed
 
 _NOT_COPIED = {
@@ -96,7 +96,7 @@ def clone_study(
     _copy_rows(ArmSystem.objects.filter(arm__study=study), arm=arms, system=systems)
     sections = _copied_sections(study, copy)
     _copy_rows(SectionArm.objects.filter(section__study=study), section=sections, arm=arms)
-    questions = _copy_rows(Question.objects.filter(section__study=study), section=sections, x=systems, y=systems)
+    asked = _copy_rows(Question.objects.filter(section__study=study), section=sections, x=systems, y=systems)
     _copy_rows(study.contrasts.all(), study=copy.pk, section=sections, x=systems, y=systems)
     _copy_rows(study.comparison_families.all(), study=copy.pk)
     _copy_rows(study.exclusion_rules.all(), study=copy.pk)
@@ -116,7 +116,7 @@ def clone_study(
         system=systems,
         prompt=prompts,
     )
-    _copy_ready_made(study, copy, arms, sections, questions, prompts, outputs)
+    _copy_ready_made(study, copy, arms, sections, asked, prompts, outputs)
     return copy
 
 
@@ -135,7 +135,7 @@ def _without_reuse(row: Section) -> Section:
     return Section(id=row.pk, **_columns(row, {"id", "reuses"}))
 
 
-def _copy_ready_made(study, copy, arms, sections, questions, prompts, outputs) -> None:
+def _copy_ready_made(study, copy, arms, sections, asked, prompts, outputs) -> None:
     batches = study.batches.filter(origin=Batch.Origin.IMPORTED)
     chosen = study.items.filter(_MADE_BY_HAND | models.Q(placements__batch__in=batches), number__lt=FIRST_TEST_NUMBER)
     rows = list(chosen.distinct())
@@ -146,7 +146,7 @@ def _copy_ready_made(study, copy, arms, sections, questions, prompts, outputs) -
     _copy_rows(
         Expected.objects.filter(item__in=list(items)),
         item=items,
-        question=questions,
+        question=asked,
         exposure=exposures,
         about=exposures,
     )
@@ -198,20 +198,59 @@ def texts_to_remove(study: Study, chosen: QuerySet | None = None) -> dict[str, s
 def remove_texts(study: Study, by, chosen: QuerySet | None = None) -> dict[str, int]:
     """Remove prompts or outputs from a draft, with what shows them. Return how many rows of each kind were removed."""
     with drafts.locked_draft(study.pk, by, deletes_test_runs=True) as study:
-        ids = {name: sorted(found) for name, found in texts_to_remove(study, chosen).items()}
-        for model, name, path in (
-            (Placement, "batches", "batch"),
-            (Batch, "batches", "pk"),
-            (Expected, "items", "item"),
-            (Exposure, "items", "item"),
-            (Item, "items", "pk"),
-            (Output, "outputs", "pk"),
-            (Prompt, "prompts", "pk"),
-        ):
-            for start in range(0, len(ids[name]), CHUNK):
-                model._default_manager.filter(**{f"{path}__in": ids[name][start : start + CHUNK]}).delete()
-        counts = {name: len(found) for name, found in ids.items()}
+        counts = _delete_texts(study, chosen)
         drafts.record_edit_and_raise_version(study, by, removed=counts)
+    return counts
+
+
+def _delete_texts(study: Study, chosen: QuerySet | None) -> dict[str, int]:
+    ids = {name: sorted(found) for name, found in texts_to_remove(study, chosen).items()}
+    for model, name, path in (
+        (Placement, "batches", "batch"),
+        (Batch, "batches", "pk"),
+        (Expected, "items", "item"),
+        (Exposure, "items", "item"),
+        (Item, "items", "pk"),
+        (Output, "outputs", "pk"),
+        (Prompt, "prompts", "pk"),
+    ):
+        for start in range(0, len(ids[name]), CHUNK):
+            try:
+                model._default_manager.filter(**{f"{path}__in": ids[name][start : start + CHUNK]}).delete()
+            except ProtectedError:
+                raise lifecycle.ActionRefused(
+                    "Something else refers to these texts, such as the scores of a judge. Clone the study without its texts."
+                ) from None
+    return {name: len(found) for name, found in ids.items()}
+
+
+def rows_about_system(study: Study, system: System) -> dict[str, QuerySet]:
+    """Return what names a system beside its outputs: planned comparisons, questions, and arms that show it among others."""
+    names_it = models.Q(x=system) | models.Q(y=system)
+    return {
+        "comparisons": study.contrasts.filter(names_it).select_related("x", "y"),
+        "questions": Question.objects.filter(names_it, section__study=study),
+        "arms": ArmSystem.objects.filter(arm__study=study, system=system).select_related("arm"),
+    }
+
+
+def remove_system(study: Study, by, system: System) -> dict[str, int]:
+    """Remove a system from a draft, with its outputs and all that names it. Return how many rows of each kind were removed."""
+    with drafts.locked_draft(study.pk, by, deletes_test_runs=True) as study:
+        rows = rows_about_system(study, system)
+        others = ArmSystem.objects.filter(arm__study=study).exclude(system=system)
+        # An arm without systems would show all of them.
+        if alone := rows["arms"].exclude(arm__in=others.values("arm")).first():
+            raise lifecycle.ActionRefused(
+                f"The arm “{alone.arm}” shows only “{system.name}”. Delete the arm or change its systems under All settings. Then remove the system."
+            )
+        with questions.keeping_guide(study, system):
+            counts = _delete_texts(study, system.outputs.all())
+            Expected.objects.filter(question__in=rows["questions"]).delete()
+            counts |= {name: found.delete()[0] for name, found in rows.items()}
+            name = system.name
+            system.delete()
+        drafts.record_edit_and_raise_version(study, by, removed=counts, system=name)
     return counts
 
 

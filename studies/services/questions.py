@@ -1,7 +1,8 @@
 """Generate directed questions about pairs of systems and their contrasts, the section of a new study, and the question about AI tools."""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 from typing import Any
@@ -342,6 +343,21 @@ def _rows_sha256(study: Study, section: Section) -> str:
         list(study.comparison_families.order_by("pk").values("name", "adjustment", "after")),
     ]
     return hashlib.sha256(canonical_json({"rows": rows}).encode()).hexdigest()
+
+
+@contextmanager
+def keeping_guide(study: Study, removed: System) -> Iterator[None]:
+    """Keep the section in the hands of the page Question while the removal of a system changes its rows."""
+    is_guided, made = not reason_not_guided(study), find_guided_section(study)
+    pk = str(removed.pk)
+    yield
+    if made is not None and is_guided:
+        guide = study.guide or {}
+        choice = guide["question"]
+        if choice.get("baseline") == pk:
+            choice = choice | {"baseline": ""}
+        guide |= {"question": choice, "rows": _rows_sha256(study, made)}
+        Study.objects.filter(pk=study.pk).update(guide=guide)
 
 
 def write_guided_section(study_id: int, made: GuidedSection, by) -> Study:

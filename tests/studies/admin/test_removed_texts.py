@@ -2,15 +2,16 @@
 
 import pytest
 from django.urls import reverse
+from django.utils.html import escape
 
 from annotators.models import Assignment
 from annotators.places.batch_plan import start_test_run
 from studies.design.draw import draw_batches, store_drawn_batches
 from studies.imports.tables import Options, import_stimuli_file
-from studies.models import Batch, Item, Output, Prompt, Study, audit
+from studies.models import Batch, Item, Output, Prompt, Question, Study, audit
 from studies.services import copying, drafts, lifecycle
 from tests import builders
-from tests.admin_pages import logged_in, study_url
+from tests.admin_pages import form_of, logged_in, study_url
 from tests.builders import user
 
 pytestmark = pytest.mark.django_db
@@ -155,3 +156,63 @@ def test_a_clone_gets_other_texts_under_the_same_keys(draft, tmp_path):
     texts = Output.objects.filter(system__study=copy).values_list("text", flat=True)
     assert len(texts) == 18 and all(text.startswith("New ") for text in texts)
     assert not Output.objects.filter(system__study=draft, text__startswith="New ").exists()
+
+
+def test_a_system_leaves_with_its_outputs_and_all_that_names_it(draft):
+    client, (gone, *others) = logged_in(draft.owner), draft.systems.order_by("name")
+    arm = draft.arms.get()
+    arm.systems.set([gone, others[0]])
+    start_test_run(draft, None)
+    address, version = reverse("new_study_file", args=[draft.pk]), draft.version
+    n_named = draft.contrasts.filter(x=gone).count() + draft.contrasts.filter(y=gone).count()
+    assert n_named and f'name="remove" value="{gone.pk}"' in client.get(address).content.decode()
+    asked = client.post(address, {"remove": gone.pk}).content.decode()
+    assert "1 system, 6 outputs" in asked and f"{n_named} comparison" in asked and "1 arm" in asked
+    named = draft.contrasts.filter(x=gone).first() or draft.contrasts.filter(y=gone).first()
+    assert escape(str(named)) in asked
+    assert draft.systems.count() == 3 and not audit.events_of(draft).filter(verb="edit").exists()
+    done = client.post(address, {"remove": gone.pk, "confirmed": "yes"}, follow=True).content.decode()
+    assert f"“{gone.name}” is removed" in done and "6 outputs" in done
+    assert list(draft.systems.order_by("name")) == others and draft.prompts.count() == 6
+    assert Output.objects.filter(system__study=draft).count() == 12 and list(arm.systems.all()) == [others[0]]
+    assert not draft.contrasts.exclude(x__in=others, y__in=others).exists() and draft.contrasts.exists()
+    assert not Question.objects.filter(section__study=draft, x=gone).exists()
+    draft.refresh_from_db()
+    event = audit.events_of(draft).latest("pk")
+    assert draft.version == version + 1 and event.data["system"] == gone.name and event.data["removed"]["outputs"] == 6
+    again = client.post(address, {"remove": gone.pk, "confirmed": "yes"}, follow=True)
+    assert "This system is no longer in the study." in again.content.decode()
+    assert client.post(address, {"remove": "x", "confirmed": "yes"}).status_code == 302 and draft.systems.count() == 2
+
+
+def test_the_only_system_of_an_arm_stays(draft):
+    client, gone = logged_in(draft.owner), draft.systems.first()
+    draft.arms.get().systems.set([gone])
+    page = client.post(
+        reverse("new_study_file", args=[draft.pk]), {"remove": gone.pk, "confirmed": "yes"}, follow=True
+    ).content.decode()
+    assert f"shows only “{gone.name}”" in page and draft.systems.count() == 3 and gone.outputs.count() == 6
+
+
+def test_after_a_removal_the_question_can_be_chosen_again():
+    study = builders.draft_study(owner=user("owner"), prompts=4)
+    Study.objects.filter(pk=study.pk).update(guide={})
+    client, (gone, *_) = logged_in(study.owner), study.systems.order_by("name")
+    question = reverse("new_study_question", args=[study.pk])
+    client.post(question, {"card": "two_choice", "criterion": "overall", "baseline": gone.pk})
+    assert study.contrasts.count() == 2
+    client.post(reverse("new_study_file", args=[study.pk]), {"remove": gone.pk, "confirmed": "yes"})
+    page = client.get(question).content.decode()
+    assert study.systems.count() == 2 and "under All settings" not in page
+    client.post(question, {"card": "two_choice", "criterion": "overall"})
+    assert study.contrasts.count() == 1
+
+
+def test_all_settings_lead_to_the_page_that_removes_a_system(draft):
+    system = draft.systems.first()
+    client, url = logged_in(draft.owner), study_url(draft, "change/")
+    sent = form_of(client.get(url), "study_form")
+    row = next(name for name, value in sent.items() if name.startswith("systems-") and value == [str(system.pk)])
+    page = client.post(url, sent | {row.replace("-id", "-DELETE"): ["on"]}).content.decode()
+    assert reverse("new_study_file", args=[draft.pk]) in page and "protected related" not in page
+    assert "has outputs or is named in the design" in page and draft.systems.count() == 3
