@@ -115,7 +115,8 @@ class LinkForm(forms.Form):
         max_digits=7,
         decimal_places=2,
         required=False,
-        help_text="Only if you choose a panel. 0 for nothing. You can change it for each link.",
+        initial=0,
+        help_text="Only a panel needs this: its people may come when all places are taken. 0: they get nothing. You can change it for each link.",
     )
 
     def __init__(self, study: Study, user, data=None):
@@ -147,7 +148,9 @@ class LinkForm(forms.Form):
 
     def facts(self) -> dict[str, Any]:
         """Return what is said here once for all links of the account."""
-        return {name: value for name, value in self.cleaned_data.items() if name != "channel" and value is not None}
+        channel = REGISTRY.get(self.cleaned_data["channel"])
+        unused = {"channel"} if channel is not None and channel.identifies_people else {"channel", "full_pay"}
+        return {name: one for name, one in self.cleaned_data.items() if name not in unused and one is not None}
 
 
 @login_required

@@ -94,7 +94,6 @@ def bring_file(walk):
 def launch(walk, channel: str):
     if channel != "open_link":
         walk.check(f"input[name=channel][value={channel}]")
-        walk.fill("#id_full_pay", "0.10")
     for box in walk.page.locator("input[name=acknowledge]").all():
         box.check()
         walk.fields += 1

@@ -121,7 +121,7 @@ def test_pay_of_those_who_cannot_take_part_is_asked_once_and_only_where_it_can_h
     refused = launch(client, screened)
     assert refused.status_code == 422 and "This field is required" in errors_of(refused)
     # A panel's people may find no place left.
-    refused = launch(client, plain, channel="prolific")
+    refused = launch(client, plain, channel="prolific", full_pay="")
     assert refused.status_code == 422 and "Enter what they get, or 0" in errors_of(refused)
     assert not Recruitment.objects.exists() and not ResearcherFacts.objects.exists()
     assert launch(client, screened, channel="prolific", screened_out_pay="0.30", full_pay="0").status_code == 302
@@ -134,6 +134,16 @@ def test_pay_of_those_who_cannot_take_part_is_asked_once_and_only_where_it_can_h
     link = screened.recruitments.get()
     link.study.refresh_from_db()
     assert recruitment_link_state(link.study, link) is LinkState.OPEN
+
+
+def test_a_panel_is_launched_with_the_values_that_the_page_proposes(owner):
+    client = logged_in(owner)
+    for channel, said_once in (("open_link", None), ("prolific", 0)):
+        study = ready(owner)
+        assert form_of(client.get(launch_url(study)), "launch-form")["full_pay"] == ["0"]
+        assert launch(client, study, channel=channel).status_code == 302
+        # An open link says nothing about the people of a panel.
+        assert ResearcherFacts.objects.values_list("full_pay", flat=True).first() == said_once
 
 
 def test_prolific_gets_exactly_the_codes_that_the_study_needs_in_the_order_of_its_form(owner):
