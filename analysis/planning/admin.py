@@ -299,14 +299,14 @@ class PeopleForm(CleanTextMixin, forms.ModelForm):
         fields = ("target_n", "annotators_per_batch", "minutes", "wage_per_hour", "reward", "currency")
         labels = {
             "target_n": "People",
-            "annotators_per_batch": "People who read the same texts",
+            "annotators_per_batch": "People who have the same batch",
             "minutes": "Minutes that one person needs",
             "wage_per_hour": "Pay for an hour that you aim at",
             "reward": "Pay for one person",
         }
         help_texts = {
             "target_n": "The study is full when this many have finished.",
-            "annotators_per_batch": "1: everybody reads other texts. 3: three people read the same ones, and you see how far they agree.",
+            "annotators_per_batch": "1: each person has a batch of their own. 3: three people have the same batch, and you see how far they agree.",
             "minutes": "Shown on the first page. Proposed from the length of the texts and the number of answers.",
             "wage_per_hour": "heval warns if the pay is lower.",
             "reward": "0 if people take part for nothing.",
@@ -344,6 +344,8 @@ class PeopleForm(CleanTextMixin, forms.ModelForm):
             self.fields[name].required = True
         if self.fixed is not None:
             del self.fields["annotators_per_batch"]
+        elif inputs.size.prompts_each >= inputs.size.prompts:
+            self.fields["annotators_per_batch"].help_text += " With this design everybody judges every prompt."
 
     def clean_currency(self) -> str:
         return self.cleaned_data["currency"].upper()

@@ -10,7 +10,6 @@ from analysis.report.planned import (
     inconclusive_sentence,
     percent,
     points_text,
-    power_text,
     times_text,
 )
 from analysis.stats.plain_records import PlainRecord
@@ -45,8 +44,8 @@ def advice_sentences(inputs: PlanInputs) -> list[str]:
 def simulated_advice(inputs: PlanInputs, plan: Mapping[str, Any]) -> list[str]:
     """Return the same from the simulated studies of a plan (`StudyPlan.as_dict`), each power with its Monte-Carlo error."""
     size, target, planned = inputs.size, inputs.target, plan["planned"]
-    wanted = power_text(target.wanted)
-    power = f"{power_text(planned['power'])} (± {planned['power_error']:.2f})"
+    wanted = percent(target.wanted)
+    power = _with_error(planned)
     if planned["power"] >= target.wanted:
         said = [f"The size is enough: its power is {power}, and {wanted} is wanted."]
     else:
@@ -57,9 +56,8 @@ def simulated_advice(inputs: PlanInputs, plan: Mapping[str, Any]) -> list[str]:
             said += _simulated_resource(inputs, plan, "prompts", "prompts", own)
         if both := plan.get("needed_both"):
             enough = StudySize(**both["size"])
-            simulated = f"{power_text(both['power'])} (± {both['power_error']:.2f})"
             said.append(
-                f"Both together help: with {_both(enough)} the power is {simulated}{_extra_cost(inputs, enough)}."
+                f"Both together help: with {_both(enough)} the power is {_with_error(both)}{_extra_cost(inputs, enough)}."
             )
         elif _is_out_of_reach(plan, target.wanted):
             said.append(f"{_nothing_reaches(wanted).capitalize()}")
@@ -67,6 +65,10 @@ def simulated_advice(inputs: PlanInputs, plan: Mapping[str, Any]) -> list[str]:
     said += _population_sentences(size, target, inputs.variation, quick)
     half_width = quick.half_width if planned["half_width"] is None else planned["half_width"]
     return [*said, inconclusive_sentence(size, target, half_width)]
+
+
+def _with_error(simulated: Mapping[str, Any]) -> str:
+    return f"{percent(simulated['power'])} (± {100 * simulated['power_error']:.0f} points)"
 
 
 def _is_out_of_reach(plan: Mapping[str, Any], wanted: float) -> bool:
@@ -85,7 +87,7 @@ def _simulated_resource(inputs: PlanInputs, plan: Mapping[str, Any], kind: str, 
     found.sort(key=lambda one: one["size"][name])
     enough = next((one for one in found if one["power"] >= inputs.target.wanted), None)
     one = enough or found[-1]
-    power = f"{power_text(one['power'])} (± {one['power_error']:.2f})"
+    power = _with_error(one)
     who = counted(one["size"][name], noun)
     if enough is not None:
         return [
@@ -98,17 +100,17 @@ def _simulated_resource(inputs: PlanInputs, plan: Mapping[str, Any], kind: str, 
 
 def _resource_sentences(inputs: PlanInputs, quick: QuickPlan) -> list[str]:
     size, target, variation = inputs.size, inputs.target, inputs.variation
-    wanted = power_text(target.wanted)
+    wanted = percent(target.wanted)
     people, prompts = needed_people(size, target, variation), needed_prompts(size, target, variation)
     if quick.power >= target.wanted:
-        said = [f"The size is enough: its power is {power_text(quick.power)}, and {wanted} is wanted."]
+        said = [f"The size is enough: its power is {percent(quick.power)}, and {wanted} is wanted."]
         if people is not None and people.people < size.people:
             said.append(f"{counted(people.people, 'person')} with the same prompts would reach {wanted}, too.")
         return said
     if size.people < FEWEST_PEOPLE:
         said = [f"With fewer than {FEWEST_PEOPLE} people the report makes no test."]
     else:
-        said = [f"The power is {power_text(quick.power)}, and {wanted} is wanted."]
+        said = [f"The power is {percent(quick.power)}, and {wanted} is wanted."]
     own = f"the same {counted(size.people, 'person')}"
     is_spa = size.kind == "chance"
     if people is not None and (prompts is not None or is_spa):
@@ -145,7 +147,7 @@ def _no_help(resource: str, ceiling: float, power: float) -> str:
 
 def _ceiling(power: float) -> str:
     """Return the next hundredth above a power that is never reached."""
-    return power_text(min(0.99, int(100 * power + 1) / 100))
+    return percent(min(0.99, int(100 * power + 1) / 100))
 
 
 def _extra_cost(inputs: PlanInputs, other: StudySize) -> str:
@@ -178,18 +180,34 @@ def _nothing_reaches(wanted: str) -> str:
 
 
 def _labels_sentences(inputs: PlanInputs, quick: QuickPlan) -> list[str]:
-    """Compare one label on more items with the planned labels per item, at the same money."""
+    """Compare one answer about each of more items with the planned answers about each item, at the same money."""
     size = inputs.size
+    same = "With as many answers" if inputs.prices.reward == 0 else "At the same money"
     if size.kind == "chance" or size.is_between_conditions or size.labels_per_prompt < 1.5:
         return []
     most = replace(size, prompts=min(MOST_PROMPTS, size.answers))
     other = quick_plan(most, inputs.target, inputs.variation)
     if other.half_width > quick.half_width * 0.98:
-        return ["At the same money, more prompts with fewer labels each change little, because prompts hardly vary."]
+        return [f"{same}, more prompts that are each judged fewer times change little, because prompts hardly vary."]
     return [
-        f"At the same money, {counted(most.prompts, 'prompt')} with one label each narrow the interval from "
+        f"{same}, {counted(most.prompts, 'prompt')} that are each judged once narrow the interval from "
         f"± {points_text(quick.half_width, size.protocol)} to ± {points_text(other.half_width, size.protocol)}."
     ]
+
+
+def reach_sentence(inputs: PlanInputs, smallest: float | None, power: float) -> str:
+    """Return which difference a design finds; and, if more people would not help it, that it may be launched as it is."""
+    wanted = percent(inputs.target.wanted)
+    if smallest is None:
+        return f"It finds no difference with {wanted} power, however large."
+    found = f"{100 * smallest:.1f} % against 50 % (approximate)"
+    is_limited = power < inputs.target.wanted and needed_people(inputs.size, inputs.target, inputs.variation) is None
+    if is_limited and inputs.size.people >= FEWEST_PEOPLE:
+        return (
+            f"This is what {counted(inputs.size.prompts, 'prompt')} can show, and you can launch the study so: "
+            f"the smallest difference that it finds with {wanted} power is {found}."
+        )
+    return f"The smallest difference that it finds with {wanted} power is {found}."
 
 
 def _population_sentences(size: StudySize, target: Target, variation: Variation, quick: QuickPlan) -> list[str]:
@@ -198,7 +216,7 @@ def _population_sentences(size: StudySize, target: Target, variation: Variation,
     if target.is_sequential:
         fixed = quick_plan(size, replace(target, stopping="none"), variation).power
         return [
-            f"The stopping rule checks after every person, which costs power: at this fixed size it would be {power_text(fixed)}. "
+            f"The stopping rule checks after every person, which costs power: at this fixed size it would be {percent(fixed)}. "
             "The claim is about people like these and exactly these prompts."
         ]
     if target.population == "people":

@@ -22,7 +22,7 @@ from analysis.stats.planning.sizes import other_protocols, plan_budget
 from studies.design.workload import minutes_text
 from studies.models import SizePlan
 
-from .advice import advice_sentences, assurance_sentence, finding_sentence, live_power
+from .advice import advice_sentences, assurance_sentence, finding_sentence, live_power, reach_sentence
 from .inputs import PlanInputs, claim_labels
 from .pilots import ResolvedPrior
 from .results import SHAPES, design_curves
@@ -51,11 +51,10 @@ def live_context(
     the names of comparisons (``declared.claim_labels``).
     """
     size, target = inputs.size, inputs.target
-    budget = plan_budget(size, inputs.pace, inputs.prices)
     live = live_power(inputs, () if pilot is None else pilot.draws)
     found = smallest_difference(size, target, inputs.variation) if target.goal == "difference" else None
     return {
-        "size_sentence": size_sentence(size, budget, currency, knows_fees=knows_fees),
+        "size_sentence": _size_sentence(inputs, currency, knows_fees),
         "finding_sentence": finding_sentence(size, target, live.power, live.half_width, "approximate")
         if stored is None
         else _simulated_sentence(inputs, stored),
@@ -64,8 +63,8 @@ def live_context(
         "assured": assurance_sentence(live) if stored is None else "",
         "recruits": _recruits(inputs, currency, knows_fees),
         "is_difference": target.goal == "difference",
-        "smallest": None if found is None else f"{100 * found:.1f} %",
-        "wanted": percent(target.wanted),
+        "reach": reach_sentence(inputs, found, live.power),
+        "is_share_of_ratings": size.kind == "superiority",
         "advice": advice_sentences(inputs) if stored is None else stored.result["advice"],
         "comparisons": _comparison_rows(inputs, labels or {}) if stored is None else [],
         "curves": design_curves(inputs, currency),
@@ -78,12 +77,24 @@ def _simulated_sentence(inputs: PlanInputs, stored: SizePlan) -> str:
     return finding_sentence(inputs.size, inputs.target, planned["power"], planned["half_width"], "simulated")
 
 
+def _size_sentence(inputs: PlanInputs, currency: str, knows_fees: bool) -> str:
+    budget = plan_budget(inputs.size, inputs.pace, inputs.prices)
+    said = size_sentence(inputs.size, budget, currency, knows_fees=knows_fees)
+    if budget.total:
+        return said
+    # Where nobody is paid, a sum of zero says nothing.
+    return f"{said.rpartition(f', {money_text(0, currency)}')[0]}."
+
+
 def _recruits(inputs: PlanInputs, currency: str, knows_fees: bool) -> str:
     budget = plan_budget(inputs.size, inputs.pace, inputs.prices)
     arriving = f" of {counted(budget.arriving, 'person')} who arrive" if budget.arriving > budget.starting else ""
     screened = f", screened-out people {money_text(budget.screen_outs, currency)}" if budget.screen_outs else ""
+    start = f"{counted(budget.starting, 'person')}{arriving} start, {budget.finishing} finish"
+    if not budget.total:
+        return f"{start}, {inputs.size.people} count."
     return (
-        f"{counted(budget.starting, 'person')}{arriving} start, {budget.finishing} finish and are paid, {inputs.size.people} count. "
+        f"{start} and are paid, {inputs.size.people} count. "
         f"Each gets {budget.reward:.2f} {currency}. Pay {money_text(budget.pay, currency)}{screened}, "
         f"fees {money_text(budget.fees, currency) if knows_fees else 'not known and not counted'}."
     )

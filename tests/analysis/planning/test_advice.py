@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from analysis.planning.advice import advice_sentences, simulated_advice
+from analysis.planning.advice import advice_sentences, reach_sentence, simulated_advice
 from analysis.planning.inputs import PlanInputs
 from analysis.planning.results import design_curves
 from analysis.stats.planning.inputs import StudySize, Target
@@ -19,15 +19,18 @@ def inputs(people, prompts, each, *, protocol="two_choice", **target) -> PlanInp
     ("asked", "said"),
     [
         (inputs(100, 200, 20), "The size is enough: its power is "),
-        (inputs(36, 60, 20), "Or more prompts with as many answers: 68 prompts with the same 36 people reach .80."),
+        (inputs(36, 60, 20), "Or more prompts with as many answers: 68 prompts with the same 36 people reach 80 %."),
         (
             inputs(12, 10, 10, difference=0.65),
-            "More people alone are not enough: with 10 prompts the power stays below .49.",
+            "More people alone are not enough: with 10 prompts the power stays below 49 %.",
         ),
-        (inputs(200, 10, 10, difference=0.65), "More people will not help: with 10 prompts the power stays below .49."),
+        (
+            inputs(200, 10, 10, difference=0.65),
+            "More people will not help: with 10 prompts the power stays below 49 %.",
+        ),
         (inputs(12, 24, 10, difference=0.65), "More prompts alone are not enough: with the same 12 people"),
         (inputs(12, 10, 10), "Both together are: "),
-        (inputs(12, 12, 12, difference=0.5001), "no study that heval can plan reaches .80"),
+        (inputs(12, 12, 12, difference=0.5001), "no study that heval can plan reaches 80 %"),
         (inputs(4, 10, 10, difference=0.9), "With fewer than 6 people the report makes no test."),
         (inputs(36, 60, 20, population="people"), "exactly these prompts"),
         (inputs(40, 10, 5, protocol="spa"), "People read the same prompts"),
@@ -36,6 +39,35 @@ def inputs(people, prompts, each, *, protocol="two_choice", **target) -> PlanInp
 )
 def test_the_advice_says_what_is_short(asked, said):
     assert said in " ".join(advice_sentences(asked))
+
+
+@pytest.mark.parametrize(
+    ("asked", "smallest", "power", "said"),
+    [
+        (
+            inputs(12, 10, 10, difference=0.65),
+            0.78,
+            0.4,
+            "This is what 10 prompts can show, and you can launch the study",
+        ),
+        # More people would help, so the size is not all that the prompts can show.
+        (
+            inputs(12, 60, 20, difference=0.65),
+            0.7,
+            0.5,
+            "The smallest difference that it finds with 80 % power is 70.0 %",
+        ),
+        (
+            inputs(100, 200, 20),
+            0.58,
+            0.9,
+            "The smallest difference that it finds with 80 % power is 58.0 % against 50 %",
+        ),
+        (inputs(4, 10, 10), None, 0.0, "It finds no difference with 80 % power, however large."),
+    ],
+)
+def test_a_design_says_which_difference_it_finds(asked, smallest, power, said):
+    assert reach_sentence(asked, smallest, power).startswith(said)
 
 
 @pytest.mark.parametrize(
@@ -71,4 +103,4 @@ def test_the_simulated_advice_names_simulated_powers():
 
 
 def plan_power(one) -> str:
-    return f"{one['power']:.2f}".removeprefix("0")
+    return f"{100 * one['power']:.0f} % (±"

@@ -1,5 +1,6 @@
 """The page of a new study about its people and their pay: proposals, numbers, refusals, and what it stores."""
 
+import re
 from decimal import Decimal
 
 import pytest
@@ -141,6 +142,28 @@ def test_the_numbers_follow_without_storing_and_are_those_of_the_checklist_page(
     sent(client, study, target_n=8, reward="3")
     design = client.get(f"/admin/studies/study/{study.pk}/change/").content.decode()
     assert shown.context["finding_sentence"] in design
+
+
+@pytest.mark.parametrize("reward", ["0", "1"])
+def test_a_study_without_pay_speaks_of_no_money(owner, reward):
+    study, client = draft_study(owner=owner, prompts=8, target_n=None, reward=None, minutes=None), logged_in(owner)
+    add_rating(study, position=1, m=8)
+    page = sent(client, study, reward=reward, target_n=24, show="1").content.decode()
+    answer = page.partition('<section class="plan-answer"')[2].partition("</section>")[0]
+    money = [word for word in ("paid", " fees", "At the same money", " EUR", " USD", "Each gets") if word in answer]
+    assert bool(money) == (reward != "0"), answer
+    assert "8 prompts can show, and you can launch" in answer and " label" not in answer
+    assert not re.search(r"power (is|stays below) \.", answer), "a power is a percentage"
+
+
+def test_what_a_percentage_of_ratings_is_and_who_reads_what(owner):
+    study = draft_study(owner=owner, prompts=12, systems=("alpha", "beta"), target_n=None, reward=None, minutes=None)
+    add_rating(study, position=1, m=12)
+    page = logged_in(owner).get(URL.format(study.pk)).content.decode()
+    assert "share of pairs of ratings, one of each system" in page and "everybody judges every prompt" in page
+    assert "reads other texts" not in page
+    pairs = logged_in(owner).get(URL.format(fresh(owner, strategy="any").pk)).content.decode()
+    assert "pairs of ratings" not in pairs and "everybody judges every prompt" not in pairs
 
 
 def test_a_lower_cap_gives_way_to_the_new_target(owner):
