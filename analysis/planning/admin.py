@@ -23,6 +23,7 @@ from studies.admin import study_page
 from studies.admin.forms import CleanTextMixin
 from studies.admin.jobs import running_jobs
 from studies.admin.permissions import ReadOnlyAdmin, is_request_allowed, parse_row_id
+from studies.imports.study_templates import follow_pay
 from studies.models import Job, SizePlan, Study
 from studies.protocols import REGISTRY
 from studies.services.drafts import update_draft
@@ -390,7 +391,7 @@ def new_study_people_page(request: HttpRequest, pk: int) -> HttpResponse:
     is_valid = not form.is_bound or form.is_valid()
     if request.method == "POST" and is_valid and "show" not in request.POST:
         try:
-            update_draft(study, request.user, form.changes())
+            update_draft(study, request.user, form.changes() | {"consent": follow_pay(form.instance)})
             return HttpResponseRedirect(study_page.next_new_study_url(study, "People"))
         except (ActionRefused, ValidationError) as refused:
             form.add_error(None, refused if isinstance(refused, ValidationError) else str(refused))

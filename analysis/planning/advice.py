@@ -8,8 +8,10 @@ from analysis.report.planned import (
     counted,
     goal_text,
     inconclusive_sentence,
+    money_text,
     percent,
     points_text,
+    size_sentence,
     times_text,
 )
 from analysis.stats.plain_records import PlainRecord
@@ -21,6 +23,13 @@ from .inputs import PlanInputs
 
 # A power that rises by less than this with any number of people or prompts does not rise.
 NO_HELP = 0.02
+
+
+def size_and_cost_sentence(inputs: PlanInputs, currency: str, *, knows_fees: bool = True) -> str:
+    """Return people, prompts, minutes and money in a sentence, without the money where nobody is paid."""
+    budget = plan_budget(inputs.size, inputs.pace, inputs.prices)
+    said = size_sentence(inputs.size, budget, currency, knows_fees=knows_fees)
+    return said if budget.total else f"{said.rpartition(f', {money_text(0, currency)}')[0]}."
 
 
 def finding_sentence(size: StudySize, target: Target, power: float, half_width: float | None, how: str) -> str:

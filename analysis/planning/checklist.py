@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-from analysis.report.planned import percent, size_sentence
+from analysis.report.planned import percent
 from analysis.stats.planning.closed_forms import quick_plan, smallest_difference
 from analysis.stats.planning.comparisons import CORRECTIONS, families_in_order
 from analysis.stats.planning.inputs import GOALS, HEADLINES, STOPPING, StudySize, Target, Variation
@@ -15,7 +15,7 @@ from studies.design.workload import BatchWorkload, minutes_text
 from studies.models import SizePlan, Study
 from studies.protocols import Problem
 
-from .advice import finding_sentence
+from .advice import finding_sentence, size_and_cost_sentence
 from .forms import DECLARED
 from .inputs import InvalidPlanInputs, PlanInputs, count_second_sample, inputs_from_draft, planned_section
 from .pilots import resolve_prior
@@ -141,7 +141,7 @@ def describe_forecast(sender: Any, study: Study, workloads: Sequence[BatchWorklo
     budget = plan_budget(size, inputs.pace, inputs.prices)
     excluded = f"Of {budget.finishing} who finish, rules exclude some. " if budget.finishing > size.people else ""
     sentences = [
-        f"{excluded}{size_sentence(size, budget, study.currency, knows_fees=False)}",
+        f"{excluded}{size_and_cost_sentence(inputs, study.currency, knows_fees=False)}",
         finding_sentence(size, target, power, half_width, how),
     ]
     if target.goal == "difference":

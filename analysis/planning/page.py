@@ -12,7 +12,6 @@ from analysis.report.planned import (
     points_text,
     preregistration_sentences,
     scale_of,
-    size_sentence,
 )
 from analysis.stats.planning.closed_forms import quick_plan, smallest_difference
 from analysis.stats.planning.comparisons import BY_HAND, quick_claims
@@ -22,7 +21,14 @@ from analysis.stats.planning.sizes import other_protocols, plan_budget
 from studies.design.workload import minutes_text
 from studies.models import SizePlan
 
-from .advice import advice_sentences, assurance_sentence, finding_sentence, live_power, reach_sentence
+from .advice import (
+    advice_sentences,
+    assurance_sentence,
+    finding_sentence,
+    live_power,
+    reach_sentence,
+    size_and_cost_sentence,
+)
 from .inputs import PlanInputs, claim_labels
 from .pilots import ResolvedPrior
 from .results import SHAPES, design_curves
@@ -54,7 +60,7 @@ def live_context(
     live = live_power(inputs, () if pilot is None else pilot.draws)
     found = smallest_difference(size, target, inputs.variation) if target.goal == "difference" else None
     return {
-        "size_sentence": _size_sentence(inputs, currency, knows_fees),
+        "size_sentence": size_and_cost_sentence(inputs, currency, knows_fees=knows_fees),
         "finding_sentence": finding_sentence(size, target, live.power, live.half_width, "approximate")
         if stored is None
         else _simulated_sentence(inputs, stored),
@@ -75,15 +81,6 @@ def live_context(
 def _simulated_sentence(inputs: PlanInputs, stored: SizePlan) -> str:
     planned = stored.result["plan"]["planned"]
     return finding_sentence(inputs.size, inputs.target, planned["power"], planned["half_width"], "simulated")
-
-
-def _size_sentence(inputs: PlanInputs, currency: str, knows_fees: bool) -> str:
-    budget = plan_budget(inputs.size, inputs.pace, inputs.prices)
-    said = size_sentence(inputs.size, budget, currency, knows_fees=knows_fees)
-    if budget.total:
-        return said
-    # Where nobody is paid, a sum of zero says nothing.
-    return f"{said.rpartition(f', {money_text(0, currency)}')[0]}."
 
 
 def _recruits(inputs: PlanInputs, currency: str, knows_fees: bool) -> str:
@@ -234,7 +231,7 @@ def stored_context(plan: SizePlan, currency: str) -> dict[str, Any]:
         "plan": plan,
         "is_outdated": simulated["settings"]["method_version"] != inputs.method_version,
         "seed": str(plan.seed),
-        "sentence": size_sentence(size, plan_budget(size, inputs.pace, inputs.prices), currency),
+        "sentence": size_and_cost_sentence(inputs, currency),
         "runs": planned["runs"],
         "rows": rows,
         "by_bets": percent(planned["by_bets"]) if planned["by_bets"] > 0.005 else "",

@@ -14,7 +14,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from studies.design.checklist import unfilled_text_problems
-from studies.imports.study_templates import fill_marks, model_consent_text
+from studies.imports.study_templates import fill_marks, follow_pay, model_consent_text
 from studies.services.drafts import store_facts, update_draft
 from studies.services.lifecycle import ActionRefused
 from studies.services.questions import AI_TOOLS_REQUEST, ask_about_ai_tools, find_ai_tools_question
@@ -82,7 +82,7 @@ def _initial(study: Study, facts: ResearcherFacts) -> dict[str, Any]:
     return {
         "public_title": study.public_title or MODEL_TITLE,
         "purpose": study.purpose or MODEL_PURPOSE,
-        "consent": fill_marks(model_consent_text(), facts) if is_new else study.consent,
+        "consent": fill_marks(model_consent_text(study), facts) if is_new else follow_pay(study),
         "asks_about_ai_tools": find_ai_tools_question(study) is not None or (is_new and _is_made_here(study)),
     }
 

@@ -5,8 +5,10 @@ the paper prints it. We wrote the instructions.
 """
 
 import json
+import re
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import product
 from typing import Any
 
 from django.db import transaction
@@ -14,6 +16,7 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from studies.access import Action, check_permission_or_404, filter_allowed
+from studies.design.workload import mean_reward
 from studies.imports.bundle import MAX_BUNDLE_BYTES, BundleIncomplete
 from studies.imports.bundle_files import create_draft_from_bundle, parse_bundle_json, serialize_bundle
 from studies.models import OwnTemplate, ResearcherFacts, Study, audit, new_seed
@@ -331,10 +334,42 @@ MARKS = {
 }
 
 
-def model_consent_text() -> str:
-    """Return the model text, with a mark for each fact."""
+# What the text says with pay and without, and with the box about training programs and without.
+PAY_WORDS = {
+    True: {
+        "time_and_pay": "**Time and pay.** The minutes and the pay are above, also the pay if your part ends early.",
+        "use_of_id": ". We need it to pay you, and",
+    },
+    False: {
+        "time_and_pay": "**Time.** The minutes are above. Nobody is paid for taking part.",
+        "use_of_id": ", and",
+    },
+}
+BOX_WORDS = {True: ", unless you allow it in a separate box", False: ""}
+
+
+def model_consent_text(study: Study) -> str:
+    """Return the model text for the study's pay and boxes, with a mark for each fact."""
+    return _model_text(mean_reward(study) != 0, study.asks_to_share_preferences)
+
+
+def _model_text(is_paid: bool, has_box: bool) -> str:
     text = files("studies.imports.study_templates").joinpath("consent.md").read_text(encoding="utf-8")
-    return text.strip().format(**MARKS)
+    return text.strip().format(**MARKS, **PAY_WORDS[is_paid], training=BOX_WORDS[has_box])
+
+
+def follow_pay(study: Study) -> str:
+    """Return the study's consent text: a model text with the words for the study's pay and boxes, any other text as it is."""
+    for is_paid, has_box in product((True, False), repeat=2):
+        pattern = re.escape(_model_text(is_paid, has_box))
+        for name, mark in MARKS.items():
+            pattern = pattern.replace(re.escape(mark), f"(?P<{name}>[^\n]+)")
+        if found := re.fullmatch(pattern, study.consent.replace("\r\n", "\n").strip()):
+            text = model_consent_text(study)
+            for name, mark in MARKS.items():
+                text = text.replace(mark, found[name])
+            return text
+    return study.consent
 
 
 def fill_marks(text: str, facts: ResearcherFacts) -> str:

@@ -136,6 +136,15 @@ def test_pay_of_those_who_cannot_take_part_is_asked_once_and_only_where_it_can_h
     assert recruitment_link_state(link.study, link) is LinkState.OPEN
 
 
+def test_an_unpaid_study_has_no_pay_that_is_too_low(owner):
+    client, study = logged_in(owner), ready(owner)
+    for reward, said in (("0.05", "below the target"), ("0", "nobody is paid")):
+        Study.objects.filter(pk=study.pk).update(reward=reward, wage_per_hour=12)
+        page = client.get(launch_url(study)).content.decode()
+        assert [words for words in ("below the target", "nobody is paid") if words in page] == [said]
+        assert ("fees" in page) == (reward != "0")
+
+
 def test_a_panel_is_launched_with_the_values_that_the_page_proposes(owner):
     client = logged_in(owner)
     for channel, said_once in (("open_link", None), ("prolific", 0)):

@@ -91,6 +91,30 @@ def test_the_model_text_names_what_a_board_asks_for(owner):
         assert words in text, words
 
 
+def test_the_model_text_follows_the_pay_until_somebody_edits_it(owner):
+    client, study = logged_in(owner), new_draft(owner)
+    sent(client, study)
+    study.refresh_from_db()
+    paid = study.consent
+    assert "We need it to pay you" in paid and "separate box" not in paid
+    people = f"/admin/studies/study/{study.pk}/new/people/"
+    client.post(people, changed(form_of(client.get(people), "plan-form"), reward="0", target_n=8))
+    study.refresh_from_db()
+    assert " pay" not in study.consent and "Nobody is paid for taking part." in study.consent
+    assert "University of Graz carries out" in study.consent and "encrypted, and delete it afterwards" in study.consent
+    Study.objects.filter(pk=study.pk).update(asks_to_share_preferences=True, reward=2)
+    shown = form_of(client.get(url(study)), "texts-form")["consent"][0]
+    assert "unless you allow it in a separate box" in shown and "We need it to pay you" in shown
+    edited = paid.replace("voluntary", "your free choice")
+    Study.objects.filter(pk=study.pk).update(consent=edited, reward=0)
+    assert form_of(client.get(url(study)), "texts-form")["consent"][0].replace("\r\n", "\n") == edited.replace(
+        "\r\n", "\n"
+    )
+    client.post(people, changed(form_of(client.get(people), "plan-form"), target_n=9))
+    study.refresh_from_db()
+    assert study.consent == edited and study.target_n == 9
+
+
 def test_a_place_that_is_left_is_said_and_blocks_nothing_else(owner):
     client, study = logged_in(owner), new_draft(owner)
     response = sent(client, study, facts=FACTS | {"facts-ethics_contact": ""})
