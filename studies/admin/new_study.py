@@ -232,14 +232,15 @@ def example_cost(card: ProtocolCard) -> str:
     )
     target = Target(difference=EXAMPLE_SHARE, wanted=EXAMPLE_POWER, tests=1 if card.estimand else pairs)
     found = needed_people(size, target, Variation())
+    example = f"Example with {EXAMPLE_SYSTEMS} systems and {EXAMPLE_PROMPTS} prompts:"
     if found is None:
-        return "With so few prompts, no number of people is enough."
+        return f"{example} no number of people is enough."
     n_outputs = min(card.n_outputs or EXAMPLE_SYSTEMS, EXAMPLE_SYSTEMS)
     answers = card.answers + card.answers_each * n_outputs
     # Without answers to an item, they come at the end.
     pace = Pace(outputs_per_prompt=n_outputs, answers_per_prompt=answers or None)
     minutes = minutes_each(replace(found, prompts_each=card.example_m), pace)
-    return f"About {found.people} people, {minutes:.0f} minutes each."
+    return f"{example} about {found.people} people, {minutes:.0f} minutes each."
 
 
 @cache
@@ -249,7 +250,7 @@ def template_cost(slug: str) -> str:
     study, section = bundle["study"], bundle["sections"][0]
     parts = math.ceil(EXAMPLE_OUTPUTS * study["annotators_per_batch"] / section["m"])
     return (
-        f"For {EXAMPLE_OUTPUTS} outputs: {parts} parts of {study['minutes']} minutes, "
+        f"Example with {EXAMPLE_OUTPUTS} outputs: {parts} parts of {study['minutes']} minutes, "
         f"{study['annotators_per_batch']} people for each output."
     )
 
