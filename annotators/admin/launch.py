@@ -11,6 +11,7 @@ from django.contrib.auth.decorators import login_required
 from django.db import transaction
 from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.html import format_html
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
@@ -18,7 +19,7 @@ from annotators.models import OutcomePay, Recruitment
 from annotators.participation import link_actions
 from annotators.pay.promises import pay_obstacles
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.channels.generic import OpenLink
+from annotators.recruitment.channels.generic import NO_WAY_TO_PAY, OpenLink
 from annotators.recruitment.links import possible_early_ends, possible_outcomes
 from studies.access import Action, check_permission_or_404, get_study
 from studies.admin import study_page, workflow
@@ -127,6 +128,12 @@ class LinkForm(forms.Form):
         self.study = study
         choices = [(one.slug, f"{one.label}: {one.help}") for one in offered]
         self.fields["channel"].choices = [*choices, ("", NO_LINK)]  # type: ignore[attr-defined]  # a choice field
+        if study.reward:
+            self.fields["channel"].help_text = format_html(
+                '{} <a href="{}#how-people-get-their-pay">How people get their pay</a>',
+                NO_WAY_TO_PAY,
+                reverse("docs-page", args=["how-to/use-an-open-link"]),
+            )
         facts = facts_of(user)
         is_screening = OutcomePay.Outcome.SCREENED_OUT in possible_early_ends(Recruitment(study=study))
         if facts.screened_out_pay is not None or not is_screening or not study.reward:
@@ -232,6 +239,7 @@ def _link_card(study: Study, link: Recruitment) -> dict[str, Any]:
     return {
         "link": link,
         "channel": channel,
+        "warnings": channel.warnings(link),
         "missing": [*channel.problems(link), *pay_obstacles(link)],
         "lines": lines[:LINKS_SHOWN],
         "n_more": len(lines[LINKS_SHOWN:]),

@@ -174,6 +174,12 @@ class Invitation(Channel):
 # A plain link for colleagues, classes and mailing lists. People are not identified, so anyone can take part.
 
 
+NO_WAY_TO_PAY = (
+    "An open link names nobody, so heval cannot pay its people. Tell them how they get the money: their last page has a code that they "
+    "can send you, and you pay by hand."
+)
+
+
 @register
 class OpenLink(Channel):
     slug = "open_link"
@@ -183,6 +189,10 @@ class OpenLink(Channel):
 
     def read_arrival(self, recruitment, parameters):
         return Arrival(trust="none")
+
+    def warnings(self, recruitment):
+        reward = recruitment.study.reward if recruitment.reward is None else recruitment.reward
+        return [NO_WAY_TO_PAY] if reward else []
 
 
 LONGEST_PERSON = 200

@@ -145,6 +145,19 @@ def test_an_unpaid_study_has_no_pay_that_is_too_low(owner):
         assert ("fees" in page) == (reward != "0")
 
 
+def test_a_paid_open_link_says_how_people_get_their_pay(owner):
+    client = logged_in(owner)
+    for channel, reward, is_said in (("open_link", "1", True), ("open_link", "0", False), ("prolific", "1", False)):
+        study = ready(owner)
+        Study.objects.filter(pk=study.pk).update(reward=reward)
+        # A warning beside the choice.
+        assert ("#how-people-get-their-pay" in client.get(launch_url(study)).content.decode()) == (reward != "0")
+        assert launch(client, study, channel=channel).status_code == 302
+        run_jobs()
+        page = client.get(url(study, "link")).content.decode()
+        assert ("An open link names nobody" in page) == is_said, (channel, reward)
+
+
 def test_a_panel_is_launched_with_the_values_that_the_page_proposes(owner):
     client = logged_in(owner)
     for channel, said_once in (("open_link", None), ("prolific", 0)):
@@ -171,6 +184,12 @@ def test_prolific_gets_exactly_the_codes_that_the_study_needs_in_the_order_of_it
         )
     run_jobs()
     card = client.get(url(plain, "link")).context["cards"][0]
+    assert "Make a study at Prolific." in client.get(url(plain, "link")).content.decode()
+    said = {line.label: line.help for line in card["lines"]}
+    assert (
+        "Add a completion code at Prolific: enter this value, choose the label “completed”" in said["Code: completed"]
+    )
+    assert "choose the label “other”, and choose to review by hand" in said["Code: no place left"]
     labels = [line.label for line in card["lines"]]
     assert labels[:3] == ["Title", "Description", "Study link for Prolific: paste it unchanged"]
     assert labels[-3:] == ["Places", "Minutes", "Reward, USD"]

@@ -135,7 +135,8 @@ class Prolific(Channel):
             FormLine(
                 f"Code: {OUTCOMES[outcome]}",
                 code,
-                f"At Prolific: {CODE_LABELS.get(outcome, 'other')}; {_review_text(recruitment.settings, outcome)}.",
+                f"Add a completion code at Prolific: enter this value, choose the label “{CODE_LABELS.get(outcome, 'other')}”, and choose to "
+                f"{_review_text(recruitment.settings, outcome)}.",
             )
             for outcome, code in asked
             if code
