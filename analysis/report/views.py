@@ -11,6 +11,7 @@ from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
+from django.utils.html import format_html
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
@@ -195,13 +196,13 @@ class InventedForm(forms.Form):
 
     truth = forms.ChoiceField(
         choices=[
-            ("difference", "The systems differ: in the order of their names, each is better than the one before"),
-            ("equal", "All systems are equally good"),
+            ("difference", "Differences: the system whose name comes first is the worst, and the last one the best"),
+            ("equal", "No difference: all systems are equally good"),
         ],
         initial="difference",
         required=False,
         widget=forms.RadioSelect,
-        label="What the robots find",
+        label="What should the robots find?",
     )
 
 
@@ -212,9 +213,14 @@ def invented_report_page(request, pk) -> HttpResponse:
     """Show a draft's last report with invented answers, or what it is and what it needs. POST starts the job that makes one."""
     study = get_study(request.user, Action.EDIT, pk=pk)
     if not study.is_draft:
+        words = 'The report with invented answers was of the draft. <a href="{}">The reports of the launched study</a>'
+        messages.info(request, format_html(words, reverse("analyses", args=[pk])))
         return redirect("admin:studies_study_change", pk)
     last = invented_report_jobs(study).defer("result").first()
+    done = invented_report_jobs(study).filter(state=Job.State.DONE, result__isnull=False).first()
     form, missing = InventedForm(request.POST or None), []
+    if "last" in request.POST and done and done.arguments["version"] == study.version:
+        return redirect(request.path)  # the page Try it asks for the report, and there is one of this draft
     if request.method == "POST" and form.is_valid():
         token = token_of_form(study, INVENTED, request.POST)
         are_equal = form.cleaned_data["truth"] == "equal"
@@ -224,7 +230,6 @@ def invented_report_page(request, pk) -> HttpResponse:
             missing = problems_with_correction_urls(study, refused.problems)
         else:
             return redirect("admin:studies_job_page", code=job.code)
-    done = invented_report_jobs(study).filter(state=Job.State.DONE, result__isnull=False).first()
     invented = (done.result or {}) if done else {}
     if svg := invented.get("figures", {}).get(request.GET.get("figure")):
         return HttpResponse(svg, content_type="image/svg+xml; charset=utf-8")

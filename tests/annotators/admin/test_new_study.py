@@ -290,7 +290,7 @@ def test_a_draft_that_cannot_be_tried_says_why_and_where(owner):
 def test_the_report_with_invented_answers_is_offered_where_the_page_exists(owner):
     study, client = ready(owner), logged_in(owner)
     with patch("annotators.admin.views.workflow.reverse_or_empty", return_value="/invented/"):
-        assert 'href="/invented/"' in client.get(url(study, "try")).content.decode()
+        assert 'action="/invented/"' in client.get(url(study, "try")).content.decode()
     with patch("annotators.admin.views.workflow.reverse_or_empty", return_value=""):
         assert "invented answers" not in client.get(url(study, "try")).content.decode()
 

@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+from django.db.models.functions import Now
 
 from analysis.models import AnalysisRun
 from analysis.report.runs import MISSING_TEXTS, request_invented_report, with_missing_texts
@@ -12,7 +13,7 @@ from heval_site.rehearsal import rehearsal
 from studies.design.checklist import find_design_problems
 from studies.models import AuditEvent, Batch, Job, Study, StudyMember
 from studies.services import jobs
-from tests.admin_pages import logged_in
+from tests.admin_pages import forms_of, logged_in, press
 from tests.browsing import look_at, shot
 from tests.builders import add_choice, draft_study, launched, user
 
@@ -79,6 +80,23 @@ def test_a_draft_without_texts_or_link_gets_its_report_and_keeps_no_answer():
     assert job.result is None and len(json.dumps(again.result)) < 2**20
 
 
+def test_the_page_try_it_starts_the_report_with_one_press():
+    owner = user("owner")
+    study = choice_draft(owner)
+    client = logged_in(owner)
+    page = client.get(f"/admin/studies/study/{study.pk}/new/try/")
+    form = next(one for one in forms_of(page) if one.attrs.get("action") == address(study))
+    started = press(client, page.request["PATH_INFO"], form, ("last", "1"))
+    job = Job.objects.get(kind="invented_report")
+    assert started.url == f"/admin/studies/job/{job.code}/" and not job.arguments["are_systems_equal"]
+    # While the draft is as it was, its report is shown and not made again.
+    Job.objects.filter(pk=job.pk).update(state="done", ended_at=Now(), result={"robots": {}})
+    assert press(client, page.request["PATH_INFO"], form, ("last", "1")).url == address(study)
+    assert Job.objects.filter(kind="invented_report").count() == 1
+    Study.objects.filter(pk=study.pk).update(version=study.version + 1)
+    assert "/job/" in press(client, page.request["PATH_INFO"], form, ("last", "1")).url
+
+
 def test_what_is_missing_in_the_design_is_listed_with_links():
     owner = user("owner")
     study = choice_draft(owner, contact="")
@@ -129,6 +147,8 @@ def test_only_editors_of_a_draft_ask_for_it():
     launched(study, owner)
     page = client.get(address(study))
     assert page.status_code == 302 and page["Location"].endswith(f"/{study.pk}/change/")
+    said = logged_in(owner).get(address(study), follow=True).content.decode()
+    assert "was of the draft. <a href=" in said and f"/{study.pk}/analyses/" in said
     assert not Job.objects.filter(kind="invented_report").exists()
 
 
