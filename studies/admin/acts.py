@@ -15,6 +15,7 @@ from django.core.exceptions import ValidationError
 from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import path, reverse
 from django.utils.encoding import force_bytes
+from django.utils.html import format_html
 from django.utils.http import urlsafe_base64_encode
 
 from studies.imports.study_templates import keep_as_template
@@ -147,8 +148,9 @@ def _clone(study, user, cleaned):
 
 
 def _keep_template(study, user, cleaned):
-    keep_as_template(study, user, cleaned["title"], has_texts=cleaned["texts"] == "with")
-    return "The template is kept. Choose “New study from a template” on the list of studies to use it.", ""
+    template = keep_as_template(study, user, cleaned["title"], has_texts=cleaned["texts"] == "with")
+    page = f"{reverse('study_templates')}#own-{template.pk}"
+    return format_html('The template is kept. <a href="{}">New study from “{}”</a>', page, template.title), page
 
 
 def _remove_texts(study, user, cleaned):

@@ -1,11 +1,13 @@
 """A study becomes a template of its members: kept once, used for new studies, hidden when it is archived."""
 
 import json
+import re
 
 import pytest
 from django.db import connection
 from django.http import Http404
 from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
 
 from studies.design.serialization import serialize_design
 from studies.imports import study_templates
@@ -30,7 +32,11 @@ def keep(study, **answers) -> OwnTemplate:
     page = logged_in(study.owner).post(
         study_url(study, "keep-template/do/"), {"title": "Stories"} | answers, follow=True
     )
-    assert "The template is kept" in page.content.decode()
+    template = OwnTemplate.objects.latest("pk")
+    there = f"{reverse('study_templates')}#own-{template.pk}"
+    assert page.redirect_chain == [(there, 302)] and f'id="own-{template.pk}"' in page.content.decode()
+    assert f'The template is kept. <a href="{there}">New study from “{template.title}”</a>' in page.content.decode()
+    assert re.search(r'class="first">New study<span class="heard"> from Stories', page.content.decode())
     return OwnTemplate.objects.latest("pk")
 
 
