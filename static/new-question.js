@@ -17,7 +17,12 @@ const adapt = () => {
   form.querySelector("[data-for=more]").hidden = criteria < 2;
   form.querySelector("[data-for=compares]").hidden = card?.dataset.compares === "no";
   if (form.elements.criterion.value === "own") document.getElementById("own").open = true;
-  if (criteria < 2) form.querySelectorAll("[name=more]").forEach((box) => (box.checked = false));
+  form.querySelectorAll("[name=more]").forEach((box) => {
+    // The criterion that is chosen above needs no second tick.
+    const isChosen = box.value === form.elements.criterion.value;
+    if (criteria < 2 || isChosen) box.checked = false;
+    box.closest(".box").hidden = isChosen;
+  });
   if (card) show();
 };
 

@@ -242,7 +242,7 @@ class Contrast(DesignModel):
 
     def __str__(self):
         first, second = (self.x, self.y) if self.x_id else (self.x_condition, self.y_condition)
-        return f"{first} {self.expected or '?'} {second}" if first else self.estimand or "against the null"
+        return f"{first} {self.expected or 'against'} {second}" if first else self.estimand or "against the null"
 
 
 class ComparisonFamily(DesignModel):

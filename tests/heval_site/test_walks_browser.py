@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from studies.imports.study_templates import keep_as_template
-from studies.models import Study
+from studies.models import Output, Study
 from studies.services import jobs
 from studies.services.drafts import store_facts
 from tests.browsing import press, until
@@ -189,3 +189,23 @@ def test_a_study_from_a_template_of_ones_own_needs_a_title_and_a_file(walk):
     assert walk.refused == [] and typed == 2
     # The page of the launch's job is loaded again when the job ends.
     assert len(walk.loads) <= 7, walk.loads
+
+
+def test_a_column_that_is_left_out_stays_out_and_a_system_can_be_removed(walk):
+    page = walk.page
+    walk.go_on("New study")
+    walk.fill("#id_title", "Which answers help")
+    bring_file(walk)
+    walk.go_on()
+    page.locator("select[name=role]").nth(3).select_option("")
+    walk.go_on("Import")
+    assert page.get_by_text("You changed what the columns are").is_visible() and not Output.objects.exists()
+    walk.go_on("Import")
+    study = Study.objects.get()
+    assert set(study.systems.values_list("name", flat=True)) == set(SYSTEMS[:2])
+    press(page, page.get_by_role("link", name="1. Your file"))
+    press(page, page.get_by_role("button", name=f"Remove {SYSTEMS[1]}"))
+    assert Output.objects.count() == 80 and page.get_by_text("40 outputs").is_visible()
+    press(page, page.get_by_role("button", name="Remove", exact=True))
+    assert study.systems.get().name == SYSTEMS[0] and Output.objects.count() == 40
+    assert walk.refused == []

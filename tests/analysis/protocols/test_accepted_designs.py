@@ -320,7 +320,11 @@ def test_a_target_that_leaves_an_arm_without_a_batch_is_said_before_launch():
     study.target_n = 1
     study.save()
     (problem,) = refused(study)
-    assert problem.name == "unanswered:alpha ? beta" and "no batch shows" in problem.text and "target" in problem.text
+    assert (
+        problem.name == "unanswered:alpha against beta"
+        and "no batch shows" in problem.text
+        and "target" in problem.text
+    )
     study.target_n = TARGET
     study.save()
     assert not refused(study)

@@ -76,6 +76,8 @@ def test_from_a_file_to_the_question(browser, live_server, media):
     page.get_by_label("Criterion").select_option("fluency")
     shown.get_by_text("fluent throughout").first.wait_for()
     page.get_by_text("More criteria").click()
+    listed = {box.get_attribute("value"): box.is_visible() for box in page.locator("[name=more]").all()}
+    assert [key for key, is_shown in listed.items() if not is_shown] == [page.input_value("#id_criterion")]
     look("new-question-chosen")
     # The page that is shown is no step of the browser's history.
     assert page.evaluate("history.length") == before_and_after(page)
