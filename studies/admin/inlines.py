@@ -586,7 +586,7 @@ class SystemInline(StudyRowsInline):
     def get_formset(self, request, obj=None, **kwargs):
         formset = super().get_formset(request, obj, **kwargs)
 
-        class Form(formset.form):
+        class Form(formset.form):  # type: ignore[name-defined]  # Django makes it
             def hand_clean_DELETE(self):
                 """Refuse in one sentence, where Django lists every output."""
                 try:

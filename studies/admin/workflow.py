@@ -278,7 +278,7 @@ def min_median_max_batch_burdens(study: Study, workloads: Sequence[BatchWorkload
     aim = float(study.wage_per_hour) if study.wage_per_hour is not None else None
     # An unpaid study aims at no pay.
     return [
-        BatchBurden(name, burden, aim is not None and bool(burden.per_hour) and burden.per_hour < aim)
+        BatchBurden(name, burden, aim is not None and burden.per_hour is not None and 0 < burden.per_hour < aim)
         for name, burden in (("smallest", smallest), ("median", median), ("largest", largest))
     ]
 
