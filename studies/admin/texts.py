@@ -82,7 +82,10 @@ def _initial(study: Study, facts: ResearcherFacts) -> dict[str, Any]:
     return {
         "public_title": study.public_title or MODEL_TITLE,
         "purpose": study.purpose or MODEL_PURPOSE,
-        "consent": fill_marks(model_consent_text(study), facts) if is_new else follow_pay(study),
+        # An account's address is only proposed until its facts are stored.
+        "consent": fill_marks(model_consent_text(study), facts if facts.pk else ResearcherFacts())
+        if is_new
+        else follow_pay(study),
         "asks_about_ai_tools": find_ai_tools_question(study) is not None or (is_new and _is_made_here(study)),
     }
 

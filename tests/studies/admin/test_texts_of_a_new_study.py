@@ -115,6 +115,14 @@ def test_the_model_text_follows_the_pay_until_somebody_edits_it(owner):
     assert study.consent == edited and study.target_n == 9
 
 
+def test_the_address_that_is_typed_is_the_one_in_the_consent(owner):
+    type(owner).objects.filter(pk=owner.pk).update(email="owner@example.org")
+    study = new_draft(owner)
+    sent(logged_in(owner), study)
+    study.refresh_from_db()
+    assert "Write to study@example.org." in study.consent and "owner@example.org" not in study.consent
+
+
 def test_a_place_that_is_left_is_said_and_blocks_nothing_else(owner):
     client, study = logged_in(owner), new_draft(owner)
     response = sent(client, study, facts=FACTS | {"facts-ethics_contact": ""})
