@@ -175,8 +175,8 @@ class Invitation(Channel):
 
 
 NO_WAY_TO_PAY = (
-    "An open link names nobody, so heval cannot pay its people. Tell them how they get the money: their last page has a code that they "
-    "can send you, and you pay by hand."
+    "An open link names nobody, so heval cannot pay its people. Ask them in your texts to send you the code of their last page, and pay "
+    "them by hand."
 )
 
 

@@ -29,6 +29,7 @@ def sona_with_token(token):
 
 
 FORMS = {
+    "An open link": lambda: said(logged_in(me()).get(link_url(link("open_link", reward=1)))),
     "This code is not valid": link_saved("prolific", settings={"code_full": "a b"}),
     "The code contains": link_saved("prolific", settings={"code_full": "COMPLETED"}),
     "This code repeats": link_saved("prolific", settings={"code_full": "AAABBB22"}),

@@ -73,6 +73,9 @@ def gone(by_job):
     return scenario
 
 
+OWN = "question,mine,theirs\nWhy is the sky blue?,It mirrors the wide sea.,It scatters the blue light.\n"
+OWN_COLUMNS = ("prompt_text=question", "output:ada=mine", "output:bo=theirs")
+
 IMPORTERS = {
     "pairs of texts": only_informs(pairs("system,text\nada,One.\nbo,Two.\n")),
     "The study's preparation will": only_informs(file(GOOD, "t.csv", lambda s: _prepared(s))),
@@ -81,6 +84,9 @@ IMPORTERS = {
     ),
     "The study was changed after": (moved_since_looked, moved_answers),
     "Columns that are not imported": only_informs(file(HEAD.replace("text\n", "text,extra\n") + "p1,P,ada,a,b\n")),
+    "The columns are read": only_informs(
+        file(OWN, "t.csv", brings(OWN, columns=OWN_COLUMNS), proposes_columns=True, creates_systems=True)
+    ),
     "The same file": only_informs(file(GOOD, "t.csv", brings(GOOD))),
     "The file has more than … bytes": kept(b"01234567890"),
     "store_file: The file is empty": only_informs(kept(b"")),

@@ -6,7 +6,8 @@ from decimal import Decimal
 from django.urls import reverse
 from django.utils import timezone
 
-from studies.models import Job, Study
+from analysis.metrics.store import MetricDescription, store_computed_scores
+from studies.models import Job, Output, Study
 from studies.services import copying, drafts, lifecycle
 from tests import builders
 from tests.admin_pages import changed, form_of, logged_in, study_url
@@ -72,6 +73,33 @@ def cancelled(state):
         return client.post(reverse("admin:studies_job_cancel", args=[job.code]), follow=True)
 
     return visit
+
+
+def removed_system(pk_of):
+    def visit(client, study):
+        sent = {"remove": pk_of(study), "confirmed": "yes"}
+        return client.post(reverse("new_study_file", args=[study.pk]), sent, follow=True)
+
+    return visit
+
+
+def _scored(study):
+    """A judge has scored the draft's outputs."""
+    outputs = Output.objects.filter(system__study=study)
+    return store_computed_scores(
+        study,
+        None,
+        "strict",
+        MetricDescription("judge", "v1", scale_low=1, scale_high=5),
+        {one.pk: 1.0 for one in outputs},
+        "upload",
+    )
+
+
+def _of_one_arm(study):
+    system = study.systems.first()
+    study.arms.get().systems.set([system])
+    copying.remove_system(study, None, system)
 
 
 def section_added(client, study):
@@ -185,7 +213,10 @@ PAGES = {
         says(lambda: _beside_ann(), act("invite", account="ann", role="viewer"))
     ),
     "is made, as": says(draft, act("invite", account="jo@example.org", role="viewer")),
-    "The template is kept": says(draft, act("keep-template", title="Mine")),
+    "Something else refers": refused(draft, lambda s: _scored(s) and copying.remove_texts(s, None)),
+    "shows only “…”. Delete the arm": refused(draft, lambda s: _of_one_arm(s)),
+    "This system is no longer": only_informs(says(draft, removed_system(lambda study: 0))),
+    "_remove_system: “…” is removed": only_informs(says(draft, removed_system(lambda study: study.systems.first().pk))),
     "Removed: ": says(draft, act("remove-texts")),
     "The study is archived. To see": says(draft, act("archive")),
     "The study is back": only_informs(says(archived, act("restore"))),
