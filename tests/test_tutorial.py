@@ -69,7 +69,7 @@ def test_the_tutorial_can_be_followed(browser, live_server, settings):
     for box in page.locator("input[name=acknowledge]").all():
         box.check()
     reader.press("Launch")
-    page.locator("#job").wait_for()
+    page.get_by_text("The result opens by itself.").wait_for()
     jobs.run_waiting_jobs()
     reader.wait_for("Your link")
     assert study.contrasts.count() == 3
@@ -109,13 +109,14 @@ def test_the_tutorial_can_be_followed(browser, live_server, settings):
         reader.lost.append("Analyse (leads elsewhere)")
         reader.go(address("analyses", study.pk))
     reader.tick("Robot")
+    page.get_by_text("Level, resamples and stars").click()
     page.get_by_label("Resamples").fill("199")  # a reader waits longer
     reader.press("Run the analysis")
-    reader.wait_for("The analysis is running")
+    page.get_by_text("The result opens by itself.").wait_for()
     jobs.run_waiting_jobs()
-    page.get_by_role("heading", name="Results", exact=True).wait_for()
+    page.get_by_role("heading", name="Answer", exact=True).wait_for()
     found = " ".join(page.locator("main").inner_text().split())
-    assert "Results" in found and "n = 24 annotators" in found and "came by an open link" in found
+    assert "Answer" in found and "n = 24 annotators" in found and "came by an open link" in found
     context.close()
     guest.page.context.close()
     assert not reader.lost, "the tutorial speaks of links that are not there"

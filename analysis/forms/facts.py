@@ -326,7 +326,7 @@ def _criteria(sections: list[Section]) -> dict[str, tuple[Section, Question]]:
                 re.sub(r"[<>&\"|:]+", " ", question.criterion or words_of_section(section).name)[:80].strip()
                 or question.key
             )
-            found[name if name not in found else f"{name} in section {section.position}"] = (section, question)
+            found[name if name not in found else f"{name} ({words_of_section(section).name})"] = (section, question)
     return found
 
 

@@ -47,6 +47,26 @@ def build_answer(blocks: Sequence[Block]) -> tuple[dict[str, Any], list[Table]]:
     return {"sentences": answer_sentences(orders, decided)}, answer_tables(orders)
 
 
+def limits_of_claims(report: Mapping[str, Any], blocks: Sequence[Block]) -> list[str]:
+    """Return what may not be written although a reader could think so: each completes "This report does not show that"."""
+    origins = set(report["parameters"]["origins"])
+    limits = ["people think so: robots answered"] if origins == {"robot"} else []
+    found = [conclusion.estimate for _, conclusion in printed_conclusions(blocks)]
+    for about, pairs in decided_comparisons(blocks).items():
+        still_open = [f"{x} and {y}" for x, y, side in pairs if side == "?"]
+        on = f" on {about}" if about else ""
+        if len(still_open) > MAX_NAMED:
+            limits.append(f"the systems of the {len(still_open)} open comparisons{on} are equally good")
+        elif still_open:
+            limits.append(f"{_listed(still_open, 'or')} are equally good{on}")
+    populations = {population_of(one) for one in found if one.estimate is not None}
+    if "people" in populations:
+        limits.append("the results hold for other prompts than these")
+    if "people and prompts" in populations:
+        limits.append("the results hold for other kinds of people and prompts than those that were sampled")
+    return limits
+
+
 def methods_paragraph(study: Study, report: Mapping[str, Any], blocks: Sequence[Block]) -> str:
     """Return the methods in one paragraph: task, questions, systems, prompts, people, pay, exclusions and analysis."""
     sentences = [
@@ -67,9 +87,8 @@ def sections_with_items(study: Study) -> list[Section]:
 
 def _people_sentences(study: Study, report: Mapping[str, Any]) -> list[str]:
     flow, n, origins = report["flow"], report["n"], report["parameters"]["origins"]
-    sentences = [
-        f"{cells.format_count(n['submitted'], 'annotator')} of {flow['arrived']} who came submitted their answers"
-    ]
+    noun = "robot" if set(origins) == {"robot"} else "annotator"
+    sentences = [f"{cells.format_count(n['submitted'], noun)} of {flow['arrived']} who came submitted their answers"]
     left_out = n["submitted"] - n["kept"]
     rules = [
         f"{step['label'].partition(':')[0]}, {step['n_excluded']}"

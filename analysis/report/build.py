@@ -36,7 +36,7 @@ from studies.services.lifecycle import FieldsRefused
 from studies.services.version import version
 
 from . import report_data
-from .answer import build_answer, methods_paragraph
+from .answer import build_answer, limits_of_claims, methods_paragraph
 from .coding_blocks import build_coding_blocks as coding_blocks
 from .fragility import claims_fragility
 from .items import build_items
@@ -587,6 +587,7 @@ def build_report(
         result["answer"]["sentences"] += opinions["heads"]
     if not hidden:
         result["answer"]["methods"] = methods_paragraph(study, result, blocks)
+        result["answer"]["limits"] = limits_of_claims(result, blocks)
         result["items"] = sorted(items, key=lambda one: sentences.ROLES.index(one["role"]))
     tables = add_family_notes(
         [
@@ -662,7 +663,9 @@ def _confirmatory(data: ReportData, parameters: Mapping[str, Any]) -> dict[str, 
         reasons.append(sentences.IMPORTED_EARLIER)
     if others := [origin for origin in parameters["origins"] if origin not in ("live", "imported")]:
         nouns = {"robot": "robots", "test": "test runs"}
-        reasons.append(f"It includes answers of {' and '.join(nouns[origin] for origin in others)}.")
+        named = " and ".join(nouns[origin] for origin in others)
+        are_alone = len(others) == len(parameters["origins"])
+        reasons.append(f"Only {named} answered." if are_alone else f"It includes answers of {named}.")
     if not study.contrasts.exists():
         reasons.append(NO_COMPARISON_PLANNED)
     return {"is_confirmatory": not reasons, "reasons": reasons}

@@ -164,7 +164,9 @@ def _fragility_sentence(fragility: "ClaimFragility") -> str:
     sentences = [f"{' or '.join(removals)}, {instead}" for instead, removals in parts.items()]
     nouns = [_noun(removal) for removal in shown if removal.n is None]
     if nouns:
-        sentences.append(f"no removal of at most half of the {' or of the '.join(nouns)} was found that ends it")
+        sentences.append(
+            f"leaving out up to half of the {' or of the '.join(nouns)} does not end it, as far as the search found"
+        )
     text = "; ".join(sentences)
     return f"{text[:1].upper()}{text[1:]}."
 

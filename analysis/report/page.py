@@ -95,7 +95,7 @@ def report_context(stored: Mapping[str, Any]) -> dict[str, Any]:
         "secondary": [_conclusion_context(one) for one in conclusions if one["role"] != "primary"],
         "fragility": stored.get("fragility"),
         "warned": _warnings_of_claims(conclusions),
-        **_flow_context(stored["flow"]),
+        **_flow_context(stored["flow"], stored["study"]["state"] == "closed"),
     }
 
 
@@ -104,10 +104,10 @@ def _plain_name(table: Mapping[str, Any]) -> str:
     return table["name"].rstrip("0123456789").removesuffix("_")
 
 
-def _flow_context(flow: Mapping[str, Any]) -> dict[str, Any]:
+def _flow_context(flow: Mapping[str, Any], is_closed: bool) -> dict[str, Any]:
     unfinished = [f"{n} {reason.replace('_', ' ')}" for reason, n in flow["released"].items()]
     if flow["unfinished"]:
-        unfinished.append(f"{flow['unfinished']} not finished yet")
+        unfinished.append(f"{flow['unfinished']} {'did not finish' if is_closed else 'not finished yet'}")
     return {
         "left": ", ".join(unfinished),
         "steps": [
@@ -184,6 +184,7 @@ def table_context(stored_table: layouts.Table, most: int | None = None) -> dict[
         "n_rows": len(stored_rows),
         "n_columns": len(filled),
         "n_undefined": len(stored_table["rows"]) - len(stored_rows),
+        "has_fewer_columns": len(columns) < len(filled),
         "is_narrowed": len(columns) < len(filled) or len(stored_rows) < len(stored_table["rows"]),
         "is_cut": len(stored_rows) > SHOWN_ROWS,
         "warnings": labelled_warnings(stored_table),

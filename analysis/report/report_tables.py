@@ -19,6 +19,7 @@ from analysis.protocols.blocks import Block, cells
 from analysis.protocols.blocks.cells import NO_CLAIM, comparison_label, contrast_of, interval_bounds, pvalue_cell
 from analysis.protocols.blocks.layouts import Table, build_table, estimate_row, prefixed_cells
 from analysis.protocols.blocks.populations import population_of, population_words
+from analysis.protocols.blocks.sentences import printed_conclusions
 from analysis.protocols.blocks.warning_sentences import SEVERITIES as WARNING_SEVERITIES
 from analysis.protocols.blocks.warning_sentences import warning_sentence
 from studies.design.subjects import in_parentheses, join_words, question_labels, words_of_section
@@ -445,8 +446,10 @@ def _join_names(names: Iterable[str], most: int | None) -> str:
 def estimates_table(blocks: Sequence[Block]) -> Table:
     """Return every number of the report in one table, with its unit, n and status."""
     repeated = _repeated_names(blocks)
+    claimed = {_claim_key(name, conclusion.estimate) for name, conclusion in printed_conclusions(blocks)}
     rows = [
-        _line(block, estimate, variant) | {"about": _about(block, estimate, repeated)}
+        _line(block, estimate, variant, _claim_key(block.name, estimate) in claimed)
+        | {"about": _about(block, estimate, repeated)}
         for block in blocks
         for estimate in block.estimates
         for variant in (estimate, *estimate.sensitivity)
@@ -462,13 +465,22 @@ def estimates_table(blocks: Sequence[Block]) -> Table:
     )
 
 
-def _role(contrast: Mapping[str, Any]) -> str:
-    """Return whether a number was planned: the role of its planned comparison, that this was not planned, or that it is of none."""
+def _claim_key(block_name: str, estimate: "Estimate") -> tuple[Any, ...]:
+    return block_name, contrast_of(estimate).get("key"), estimate.settings.get("key")
+
+
+def _role(contrast: Mapping[str, Any], is_claimed: bool) -> str:
+    """Return whether a number was planned: the role of its planned comparison, that it is another measure beside it, or neither."""
+    if contrast.get("is_planned") and not is_claimed:
+        return "beside a planned one"
     return cells.role_label(contrast) if contrast else "no comparison"
 
 
-def _line(block: Block, estimate: "Estimate", variant: "Estimate") -> dict[str, Any]:
-    """Return the row of ``variant``, which is the estimate itself or one of its sensitivity variants."""
+def _line(block: Block, estimate: "Estimate", variant: "Estimate", is_claimed: bool) -> dict[str, Any]:
+    """Return the row of ``variant``, which is the estimate itself or one of its sensitivity variants.
+
+    ``is_claimed``: whether a sentence of the report is about the estimate.
+    """
     contrast, test = contrast_of(estimate), variant.test
 
     def claimable(pvalue: float | None) -> float | str | None:
@@ -497,5 +509,5 @@ def _line(block: Block, estimate: "Estimate", variant: "Estimate") -> dict[str, 
         "population": "" if block.mode == "paper" else population_words(population_of(variant)),
         "status": variant.status,
         "reason": variant.reason,
-        "role": _role(contrast) if variant is estimate else "sensitivity",
+        "role": _role(contrast, is_claimed) if variant is estimate else "sensitivity",
     }

@@ -27,7 +27,8 @@ def render_table(table: Table, file_format: str) -> str:
         [format_cell(row[column["key"]], column["kind"], references) for column in columns] for row in table["rows"]
     ]
     if file_format == "txt":
-        return "".join("\t".join(" ".join(cell.split()) for cell in line) + "\n" for line in lines)
+        tabbed = "".join("\t".join(" ".join(cell.split()) for cell in line) + "\n" for line in lines)
+        return "\n".join([table["title"], tabbed + table["note"]]).rstrip() + "\n"
     rule = ["---" if column["kind"] == "text" else "---:" for column in columns]
     head, *rows = ([escape_markdown(cell) for cell in line] for line in lines)
     text = "".join(f"| {' | '.join(line)} |\n" for line in (head, rule, *rows))
@@ -38,9 +39,13 @@ def render_table(table: Table, file_format: str) -> str:
 def render_answer(result: Mapping[str, Any], file_format: str) -> str:
     """Return what a paper may say first: the sentences, each planned comparison with its numbers, and the paragraph of methods."""
     answer = result.get("answer", {})
+    cautions = [notice["text"] for notice in result["notices"] if notice["code"] == "origins"]
     paragraphs = [
-        " ".join(answer.get("sentences", ())),
-        *(f"{one['claim']} {one['apa'] or one['text']}" for one in result["conclusions"]),
+        " ".join([*cautions, *answer.get("sentences", ())]),
+        *(
+            " ".join([one["claim"], one["text"], *(warning["text"] for warning in one.get("warnings", ()))])
+            for one in result["conclusions"]
+        ),
         answer.get("methods", ""),
     ]
     escape = {"md": escape_markdown, "tex": escape_latex}.get(file_format, str)

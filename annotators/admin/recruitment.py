@@ -384,7 +384,8 @@ class RecruitmentAdmin(VerdictAdmin, pay.PayAdmin):
                 "links": links[:LINKS_SHOWN],
                 "hidden_links": links[LINKS_SHOWN:],
                 "has_panel": bool(channel and (channel.secrets or channel.can_read_export_file(obj))),
-                "problems": [*channel.problems(obj), *channel.warnings(obj), *promises.pay_obstacles(obj)]
+                "warnings": channel.warnings(obj) if channel else [],
+                "problems": [*channel.problems(obj), *promises.pay_obstacles(obj)]
                 if channel
                 else ["This channel is not installed."],
                 "may_stop": may_edit,

@@ -39,7 +39,6 @@ def usage_text() -> str:
             "Usage: heval COMMAND [--help]",
             "",
             *lines,
-            "",
             "and every Django command, for example createsuperuser, migrate, shell.",
         ]
     )

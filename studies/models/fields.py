@@ -54,8 +54,8 @@ _GROUPING = r"(?:panel|arm|language|domain|length|(?:answer|sample|attribute):[^
 GROUPING_VALIDATORS = [
     RegexValidator(
         rf"\A\s*{_GROUPING}\s*(?:;\s*{_GROUPING}\s*)*\Z",
-        "This is not a list of groups. Enter panel, arm, language, domain, length, “answer:” with the key of a question, “sample:” with a "
-        "column of the sample, or “attribute:” with an attribute of prompts, separated by semicolons.",
+        "This is not a list of groups. Separate them by semicolons: panel, arm, language, domain, length, answer:KEY, sample:COLUMN, "
+        "attribute:NAME.",
     )
 ]
 

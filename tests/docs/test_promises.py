@@ -102,8 +102,11 @@ def test_what_is_missing_is_listed_once():
 def test_only_one_protocol_has_its_own_table_of_what_each_rule_changes():
     own = [path for path, text in product_files().items() if "has_own_rule_effects = True" in text]
     assert own == ["analysis/protocols/spa/__init__.py"]
-    assert "The report of an SPA section has its own table (`spa.before_after`)" in PAGES["explanation/statistics"].text
-    assert "`rule_effects`" in PAGES["explanation/statistics"].text
+    assert (
+        "The report of an SPA section has its own table (`spa.before_after`)"
+        in PAGES["explanation/leaving-people-out"].text
+    )
+    assert "`rule_effects`" in PAGES["explanation/leaving-people-out"].text
 
 
 def test_the_readme_names_every_protocol():

@@ -291,5 +291,5 @@ def test_a_link_leads_to_the_page_where_the_problem_is_changed(owner):
     found = [
         problem for problem in workflow.check_linked_design(study)[0] if "places with this strategy" in problem.text
     ]
-    assert [problem.url for problem in found] == [f"{study_url(study)}#id_target_n"]
+    assert [problem.url for problem in found] == [f"{study_url(study)}?part=target#id_target_n"]
     assert Batch.objects.count() == 0

@@ -17,7 +17,7 @@ LONG = "\n  blanks at both ends, “quotes”, <b>&amp;</b>, \\| \n\n\ttwo parag
 LINE = "“quotes”, <b>&amp;</b> and 何か 🙂"
 WORDS = (
     LINE, "abc", "ABC-12x", "123", "US, GB", "a" * 24, "https://example.org/done?cc={code}", "yourschool.sona-systems.com",
-    "Completed = submitted", "key | Label | explanation", "key | Label | 1 | explanation\nworse | Label | 5 | explanation", "EUR", "pt-BR",
+    "Completed = submitted", "key | Label | explanation", "key | Label | 1 | explanation\nworse | Label | 5 | explanation", "EUR", "pt-BR", "domain; panel",
 )  # fmt: skip
 LISTS = (["yes"], ["yes", "no"], ["of age, or nearly", '"so" to say', "b"])
 

@@ -27,6 +27,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "groups": ("pairwise_comparisons",),
     "cell_contrasts": ("cell_contrast",),
     "between_studies": ("compare_studies",),
+    "opinions": ("opinions_of_groups",),
     "unpaired": ("mean_difference", "probability_of_superiority"),
     "ratings": (
         "expected_utility",

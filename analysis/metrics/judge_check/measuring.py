@@ -495,8 +495,8 @@ def _draw_from_answers(study: Study, by, chosen: DrawSettings) -> JudgeCheck:
             )
         if compared := times_of_comparisons(chosen.judge):
             raise ActionRefused(
-                f"heval compared the scores of “{chosen.judge}” with answers on {compared[0]:%Y-%m-%d}, and a sample must be drawn "
-                "before. Upload scores of a new version of the judge, and draw before you compare."
+                f"The scores of “{chosen.judge}” were compared with answers on {compared[0]:%Y-%m-%d}. Draw a sample before that: upload "
+                "scores of a new version of the judge."
             )
         least, n = chosen.people_per_output, chosen.n_test + chosen.n_development
         judged = [output for output, count in verdicts_by_output(chosen.question).items() if count >= least]

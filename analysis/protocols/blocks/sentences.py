@@ -328,7 +328,8 @@ def undeclared_population_lines(blocks: Sequence[Block]) -> list[str]:
     if len(undeclared) < len(estimates):
         results = f"{len(undeclared)} of its {len(estimates)} results hold{'s' if len(undeclared) == 1 else ''}"
     return [
-        f"The design does not declare for which people and prompts {results}. In a new study, declare it with each comparison."
+        f"The design does not declare for which people and prompts {results}, so each sentence says what its numbers allow. In a new study, "
+        "declare it with each comparison."
     ]
 
 

@@ -102,7 +102,7 @@ class SystemOrder:
             compared = "the planned comparisons" if self.claims else "comparing all pairs at once"
             notes.insert(
                 0,
-                f"Place: the places among all systems that {compared} {'leave' if self.claims else 'leaves'} open for each.",
+                f"Place: where each system can be among all, as far as {compared} {'tell' if self.claims else 'tells'}.",
             )
         elif self.sets is not None and self.sets.reason:
             notes.append(f"No places: {self.sets.reason}.")
@@ -171,7 +171,9 @@ class Ranks:
             return f"the comparisons form a circle, so none of {_named(names, 'and', 'the')} is best"
         if len(best) == len(names):
             return f"it remains open which of {_named(names, 'and', 'the')} is best"
-        parts = [f"{best[0]} is best" if len(best) == 1 else f"{_named(best, 'or', 'one of')} is best"]
+        parts = [f"{best[0]} is best"]
+        if len(best) > 1:
+            parts = [f"{_named(best, 'or', 'one of')} is best, and it remains open which"]
         place = len(best) + 1
         for group in self._groups_after(best):
             low, high = self.range(group[0])
@@ -211,7 +213,7 @@ def comparisons_sentence(decided: Iterable[Decided]) -> str:
     """Return what the planned comparisons say together; '' for fewer than two.
 
     >>> comparisons_sentence([("b", "a", ">"), ("b", "c", "<")])
-    'All 2 planned comparisons are decided: c > b > a.'
+    'All 2 planned comparisons are decided: c > b > a. Only neighbours in this order were compared.'
     >>> comparisons_sentence([("b", "a", ">"), ("c", "b", "?")])
     '1 of 2 planned comparisons is decided: b > a. It remains open which is better for c and b.'
     """
@@ -222,12 +224,16 @@ def comparisons_sentence(decided: Iterable[Decided]) -> str:
     equal = [f"{x} ~ {y} (equivalent)" for x, y, side in decided if side == "~"]
     open_pairs = [f"{x} and {y}" for x, y, side in decided if side not in ("<", ">", "~")]
     n_decided = len(better) + len(equal)
-    found = "; ".join(_cut([*_chains(better), *equal]))
+    chains = _chains(better)
+    found = "; ".join(_cut([*(" > ".join(chain) for chain in chains), *equal]))
     if not n_decided:
         return f"None of the {len(decided)} planned comparisons is decided."
     head = f"All {n_decided}" if n_decided == len(decided) else f"{n_decided} of {len(decided)}"
     verb = "is" if n_decided == 1 else "are"
     still = f" It remains open which is better for {_named_pairs(open_pairs)}." if open_pairs else ""
+    compared = {frozenset((x, y)) for x, y, _ in decided}
+    if any(frozenset(pair) not in compared for chain in chains for pair in combinations(chain, 2)):
+        still = f" Only neighbours in this order were compared.{still}"
     return f"{head} planned comparisons {verb} decided: {found}.{still}"
 
 
@@ -240,7 +246,7 @@ def _named_pairs(pairs: Sequence[str]) -> str:
     return f"{len(pairs)} pairs" if len(pairs) > MAX_NAMED else "; ".join(pairs)
 
 
-def _chains(better: Iterable[tuple[str, str]]) -> list[str]:
+def _chains(better: Iterable[tuple[str, str]]) -> list[list[str]]:
     """Return pairs, first better than second, joined where each system of a chain has one neighbour on each side."""
     pairs = list(dict.fromkeys(better))
     after: dict[str, list[str]] = {}
@@ -260,8 +266,8 @@ def _chains(better: Iterable[tuple[str, str]]) -> list[str]:
         chain = [one, other]
         while follows(chain[-1]) and after[chain[-1]][0] not in chain:
             chain += after[chain[-1]]
-        chains.append(" > ".join(chain))
-    return chains or [f"{one} > {other}" for one, other in pairs]
+        chains.append(chain)
+    return chains or [[one, other] for one, other in pairs]
 
 
 def answer_tables(orders: Iterable[SystemOrder]) -> list[Table]:

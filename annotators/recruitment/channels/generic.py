@@ -175,8 +175,7 @@ class Invitation(Channel):
 
 
 NO_WAY_TO_PAY = (
-    "An open link names nobody, so heval cannot pay its people. Ask them in your texts to send you the code of their last page, and pay "
-    "them by hand."
+    "An open link names nobody, so heval cannot pay its people. Ask them to send you the code of their last page."
 )
 
 

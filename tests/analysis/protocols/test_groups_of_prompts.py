@@ -69,7 +69,18 @@ def test_groups_are_the_second_sample_and_the_sentence_counts_them(protocol):
 
 
 @pytest.mark.parametrize("protocol", CELLS)
-@pytest.mark.parametrize("noun", [noun for noun in Study.GroupNoun.values if noun])
+@pytest.mark.parametrize(
+    "noun",
+    # Every protocol with one word in each run, and with all words at night.
+    [
+        "document",
+        *(
+            pytest.param(noun, marks=pytest.mark.slow)
+            for noun in Study.GroupNoun.values
+            if noun not in ("", "document")
+        ),
+    ],
+)
 def test_sentences_and_reasons_have_the_word_of_the_file(protocol, noun):
     """Every text of a report about a study whose prompts all have a document says documents, and no other word."""
     for groups in (4, 6):

@@ -117,7 +117,10 @@ def test_the_sentence_says_what_the_design_declared_if_the_claim_is_another(same
     (undeclared,), (both,), (people,) = (report["conclusions"] for report in reports)
     assert undeclared["claim"] == both["claim"] and "for prompts like these" in both["claim"]
     assert undeclared["text"] == both["text"], "the page says it once, and not in each sentence"
-    said = "The design does not declare for which people and prompts its results hold. In a new study, declare it with each comparison."
+    said = (
+        "The design does not declare for which people and prompts its results hold, so each sentence says what its numbers allow. "
+        "In a new study, declare it with each comparison."
+    )
     assert [report["summary"].count(said) for report in reports] == [1, 0, 0]
     n_prompts = claim_of(report_with(study, "people"), "ranking.share")["detail"]["n_prompts"]
     assert people["claim"].endswith(f", for exactly these {n_prompts} prompts.")

@@ -45,7 +45,23 @@ def test_a_report_of_robots_says_so_in_the_paragraph(owner):
     study = finished(owner)
     study.assignments.update(origin="robot")
     said = report(study, origins=["robot"])["answer"]["methods"]
-    assert "The answers are simulated." in said and "paid" not in said
+    assert said.startswith("12 robots of 12 who came") and "The answers are simulated." in said and "paid" not in said
+    result = report(study, origins=["robot"])
+    assert result["confirmatory"]["reasons"][0] == "Only robots answered."
+    assert render_answer(result, "txt").startswith("This analysis uses only answers of robots.")
+
+
+def test_what_is_not_shown_follows_from_the_claims(owner):
+    assert report(finished(owner))["answer"]["limits"] == ["the results hold for other prompts than these"]
+    found = report(closed_ratings(owner))["answer"]
+    study = spa_study(owner, systems=("alpha", "beta"), target_n=12)
+    answer(study, 12, percent=lambda person, x, y: 50 + (person % 3 - 1) * (1 if x > y else -1) * 20)
+    study = closed(study)
+    limits = report(study)["answer"]["limits"]
+    assert limits[0] == "beta and alpha are equally good" and "for other prompts" in limits[-1]
+    study.assignments.update(origin="robot")
+    assert report(study, origins=["robot"])["answer"]["limits"][0] == "people think so: robots answered"
+    assert found["limits"] == []
 
 
 def test_hidden_outcomes_have_no_answer(owner):
@@ -81,7 +97,8 @@ def test_texts_to_paste_have_every_sentence_and_are_escaped(owner):
     result = report(study)
     texts = {name: render_answer(result, name) for name in ("txt", "md", "tex")}
     for conclusion in result["conclusions"]:
-        assert conclusion["claim"] in texts["txt"] and conclusion["apa"] in texts["txt"]
+        assert f"{conclusion['claim']} {conclusion['text']}" in texts["txt"]
+        assert all(warning["text"] in texts["txt"] for warning in conclusion["warnings"])
     assert result["answer"]["methods"] in texts["txt"]
     assert "c\\*\\|d" in texts["md"] and r"a\_b" in texts["tex"] and "a_b" not in texts["tex"]
     systems = (
@@ -90,7 +107,8 @@ def test_texts_to_paste_have_every_sentence_and_are_escaped(owner):
     rows = render_table(systems, "md").splitlines()
     bars = [len(re.findall(r"(?<!\\)\|", line)) for line in rows if line.startswith("|")]
     assert len(set(bars)) == 1 and len(bars) == 2 + len(systems["rows"])
-    plain = render_table(systems, "txt").splitlines()
+    title, *plain = render_table(systems | {"note": ""}, "txt").splitlines()
+    assert title == systems["title"]
     assert {line.count("\t") for line in plain} == {len(layouts.nonempty_columns(systems)) - 1}
 
 

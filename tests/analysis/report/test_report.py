@@ -395,4 +395,5 @@ def test_the_report_says_of_each_number_whether_it_was_planned():
     study = launched(study)
     answer(study, 6, percent=lambda person, x, y: 70 + person if x > y else 35)
     rows = table(report(closed(study)), "estimates")["rows"]
-    assert {row["role"] for row in rows} == {"primary", "sensitivity", "not planned", "no comparison"}
+    roles = {"primary", "beside a planned one", "sensitivity", "not planned", "no comparison"}
+    assert {row["role"] for row in rows} == roles

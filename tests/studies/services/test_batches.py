@@ -30,6 +30,7 @@ WAITED_FOR = {
     "board_round",
     "board_snapshot",
     "board_submission",
+    "compare_studies",
     "estimate_pilot",
     "export",
     "import",

@@ -83,12 +83,12 @@ def test_every_statement_of_the_sentence_is_in_the_comparisons():
         ([(1, 1), (2, 2), (3, 3)], (), "By mean rating: A is best; B is second; C is third."),
         ([(1, 3), (1, 3), (1, 3)], (), "By mean rating: it remains open which of A, B and C is best."),
         # The sets tell A from B, and the planned comparison of the two does not: the sentence says no more than this one.
-        ([(1, 1), (2, 2), (3, 3)], [("A", "B", "?")], "By mean rating and the planned comparisons: A or B is best; C is third."),
-        ([(1, 3), (1, 3), (1, 3)], [("B", "A", "<")], "By mean rating and the planned comparisons: A or C is best; B can be in the places 2 to 3."),
+        ([(1, 1), (2, 2), (3, 3)], [("A", "B", "?")], "By mean rating and the planned comparisons: A or B is best, and it remains open which; C is third."),
+        ([(1, 3), (1, 3), (1, 3)], [("B", "A", "<")], "By mean rating and the planned comparisons: A or C is best, and it remains open which; B can be in the places 2 to 3."),
         (
             [(1, 1), (2, 2), (3, 3)],
             [("A", "B", "?"), ("A", "C", ">"), ("C", "B", "<")],
-            "By the planned comparisons: A or B is best; C is third.",
+            "By the planned comparisons: A or B is best, and it remains open which; C is third.",
         ),
         # Two estimands that disagree say nothing of the pair.
         ([(1, 1), (2, 2)], [("A", "B", ">"), ("A", "B", "<")], "By the planned comparisons: it remains open whether A or B is better."),
@@ -156,6 +156,10 @@ def test_the_table_has_the_best_first_with_its_places():
         ([("b", "a", ">")], ""),
         ([("b", "a", "?"), ("c", "a", "?")], "None of the 2 planned comparisons is decided."),
         ([("b", "a", ">"), ("c", "a", ">")], "All 2 planned comparisons are decided: b > a; c > a."),
+        (
+            [("b", "a", ">"), ("b", "c", "<")],
+            "All 2 planned comparisons are decided: c > b > a. Only neighbours in this order were compared.",
+        ),
         ([("b", "a", ">"), ("c", "a", "~")], "All 2 planned comparisons are decided: b > a; c ~ a (equivalent)."),
         (
             [("a", "b", ">"), ("b", "c", ">"), ("c", "a", ">")],
