@@ -138,7 +138,9 @@ def _design_texts(study: Study, sections: list[Section]) -> dict[str, Any]:
         "material": " ".join(material_sentences(study)),
         "tasks": tasks,
         "shown": f"{tasks} {'Instructions: ' if study.instructions else ''}{study.instructions}".strip(),
-        "instructions": "\n\n".join(dict.fromkeys(filter(None, [study.instructions, *(arm.instructions for arm in study.arms.all())]))),
+        "instructions": "\n\n".join(
+            dict.fromkeys(filter(None, [study.instructions, *(arm.instructions for arm in study.arms.all())]))
+        ),
         "hypotheses": "\n\n".join([*_comparisons(study, sections), *planned_claim_sentences(study)]),
         "conditions": _conditions(study),
         "aggregation": _estimands(sections),
@@ -147,7 +149,9 @@ def _design_texts(study: Study, sections: list[Section]) -> dict[str, Any]:
         "quality_methods": Fact("", "", tuple(checks) or (7,)),
         "size": " ".join(_size(study)),
         "stopping": " ".join(_stopping(study, sections)),
-        "power_method": " ".join(preregistration_sentences(plan, study.currency)) if plan else "N/A: no size was planned.",
+        "power_method": " ".join(preregistration_sentences(plan, study.currency))
+        if plan
+        else "N/A: no size was planned.",
         "power": f"{planned['power']:.2f}" if plan else NOT_ASKED,
         "power_script": f"The plan is simulated by heval {version()}, seed {plan.seed}." if plan else NOT_ASKED,
         "randomisation": f"Prompts in each batch: {study.get_coverage_display()}. Order of sections: {study.get_section_order_display()}.",
@@ -156,22 +160,36 @@ def _design_texts(study: Study, sections: list[Section]) -> dict[str, Any]:
         "training": "; ".join([*_training(study), *([f"{practice} practice items"] if practice else [])]) or "None.",
         "outputs_per_system": str(counts[0]) if len(set(counts)) == 1 else ", ".join(map(str, counts)),
         "input_languages": _languages(study.prompts.order_by().values_list("language", flat=True).distinct()),
-        "output_languages": _languages(Output.objects.filter(system__study=study).order_by().values_list("language", flat=True).distinct()),
+        "output_languages": _languages(
+            Output.objects.filter(system__study=study).order_by().values_list("language", flat=True).distinct()
+        ),
         "collection": Fact(f"Web pages of heval {version()}.", SOFTWARE),
         "freedom": Fact(
-            f"People work at their own pace. A place is released after {study.idle_lease_seconds // 60} minutes without an answer.", "", (5,)
+            f"People work at their own pace. A place is released after {study.idle_lease_seconds // 60} minutes without an answer.",
+            "",
+            (5,),
         ),
         "can_ask": Fact("", "", (1, 2) if study.contact else (1,)),
         "consent": study.consent,
         "ethics": f"{study.institution}, approval {study.approval_number}" if study.approval_number else "",
-        "retention": " ".join(filter(None, [study.retention, f"Panel ids are erased {study.erase_after_days} days after closing, or earlier by payment."])),
-        "withdrawal": "Withdrawal deletes ratings too." if study.withdrawal_blanks_ratings else "After a withdrawal, ratings stay without any identity.",
+        "retention": " ".join(
+            filter(
+                None,
+                [
+                    study.retention,
+                    f"Panel ids are erased {study.erase_after_days} days after closing, or earlier by payment.",
+                ],
+            )
+        ),
+        "withdrawal": "Withdrawal deletes ratings too."
+        if study.withdrawal_blanks_ratings
+        else "After a withdrawal, ratings stay without any identity.",
         "licence": study.licence,
         "stimuli_source": study.stimuli_source or "The archive has all prompts and outputs.",
         "own_agreement": NOT_ASKED,
         "own_agreement_method": NOT_ASKED,
         "criteria": "; ".join(_criteria(sections)) or NOT_ASKED,
-    }  # fmt: skip
+    }
 
 
 def _settings(settings: Mapping[str, Any]) -> str:

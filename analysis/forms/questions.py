@@ -40,7 +40,7 @@ CONTENT = (
     "document", "dialogue", "other text", "speech", "visual", "several modes",
 )  # fmt: skip
 QUESTIONS = (
-    PersonQuestion("paper_link", "Where is the paper?", ("published: address", "unpublished report: address", "this is the preregistration: address", "there is none")),
+    PersonQuestion("paper_link", "Where is the paper?", ("published: address", "unpublished report: address", "this is the preregistration: address", "no paper")),
     PersonQuestion("paper_section", "Which section of the paper describes the human evaluation?"),
     PersonQuestion("resources_link", "Where are data and code?", ("address", "not shared")),
     PersonQuestion("preregistration", "Is the study preregistered?", ("yes: address", "no")),

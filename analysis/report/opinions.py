@@ -203,7 +203,7 @@ def opinions_block(found: Sequence[Compared]) -> tuple[Block, dict[str, Any]]:
 
 
 def _claimable_pvalue(opinions: "Opinions | None") -> float | None:
-    """Return the p-value of the interaction, or None if there is none or a warning forbids a claim."""
+    """Return the p-value of the interaction, or None without one, or if a warning forbids a claim."""
     return None if opinions is None or opinions.difference.is_blocked else opinions.pvalue
 
 

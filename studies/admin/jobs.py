@@ -136,8 +136,8 @@ class JobAdmin(ReadOnlyAdmin):
     def get_queryset(self, request):
         # A result can have hundreds of kilobytes, and few kinds have one that the list puts into words.
         in_words = Q(kind__in=[*RESULT_TEXTS, "rehearsal"]) | Q(state=Job.State.FAILED)
-        told_result = Case(When(in_words, then="result"), output_field=JSONField())
-        return super().get_queryset(request).defer("result").annotate(told_result=told_result)
+        result_in_words = Case(When(in_words, then="result"), output_field=JSONField())
+        return super().get_queryset(request).defer("result").annotate(result_in_words=result_in_words)
 
     @admin.display(description="job", ordering="kind")
     def job_link(self, job):
@@ -145,7 +145,7 @@ class JobAdmin(ReadOnlyAdmin):
 
     @admin.display(description="result", ordering="state")
     def status_text(self, job):
-        text = job_status_text(job, job.told_result)
+        text = job_status_text(job, job.result_in_words)
         return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
     def get_urls(self):

@@ -53,7 +53,8 @@ class SystemOrder:
         better: set[tuple[str, str]] = set()
         for one, other in combinations(names, 2):
             if (pair := frozenset((one, other))) in claimed:
-                better |= {claimed[pair]} - {None}  # type: ignore[arg-type]  # the set without None
+                if decided := claimed[pair]:
+                    better.add(decided)
             elif not ranges:
                 return None
             elif ranges[one][1] < ranges[other][0]:
@@ -160,7 +161,7 @@ class Ranks:
         return f"{low}" if low == high else f"{low} to {high}"
 
     def sentence(self) -> str:
-        """Return which systems are best, and which cannot be told apart, without a full stop."""
+        """Return which systems are best, and which cannot be distinguished, without a full stop."""
         names = self.names
         best = [name for name in names if self.range(name)[0] == 1]
         if len(names) == 2:
@@ -179,7 +180,7 @@ class Ranks:
             low, high = self.range(group[0])
             if len(group) > 1:
                 whole = "all " if any({one, other} <= set(group) for one, other in self.better) else ""
-                parts.append(f"{_named(group, 'and', 'the')} cannot {whole}be told apart")
+                parts.append(f"{_named(group, 'and', 'the')} cannot {whole}be distinguished")
             elif low == high:
                 parts.append(f"{group[0]} is {PLACES[place - 1] if place <= len(PLACES) else f'number {place}'}")
             else:

@@ -14,8 +14,12 @@ class LabelStudio:
 
     NAME = "tasks of Label Studio; predictions and cancelled annotations were left out"
     NAME_OF_VALUE = {
-        "rating": "rating", "number": "number", "choices": "choices", "textarea": "text", "pairwise": "selected"
-    }  # fmt: skip
+        "rating": "rating",
+        "number": "number",
+        "choices": "choices",
+        "textarea": "text",
+        "pairwise": "selected",
+    }
 
     @staticmethod
     def is_row(values: Mapping[str, Any]) -> bool:

@@ -44,10 +44,13 @@ def test_a_plan_counts_a_group_of_prompts_once(draft):
     ("n_grouped", "said"),
     [
         (0, ""),
-        (24, "count groups of prompts in place of prompts: the 30 prompts of this study are 12 groups of prompts, of which 6 are single"),
+        (
+            24,
+            "count groups of prompts in place of prompts: the 30 prompts of this study are 12 groups of prompts, of which 6 are single",
+        ),
         (30, "count documents in place of prompts: the 30 prompts of this study are 8 documents."),
     ],
-)  # fmt: skip
+)
 def test_the_page_says_what_a_plan_counts_in_place_of_prompts(draft, client, n_grouped, said):
     for number, prompt in enumerate(draft.prompts.order_by("key")[:n_grouped]):
         draft.prompts.filter(pk=prompt.pk).update(group=f"document {number // 4}")

@@ -121,9 +121,27 @@ def test_the_page_has_the_sentences_and_says_what_an_older_report_lacks(client):
     text = client.get(address).content.decode()
     assert one["sentence"] in text and one["people"]["removed"][0] not in text.partition("Everything")[0]
     old = {name: value for name, value in run.result.items() if name != "fragility"}
-    AnalysisRun.objects.bulk_create([AnalysisRun(**{name: getattr(run, name) for name in (
-        "study_id", "parameters", "responses_n", "responses_sha256", "design_sha256s", "code_version", "seed", "result_sha256"
-    )}, number=2, result=old)])  # fmt: skip
+    AnalysisRun.objects.bulk_create(
+        [
+            AnalysisRun(
+                **{
+                    name: getattr(run, name)
+                    for name in (
+                        "study_id",
+                        "parameters",
+                        "responses_n",
+                        "responses_sha256",
+                        "design_sha256s",
+                        "code_version",
+                        "seed",
+                        "result_sha256",
+                    )
+                },
+                number=2,
+                result=old,
+            )
+        ]
+    )
     text = client.get(reverse("analysis", args=[study.pk, 2])).content.decode()
     assert "was not computed in this version" in text and one["sentence"] not in text
 

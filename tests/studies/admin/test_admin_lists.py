@@ -116,7 +116,7 @@ def test_a_list_of_jobs_reads_no_results_that_it_does_not_show(client, study, ow
     request = rf.get("/")
     request.user = owner
     export, report = admin.site.get_model_admin(Job).get_queryset(request)
-    assert report.get_deferred_fields() == {"result"} and report.told_result is None
+    assert report.get_deferred_fields() == {"result"} and report.result_in_words is None
     with CaptureQueriesContext(connection) as seen:
         html = client.get("/admin/studies/job/").content.decode()
     assert "Done: 7 rows of items" in html

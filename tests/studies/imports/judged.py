@@ -104,12 +104,12 @@ POTATO = lines(
         for person in ("ann", "ben")
     )
 )  # fmt: skip
-TOLD = "A 😀 tale. It had a end."
+TALE = "A 😀 tale. It had a end."
 # A span, and what was said about it: Label Studio repeats the span's id, and counts as browsers do.
 LABEL_STUDIO_SPANS = json.dumps(
     [
         {
-            "id": 1, "project": 7, "data": {"prompt_key": "p1", "model": "ada", "response": TOLD},
+            "id": 1, "project": 7, "data": {"prompt_key": "p1", "model": "ada", "response": TALE},
             "annotations": [
                 {
                     "id": 5, "completed_by": person, "was_cancelled": False, "created_at": "2026-03-09T21:52:49.513742Z",
@@ -140,7 +140,7 @@ LABEL_STUDIO_RANKS = json.dumps(
 POTATO_SPANS = lines(
     *(
         {
-            "user_id": person, "system": "ada", "instance_id": "p1", "displayed_text": TOLD, "label_annotations": {},
+            "user_id": person, "system": "ada", "instance_id": "p1", "displayed_text": TALE, "label_annotations": {},
             "span_annotations": [{"schema": "error", "name": "Style: minor", "start": 17, "end": 18}] if person == "ann" else [],
         }
         for person in ("ann", "ben")
@@ -170,7 +170,7 @@ def argilla_1(question: str, **values) -> list[dict]:
 
 
 ARGILLA_SPANS = argilla(
-    {"response": TOLD, "model": "ada"},
+    {"response": TALE, "model": "ada"},
     *argilla_1("error", ann=[{"start": 17, "end": 18, "label": "style/minor"}], ben=[]),
 )
 SAID = {"prompt": "Say it.", "ada": "ada says it.", "bo": "bo says it."}
@@ -179,8 +179,8 @@ ARGILLA_RANKS_2 = argilla(
     SAID, suggestions={}, responses={"place": [{"value": ["bo", "ada"], "user_id": "ann", "status": "submitted"}]}
 )
 DOCCANO_SPANS = lines(
-    {"id": "p1", "text": TOLD, "system": "ada", "annotator": "ann", "label": [[17, 18, "style/minor"]]},
-    {"id": "p1", "text": TOLD, "system": "ada", "annotator": "ben", "label": []},
+    {"id": "p1", "text": TALE, "system": "ada", "annotator": "ann", "label": [[17, 18, "style/minor"]]},
+    {"id": "p1", "text": TALE, "system": "ada", "annotator": "ben", "label": []},
 )
 DOCCANO = lines(*({"id": n, "text": f"A text number {n}.", "label": ["good"], "Comments": []} for n in (1, 2)))
 SUMMEVAL = lines(

@@ -31,7 +31,7 @@ def sets_of(ranges, **changes) -> RankSets:
 
 
 def possible(n):
-    """All ways in which n systems in the order of their names may be told apart, with the sets of ranks of each."""
+    """All ways in which n systems in the order of their names may be distinguished, with the sets of ranks of each."""
     pairs = [(one, other) for one in range(n) for other in range(one + 1, n)]
     for apart in product((False, True), repeat=len(pairs)):
         beats = {pair for pair, is_apart in zip(pairs, apart, strict=True) if is_apart}
@@ -71,7 +71,7 @@ def test_every_statement_of_the_sentence_is_in_the_comparisons():
                     assert of[members[0]] == (int(places[1]), int(places[2]))
                 else:
                     alike = not any({one, other} <= set(members) for one, other in better)
-                    assert ("cannot be told apart" in part) == alike, (said, better)
+                    assert ("cannot be distinguished" in part) == alike, (said, better)
             assert named == set(of), (said, better)
     assert seen == 2 + 8 + 64
 
@@ -79,26 +79,38 @@ def test_every_statement_of_the_sentence_is_in_the_comparisons():
 @pytest.mark.parametrize(
     ("ranges", "claims", "said"),
     [
-        ([(1, 1), (2, 3), (2, 3)], (), "By mean rating: A is best; B and C cannot be told apart."),
+        ([(1, 1), (2, 3), (2, 3)], (), "By mean rating: A is best; B and C cannot be distinguished."),
         ([(1, 1), (2, 2), (3, 3)], (), "By mean rating: A is best; B is second; C is third."),
         ([(1, 3), (1, 3), (1, 3)], (), "By mean rating: it remains open which of A, B and C is best."),
         # The sets tell A from B, and the planned comparison of the two does not: the sentence says no more than this one.
-        ([(1, 1), (2, 2), (3, 3)], [("A", "B", "?")], "By mean rating and the planned comparisons: A or B is best, and it remains open which; C is third."),
-        ([(1, 3), (1, 3), (1, 3)], [("B", "A", "<")], "By mean rating and the planned comparisons: A or C is best, and it remains open which; B can be in the places 2 to 3."),
+        (
+            [(1, 1), (2, 2), (3, 3)],
+            [("A", "B", "?")],
+            "By mean rating and the planned comparisons: A or B is best, and it remains open which; C is third.",
+        ),
+        (
+            [(1, 3), (1, 3), (1, 3)],
+            [("B", "A", "<")],
+            "By mean rating and the planned comparisons: A or C is best, and it remains open which; B can be in the places 2 to 3.",
+        ),
         (
             [(1, 1), (2, 2), (3, 3)],
             [("A", "B", "?"), ("A", "C", ">"), ("C", "B", "<")],
             "By the planned comparisons: A or B is best, and it remains open which; C is third.",
         ),
         # Two estimands that disagree say nothing of the pair.
-        ([(1, 1), (2, 2)], [("A", "B", ">"), ("A", "B", "<")], "By the planned comparisons: it remains open whether A or B is better."),
+        (
+            [(1, 1), (2, 2)],
+            [("A", "B", ">"), ("A", "B", "<")],
+            "By the planned comparisons: it remains open whether A or B is better.",
+        ),
         (
             [(1, 1), (2, 2), (3, 3)],
             [("A", "B", ">"), ("B", "C", ">"), ("C", "A", ">")],
             "By the planned comparisons: the comparisons form a circle, so none of A, B and C is best.",
         ),
     ],
-)  # fmt: skip
+)
 def test_sentences(ranges, claims, said):
     estimates = [estimate(name, -float(n)) for n, name in enumerate(NAMES[: len(ranges)])]
     order = SystemOrder(measure="mean rating", estimates=estimates, sets=sets_of(ranges), claims=tuple(claims))
@@ -118,9 +130,16 @@ def test_without_sets_only_comparisons_of_all_pairs_give_an_order():
 def test_without_sets_the_sentence_says_why():
     sets = sets_of([(1, 1), (2, 2)])
     undefined = RankSets(
-        systems=sets.systems, scores=sets.scores, ranks=sets.ranks, low=None, high=None, clusters=(), level=0.95,
-        status="n_lt_2", reason="one annotator is no sample",
-    )  # fmt: skip
+        systems=sets.systems,
+        scores=sets.scores,
+        ranks=sets.ranks,
+        low=None,
+        high=None,
+        clusters=(),
+        level=0.95,
+        status="n_lt_2",
+        reason="one annotator is no sample",
+    )
     order = SystemOrder(measure="mean rating", estimates=[estimate("A", 1.0), estimate("B", 0.0)], sets=undefined)
     said = "By mean rating: it is not known how sure the order is, because one annotator is no sample."
     assert order.sentence() == said and order.table()["note"] == "No places: one annotator is no sample."
@@ -128,9 +147,14 @@ def test_without_sets_the_sentence_says_why():
 
 def estimate(system, value, population="people and prompts"):
     return Estimate(
-        analysis="rating.mean", estimand="mean", unit="annotator", n=20, estimate=value,
-        interval=Interval(0.95, value - 0.1, value + 0.1, "t"), settings={"system": system, "population": population},
-    )  # fmt: skip
+        analysis="rating.mean",
+        estimand="mean",
+        unit="annotator",
+        n=20,
+        estimate=value,
+        interval=Interval(0.95, value - 0.1, value + 0.1, "t"),
+        settings={"system": system, "population": population},
+    )
 
 
 def test_the_table_has_the_best_first_with_its_places():
@@ -145,7 +169,7 @@ def test_the_table_has_the_best_first_with_its_places():
     )
     table = order.table()
     assert [(row["system"], row["places"]) for row in table["rows"]] == [("b", "1"), ("c", "2 to 3"), ("a", "2 to 3")]
-    assert order.sentence() == "By mean rating: b is best; a and c cannot be told apart, for exactly these prompts."
+    assert order.sentence() == "By mean rating: b is best; a and c cannot be distinguished, for exactly these prompts."
     lower = SystemOrder(measure="mean rank", estimates=order.estimates, is_lower_better=True).table()
     assert [row["system"] for row in lower["rows"]] == ["a", "c", "b"] and "Place" not in lower["note"]
 

@@ -72,10 +72,14 @@ def test_another_name_is_proposed_and_not_taken(study, put, name):
         ("group", {}, ""),
         ("group:topic", {}, "topic"),
         ("group:cluster", {}, ""),
-        ("Dialog-ID", {"columns": ("prompt_key=prompt_key", "prompt_text=prompt_text", "group=Dialog-ID", *OUTPUTS)}, "dialogue"),
+        (
+            "Dialog-ID",
+            {"columns": ("prompt_key=prompt_key", "prompt_text=prompt_text", "group=Dialog-ID", *OUTPUTS)},
+            "dialogue",
+        ),
         ("cluster", {"columns": ("prompt_key=prompt_key", "prompt_text=prompt_text", "group=cluster", *OUTPUTS)}, ""),
     ],
-)  # fmt: skip
+)
 def test_a_study_keeps_the_word_of_the_column(study, put, column, options, noun):
     sound(put(lines(rows(column)), "a.jsonl", **options))
     study.refresh_from_db()
