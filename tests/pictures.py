@@ -111,7 +111,7 @@ def look(browser, said: str, draft: int, collecting: int) -> None:
         take(page, name)
     page.goto(re.search(r"Report +(\S+)", said)[1])
     # The page that shows how far the analysis is leads on by itself.
-    page.get_by_role("heading", name="Results", exact=True).wait_for(timeout=120_000)
+    page.get_by_role("heading", name="Answer", exact=True).wait_for(timeout=120_000)
     take(page, "report")
     for viewport, name, until in ((WIDE, "reading", "s2.read"), (PHONE, "question", "s2.ask")):
         scale = 2 if viewport is PHONE else 1
