@@ -277,7 +277,7 @@ SPANS = {
 
 def marked_draft(tmp_path) -> Study:
     study = draft_study(systems=(), prompts=0, consent="", public_title="", contact="", minutes=None)
-    texts = judged.lines({"prompt_key": "p1", "system": "ada", "text": judged.TOLD})
+    texts = judged.lines({"prompt_key": "p1", "system": "ada", "text": judged.TALE})
     options = TextOptions(creates_systems=True)
     assert import_stimuli_file(study, written(tmp_path, "t.jsonl", texts), by=None, options=options).is_written
     add_marks(study)
