@@ -58,7 +58,7 @@ def limits_of_claims(report: Mapping[str, Any], blocks: Sequence[Block]) -> list
         if len(still_open) > MAX_NAMED:
             limits.append(f"the systems of the {len(still_open)} open comparisons{on} are equally good")
         elif still_open:
-            limits.append(f"{_listed(still_open, 'or')} are equally good{on}")
+            limits.append(f"{cells.listed(still_open, 'or')} are equally good{on}")
     populations = {population_of(one) for one in found if one.estimate is not None}
     if "people" in populations:
         limits.append("the results hold for other prompts than these")
@@ -107,7 +107,7 @@ def _people_sentences(study: Study, report: Mapping[str, Any]) -> list[str]:
     for door in came if "live" in origins else ():
         channels[door.get_channel_display()] = channels.get(door.get_channel_display(), 0) + doors[door.pk]
     if channels:
-        sentences.append(f"They came by {_listed([f'{name} ({n})' for name, n in channels.items()])}.")
+        sentences.append(f"They came by {cells.listed([f'{name} ({n})' for name, n in channels.items()])}.")
         rewards = sorted(
             {
                 (door.reward if door.reward is not None else study.reward, door.currency or study.currency)
@@ -118,7 +118,7 @@ def _people_sentences(study: Study, report: Mapping[str, Any]) -> list[str]:
         paid = [f"{reward} {currency}" for reward, currency in rewards if reward]
         if paid:
             minutes = f" for about {study.minutes} minutes" if study.minutes else ""
-            sentences.append(f"One batch paid {_listed(paid, 'or')}{minutes}.")
+            sentences.append(f"One batch paid {cells.listed(paid, 'or')}{minutes}.")
         else:
             sentences.append("They were not paid through the study.")
     return [*sentences, *(ORIGIN_SENTENCES[one] for one in origins if one in ORIGIN_SENTENCES)]
@@ -131,7 +131,7 @@ def material_sentences(study: Study) -> list[str]:
         return []
     most = 1 + (Output.objects.filter(system__study=study).aggregate(last=Max("sample"))["last"] or 0)
     outputs = f", with up to {most} outputs each" if most > 1 else ""
-    said = _listed(names) if len(names) <= MAX_NAMED else f"{len(names)} systems"
+    said = cells.listed(names) if len(names) <= MAX_NAMED else f"{len(names)} systems"
     return [f"The study compares {said} on {cells.format_count(prompts, 'prompt')}{outputs}."]
 
 
@@ -186,20 +186,18 @@ def _analysis_sentences(report: Mapping[str, Any], blocks: Sequence[Block]) -> l
         "people and prompts": " over people and prompts, so they hold for others like these",
         "people": " over people, for exactly these prompts",
     }.get(" or ".join(populations), "")
-    sentences = [f"Reported is the {_listed(quantities[:MAX_NAMED], 'or')}."]
+    sentences = [f"Reported is the {cells.listed(quantities[:MAX_NAMED], 'or')}."]
     if intervals:
         level = f"{100 * report['parameters']['level']:g} %"
-        sentences.append(f"Intervals have the level {level} (method: {_listed(intervals)}){about}.")
+        sentences.append(f"Intervals have the level {level} (method: {cells.listed(intervals)}){about}.")
     families = {one.test.family for one in found if one.test and one.test.family}
     for family in report["families"]:
         if family["family"] in families and family["size"] > 1:
             method = cells.ADJUSTMENT_NAMES[family["adjust"]][1]
             sentences.append(f"The {family['size']} tests of the family “{family['family']}” are adjusted by {method}.")
-    if versions := report["design"]["versions"]:
+    # Invented answers are those of a copy, whose design nobody reads.
+    versions = report["design"]["versions"]
+    if versions and report["parameters"]["origins"] != ["robot"]:
         when = "was frozen before the answers came" if report["confirmatory"]["is_confirmatory"] else "is frozen"
         sentences.append(f"The design {when} (SHA-256 {versions[-1]['sha256'][:12]}).")
     return sentences
-
-
-def _listed(names: Sequence[str], last: str = "and") -> str:
-    return f"{', '.join(names[:-1])} {last} {names[-1]}" if len(names) > 1 else "".join(names)

@@ -19,6 +19,7 @@ from analysis.protocols.blocks.comparisons import Comparison
 from analysis.stats.planning.inputs import HEADLINES
 from annotators.counting import Use, select
 from annotators.models import Response
+from studies.design.subjects import join_words
 from studies.models import Exposure, Item, Output, Study
 from studies.protocols import REGISTRY as PROTOCOLS
 
@@ -80,7 +81,9 @@ def _outputs_by_item(sections: Sequence[Any]) -> OutputsByItem:
 def _about(compared: Comparison) -> dict[str, Any]:
     return {
         "contrast": compared.key,
-        "label": compared.label,
+        "label": join_words(
+            f"{compared.subject.x or compared.x} against {compared.subject.y or compared.y}", compared.subject.note
+        ),
         "role": compared.role,
         "x": compared.x,
         "y": compared.y,

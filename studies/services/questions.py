@@ -282,9 +282,9 @@ def build_guided_section(
     m: int | None,
     choice: dict[str, Any],
 ) -> GuidedSection:
-    """Return the section of a protocol with its questions and all comparisons: with the baseline, or of all pairs."""
+    """Return the section of a protocol with its questions and all comparisons: with the baseline, or of all pairs, with the earlier system of the file as x."""
     card = _card_of(protocol)
-    systems = [one for one in study.systems.judged().order_by("name") if one.reference not in EXTREME_REFERENCES]
+    systems = [one for one in study.systems.judged().order_by("pk") if one.reference not in EXTREME_REFERENCES]
     pairs = [(one, baseline) for one in systems if one != baseline] if baseline else list(combinations(systems, 2))
     settings = protocol.settings_about(criteria, baseline is not None)
     noun = settings.get("noun") or "text"

@@ -1,9 +1,12 @@
 """In every stored report, a p-value and the interval beside it give the same decision."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
+
+from scipy import stats
 
 from analysis.protocols.blocks import Block
 from analysis.protocols.blocks.sentences import build_conclusion_sentences
@@ -130,3 +133,31 @@ def test_every_conclusion_read_back_claims_what_its_interval_shows():
     assert missing <= {"best_worst.strength", "an estimand without sentences"} | {
         name for name in ESTIMANDS if "humanlike" in name
     }
+
+
+SIZE = re.compile(
+    r" Such a study finds a difference of ([\d.]+)( points)?(?: from 50 %)? in 8 of 10 cases; (half of it|the margin) takes about ([\d]+) "
+)
+
+
+def test_an_open_conclusion_says_what_its_study_finds_and_how_large_a_study_must_be():
+    """The power of the t test is computed anew from the noncentral t distribution; four times as many halve the distance."""
+    seen = Counter()
+    for study, name, estimate in compared_estimates():
+        conclusion = conclusion_of(name, estimate)
+        (sentence,) = build_conclusion_sentences([Block("b", "", "recommended", (estimate,), (conclusion,))])
+        if not (said := SIZE.search(sentence["text"])):
+            continue
+        assert sentence["verdict"] in (None, "inconclusive"), f"{study}: {sentence}"
+        found = float(said[1]) / (100 if said[2] else 1)
+        detail, level = estimate.detail, sentence["claimed"]["level"] / (estimate.test.family_size or 1)
+        critical = stats.t.isf(level / 2, df := int(detail["df"]))
+        power = stats.nct.sf(critical, df, found / detail["se"]) + stats.nct.cdf(-critical, df, found / detail["se"])
+        assert 0.75 < power < 0.85, f"{study} {name}: {power} {sentence['text']}"
+        times = int(said[4]) / estimate.n
+        if said[3] == "half of it":
+            assert 4 <= times <= 4.45, f"{study} {name}: {sentence['text']}"
+        else:
+            assert times >= 1
+        seen[said[3]] += 1
+    assert seen["half of it"] > 20 and seen["the margin"] > 5, seen

@@ -264,6 +264,15 @@ def format_count(n: int, noun: str) -> str:
     return f"{n} {noun}" if n == 1 else f"{n} {noun}{'es' if noun.endswith(('ch', 's', 'x')) else 's'}"
 
 
+def listed(names: Sequence[str], last: str = "and") -> str:
+    """Join names as a sentence does.
+
+    >>> listed(["a"]), listed(["a", "b", "c"], "or")
+    ('a', 'a, b or c')
+    """
+    return f"{', '.join(names[:-1])} {last} {names[-1]}" if len(names) > 1 else "".join(names)
+
+
 def plural_noun(noun: str) -> str:
     return format_count(2, noun).removeprefix("2 ")
 

@@ -1,5 +1,6 @@
 """Write the sentences of a report: each estimate with its interval and test, and claims by a margin."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,10 @@ from .warning_sentences import gravest_warnings_with_sentences
 if TYPE_CHECKING:
     from analysis.stats.claims import Claim
     from analysis.stats.results import Estimate
+
+CHANCE = 0.5
+# A difference from chance that is large in evaluations of texts: 70 % against 30 %.
+LARGE_EFFECT = 0.2
 
 
 # Write the sentences about claims by a margin: x is not worse, or is better, by more than the margin.
@@ -269,7 +274,7 @@ def _claim_and_numbers(conclusion: Conclusion, claimed: "Claim") -> tuple[str, s
     else:
         numbers += " No difference was shown, which is no evidence that there is none."
     claim = f"{wording.open[:-1]}{about}."
-    return claim, numbers + _detectable_effect_text(estimate, wording.kind) + wording.closing_text
+    return claim, numbers + _larger_study_text(conclusion, claimed) + wording.closing_text
 
 
 def _not_tested_claim_and_numbers(conclusion: Conclusion, claimed: "Claim") -> tuple[str, str]:
@@ -357,17 +362,48 @@ def _has_verdict(estimate: "Estimate") -> bool:
     return estimate.test is None or "verdict" in estimate.detail
 
 
-def _detectable_effect_text(estimate: "Estimate", kind: str) -> str:
-    """Return the smallest effect that such studies would find, if the statistic gives it."""
-    if (detectable := estimate.detail.get("detectable")) is not None:
-        printed = cells.format_percent if kind == "percent" else cells.format_number
-        return f" One of {printed(detectable)} would have been found in 8 of 10 such studies."
-    if (detectable_difference := estimate.detail.get("detectable_difference")) is not None:
-        has_prompts = is_unpaired(estimate) or estimate.settings.get("population") == "people and prompts"
-        second = "batches" if "n_batches" in estimate.detail else "prompts"
-        sampled = f"annotators and {second}" if has_prompts else "annotators"
-        return f" With so many {sampled} a preference {100 * detectable_difference:.0f} points from 50 % is found in 8 of 10 studies."
-    return ""
+def _larger_study_text(conclusion: Conclusion, claimed: "Claim") -> str:
+    """Return which effect such a study finds in 8 of 10 cases, and how large a study must be for the margin, or for half.
+
+    The effect that this study estimated is not used: a size that is computed from it repeats the p-value.
+    """
+    from analysis.stats.groups import difference_detectable_at_power_80
+
+    estimate, is_share = conclusion.estimate, conclusion.wording.kind == "percent"
+    se, df, test = estimate.detail.get("se"), estimate.detail.get("df"), estimate.test
+    if not se or not df or test is None or test.null is None or is_sequential(estimate):
+        return ""
+    found = difference_detectable_at_power_80(se, df, 1 - claimed.level, tests=test.family_size or 1)
+    is_chance = is_share and test.null == CHANCE
+
+    def size(effect: float) -> str:
+        points = (
+            f"{cells.format_number(100 * effect, 0 if effect >= 0.02 else 1)} points"
+            if is_share
+            else cells.format_number(effect)
+        )
+        return f"{points} from 50 %" if is_chance else points
+
+    def needed(effect: float) -> str:
+        times = (found / effect) ** 2
+        return cells.listed([cells.format_count(_rounded_up(times * n), noun) for n, noun in _sample_sizes(estimate)])
+
+    if is_chance and found >= CHANCE:
+        return f" So small a study finds no difference in 8 of 10 cases, however large; {size(LARGE_EFFECT)} take about {needed(LARGE_EFFECT)}."
+    text = f" Such a study finds a difference of {size(found)} in 8 of 10 cases"
+    if claimed.margin is None:
+        return f"{text}; half of it takes about {needed(found / 2)}."
+    return f"{text}; the margin takes about {needed(claimed.margin)}." if found > claimed.margin else f"{text}."
+
+
+def _rounded_up(n: float) -> int:
+    """Return a number with at most two digits that are not zero, rounded up.
+
+    >>> _rounded_up(55.2), _rounded_up(1201)
+    (56, 1300)
+    """
+    step = 10 ** max(0, len(str(math.ceil(n))) - 2)
+    return math.ceil(n / step) * step
 
 
 def _numbers_sentence(conclusion: Conclusion, claimed: "Claim") -> str:
@@ -391,12 +427,12 @@ def is_unpaired(estimate: "Estimate") -> bool:
     return estimate.settings.get("comparison") == "not side by side"
 
 
-def _sample_size_text(estimate: "Estimate") -> str:
-    """Return n with its unit, and the number of prompts or batches if they are a sample, too."""
-    parts = [cells.format_sample_size(estimate.n, estimate.unit)]
+def _sample_sizes(estimate: "Estimate") -> list[tuple[int, str]]:
+    """Return n and its unit, and the number of prompts, groups or batches if they are a sample, too."""
+    sizes = [(estimate.n, estimate.unit)]
     if is_unpaired(estimate) or estimate.settings.get("population") == "people and prompts":
-        parts += [
-            cells.format_sample_size(estimate.detail[f"n_{name}"], singular)
+        sizes += [
+            (estimate.detail[f"n_{name}"], singular)
             for name, singular in (
                 ("groups", estimate.detail.get("group_noun", cells.GROUP)),
                 ("prompts", "prompt"),
@@ -404,9 +440,18 @@ def _sample_size_text(estimate: "Estimate") -> str:
             )
             if f"n_{name}" in estimate.detail and not (name == "prompts" and "n_groups" in estimate.detail)
         ]
-        if "n_groups" in estimate.detail:
-            parts[-1] += f" ({cells.format_count(estimate.detail['n_prompts'], 'prompt')})"
-    return ", ".join(parts)
+    return sizes
+
+
+def _sample_size_text(estimate: "Estimate") -> str:
+    """Return n with its unit, and the number of prompts, groups or batches if they are a sample, too."""
+    sizes = _sample_sizes(estimate)
+    text = ", ".join(cells.format_sample_size(n, noun) for n, noun in sizes)
+    return (
+        f"{text} ({cells.format_count(estimate.detail['n_prompts'], 'prompt')})"
+        if len(sizes) > 1 and "n_groups" in estimate.detail
+        else text
+    )
 
 
 def _unpaired_sentence(estimate: "Estimate") -> str:

@@ -142,6 +142,45 @@ def test_the_first_screen_says_what_was_found(report, browser, client):
     context.close()
 
 
+# Ten questions of a reader, each with the element and the words that answer it.
+QUESTIONS = {
+    "Who won?": (".overall", "curie > babbage > ada"),
+    "How sure is it?": (".conclusions", "confidence interval"),
+    "Are open results equal, or unknown?": (".conclusions", "which is no evidence that there is none"),
+    "How many people?": (".conclusions", "28 annotators"),
+    "Who was left out?": (".methods", "excluded"),
+    "What may one write?": (".methods", "Bonferroni"),
+    "What may one not write?": ("#limits + ul", "equally good"),
+    "Where are the raw data?": ("nav[aria-label='On this page'] a", "Raw data"),
+    "What does n count?": (".conclusions", "n = 28 annotators"),
+    "What would change an open result?": (".conclusions", "half of it takes about"),
+}
+
+
+def test_ten_questions_of_a_reader_are_answered_at_the_beginning(report, browser, client):
+    """On the first two screens of a window, and on a phone on the first one or behind one link of it."""
+    server, study, run, by = report
+    address = server.url + reverse("analysis", args=[study.pk, run.number])
+    context = logged_in(browser, client, server, by, viewport={"width": 1280, "height": 800})
+    page = context.new_page()
+    page.goto(address)
+    for question, (place, words) in QUESTIONS.items():
+        answer = page.locator(place, has_text=words).first
+        assert answer.count() == 1, f"{question} {page.locator(place).all_inner_texts()}"
+        assert answer.bounding_box()["y"] < 2 * 800, question
+    page.set_viewport_size({"width": 375, "height": 740})
+    led = [
+        one
+        for one in page.locator("nav[aria-label='On this page'] a[href^='#']").all()
+        if one.bounding_box()["y"] < 740
+    ]
+    targets = [page.locator(one.get_attribute("href")).bounding_box()["y"] for one in led]
+    for question, (place, words) in QUESTIONS.items():
+        y = page.locator(place, has_text=words).first.bounding_box()["y"]
+        assert y < 740 or any(0 <= y - target < 740 for target in targets), f"{question} {y} {targets}"
+    context.close()
+
+
 def test_a_result_opens_by_itself_but_not_over_what_was_typed(report, browser, client):
     server, study, run, by = report
     context = logged_in(browser, client, server, by)

@@ -110,6 +110,14 @@ def test_stated_chances_are_asked_in_both_directions(client, study):
     assert set(study.contrasts.values_list("population", flat=True)) == {Contrast.Population.PEOPLE}
 
 
+def test_the_system_that_comes_first_in_the_file_is_compared_with_the_others(client):
+    client.force_login(user())
+    study = draft_study(systems=("ours", "baseline"), owner=user(), guide={}, **TEXTS)
+    choose(client, study, "rating")
+    (comparison,) = study.contrasts.all()
+    assert (comparison.x.name, comparison.y.name) == ("ours", "baseline")
+
+
 def test_the_judge_takes_the_questions_of_its_template_and_gives_them_back(client, study):
     response = choose(client, study, "judge_check")
     assert response.url == reverse("judge_check", args=[study.pk])
