@@ -50,7 +50,7 @@ def build_overview(blocks: Sequence[Block], star_scheme: str) -> Overview:
     first, second = _comparison_tables(rows, star_scheme, comparisons_note(stated or rated))
     first["title"] = heading(first["title"], stated)
     second["title"] = heading(second["title"], [*stated, *rated])
-    return Overview([first, second, *method_comparison_tables(blocks), batches], summary)
+    return Overview([first, second, *method_comparison_tables(blocks), batches], summary, _limits(rows))
 
 
 def score_unit_and_range_text(estimate: "Estimate | None") -> str:
@@ -220,6 +220,17 @@ def _summary_sentences(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         )
         lines.append(f"Stated chances and ratings point the same way in {n_same} of {len(comparable)} comparisons.")
     return lines
+
+
+def _limits(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return that ratings of the same systems do not show what the stated chances show, if they recover fewer expectations."""
+    both = [row for row in rows if row["expected"] and row.get("p_xy") is not None and row.get("above") is not None]
+    stated, rated = (sum(row[key] == "recovered" for row in both) for key in ("recovered", "above_recovered"))
+    if rated >= stated:
+        return []
+    return [
+        f"ratings of the same systems agree: they recover {rated} of {len(both)} expectations, the stated chances {stated}"
+    ]
 
 
 def _naming_order_sentences(gaps: Sequence["Estimate"]) -> list[str]:

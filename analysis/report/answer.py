@@ -151,6 +151,7 @@ def task_sentence(section: Section) -> str:
     more = f"; and {len(asked) - MAX_NAMED} more questions" if len(asked) > MAX_NAMED else ""
     said = f" Asked: {'; '.join(asked[:MAX_NAMED])}{more}." if asked else ""
     name = re.sub(r" \([^)]*\)", "", words_of_section(section).name, count=1)
+    name = re.sub(r"\bwith \d+ \w+", r"\g<0> for each annotator", name, count=1)
     return f"Task: {name}.{said}"
 
 

@@ -587,7 +587,7 @@ def build_report(
         result["answer"]["sentences"] += opinions["heads"]
     if not hidden:
         result["answer"]["methods"] = methods_paragraph(study, result, blocks)
-        result["answer"]["limits"] = limits_of_claims(result, blocks)
+        result["answer"]["limits"] = [*limits_of_claims(result, blocks), *overview.limits]
         result["items"] = sorted(items, key=lambda one: sentences.ROLES.index(one["role"]))
     tables = add_family_notes(
         [
@@ -606,7 +606,9 @@ def build_report(
     result["methods"] = sentences.methods_section_lines(result)
     result["figures"] = merge_nonempty_by_name_and_title(figure for block in blocks for figure in block.figures)
     if mark:
-        # Tables and figures leave the page as files.
+        # Claims, tables and figures leave the page one by one.
+        for one in (*conclusions, *fragility):
+            one["claim"] = f"{one['claim'].removesuffix('.')} ({mark})."
         for one in (*result["tables"], *result["figures"]):
             one["title"] = f"{one['title']} ({mark})"
     progress(4, 5, "Writing")
@@ -678,6 +680,7 @@ def _overview(data: ReportData, blocks: Sequence[Block], star_scheme: str) -> Ov
     return Overview(
         [table for overview in overviews for table in overview.tables],
         [line for overview in overviews for line in overview.summary],
+        [limit for overview in overviews for limit in overview.limits],
     )
 
 

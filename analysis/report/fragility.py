@@ -165,7 +165,7 @@ def _fragility_sentence(fragility: "ClaimFragility") -> str:
     nouns = [_noun(removal) for removal in shown if removal.n is None]
     if nouns:
         sentences.append(
-            f"leaving out up to half of the {' or of the '.join(nouns)} does not end it, as far as the search found"
+            f"no group of up to half of the {' or of the '.join(nouns)} was found without which it would not follow"
         )
     text = "; ".join(sentences)
     return f"{text[:1].upper()}{text[1:]}."

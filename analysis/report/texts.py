@@ -46,6 +46,7 @@ def render_answer(result: Mapping[str, Any], file_format: str) -> str:
             " ".join([one["claim"], one["text"], *(warning["text"] for warning in one.get("warnings", ()))])
             for one in result["conclusions"]
         ),
+        f"This report does not show that {'; '.join(answer['limits'])}." if answer.get("limits") else "",
         answer.get("methods", ""),
     ]
     escape = {"md": escape_markdown, "tex": escape_latex}.get(file_format, str)

@@ -136,7 +136,7 @@ def test_every_conclusion_read_back_claims_what_its_interval_shows():
 
 
 SIZE = re.compile(
-    r" Such a study finds a difference of ([\d.]+)( points)?(?: from 50 %)? in 8 of 10 cases; (half of it|the margin) takes about ([\d]+) "
+    r" Such a study finds a difference of ([\d.]+)( points)?(?: from 50 %)? in 8 of 10 cases; to find (half of that difference|the margin) takes about ([\d]+) "
 )
 
 
@@ -155,9 +155,9 @@ def test_an_open_conclusion_says_what_its_study_finds_and_how_large_a_study_must
         power = stats.nct.sf(critical, df, found / detail["se"]) + stats.nct.cdf(-critical, df, found / detail["se"])
         assert 0.75 < power < 0.85, f"{study} {name}: {power} {sentence['text']}"
         times = int(said[4]) / estimate.n
-        if said[3] == "half of it":
+        if said[3] == "half of that difference":
             assert 4 <= times <= 4.45, f"{study} {name}: {sentence['text']}"
         else:
             assert times >= 1
         seen[said[3]] += 1
-    assert seen["half of it"] > 20 and seen["the margin"] > 5, seen
+    assert seen["half of that difference"] > 20 and seen["the margin"] > 5, seen

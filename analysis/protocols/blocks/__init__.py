@@ -123,10 +123,14 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The overview of several protocols: tables, and sentences for the summary."""
+    """The overview of several protocols: tables, sentences for the summary, and what must not be read into the conclusions.
+
+    ``limits``: each completes "This report does not show that".
+    """
 
     tables: Sequence[Table] = ()
     summary: Sequence[str] = ()
+    limits: Sequence[str] = ()
 
 
 def select_estimates(blocks: Iterable[Block], block_name: str, mode: str = "recommended") -> list["Estimate"]:

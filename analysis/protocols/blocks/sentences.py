@@ -392,8 +392,8 @@ def _larger_study_text(conclusion: Conclusion, claimed: "Claim") -> str:
         return f" So small a study finds no difference in 8 of 10 cases, however large; {size(LARGE_EFFECT)} take about {needed(LARGE_EFFECT)}."
     text = f" Such a study finds a difference of {size(found)} in 8 of 10 cases"
     if claimed.margin is None:
-        return f"{text}; half of it takes about {needed(found / 2)}."
-    return f"{text}; the margin takes about {needed(claimed.margin)}." if found > claimed.margin else f"{text}."
+        return f"{text}; to find half of that difference takes about {needed(found / 2)}."
+    return f"{text}; to find the margin takes about {needed(claimed.margin)}." if found > claimed.margin else f"{text}."
 
 
 def _rounded_up(n: float) -> int:

@@ -52,7 +52,10 @@ def test_a_report_of_robots_says_so_in_the_paragraph(owner):
 
 
 def test_what_is_not_shown_follows_from_the_claims(owner):
-    assert report(finished(owner))["answer"]["limits"] == ["the results hold for other prompts than these"]
+    assert report(finished(owner))["answer"]["limits"] == [
+        "the results hold for other prompts than these",
+        "ratings of the same systems agree: they recover 0 of 2 expectations, the stated chances 2",
+    ]
     found = report(closed_ratings(owner))["answer"]
     study = spa_study(owner, systems=("alpha", "beta"), target_n=12)
     answer(study, 12, percent=lambda person, x, y: 50 + (person % 3 - 1) * (1 if x > y else -1) * 20)

@@ -153,7 +153,7 @@ QUESTIONS = {
     "What may one not write?": ("#limits + ul", "equally good"),
     "Where are the raw data?": ("nav[aria-label='On this page'] a", "Raw data"),
     "What does n count?": (".conclusions", "n = 28 annotators"),
-    "What would change an open result?": (".conclusions", "half of it takes about"),
+    "What would change an open result?": (".conclusions", "to find half of that difference takes about"),
 }
 
 
