@@ -254,6 +254,11 @@ def add_owner(study: Study, user) -> None:
         StudyMember.objects.create(study=study, user=user, role=Role.OWNER)
 
 
+def add_archived_coder(study: Study, user) -> None:
+    """Give an account that nobody can use the role of a coder who could also view the study."""
+    StudyMember.objects.create(study=study, user=user, role=Role.EDITOR)
+
+
 def require_owner_and_distinct_members(member_roles: Sequence[tuple[int, str]]) -> None:
     """Check the roles of a study's people: pairs of (user id, role). Raise ValidationError."""
     people = [user for user, _ in member_roles]

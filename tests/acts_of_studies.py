@@ -11,6 +11,7 @@ from uuid import UUID
 from analysis.api import stimuli
 from analysis.data.exports import request_export
 from analysis.forms.answers import save_answers
+from analysis.report.archive_import import import_archive
 from analysis.report.runs import request_analysis
 from annotators.places.batch_plan import delete_test_runs, start_test_run
 from studies import access
@@ -22,6 +23,7 @@ from studies.imports.tables import Options, import_stimuli_file
 from studies.models import Output, Study, System
 from studies.services import copying, drafts, jobs, known_answers, lifecycle, questions
 from tests import builders
+from tests.analysis.report.archived import archive_file
 
 World = SimpleNamespace
 
@@ -55,6 +57,11 @@ def after(*steps):
         return World(study=Study.objects.get(pk=world.study.pk))
 
     return prepare
+
+
+def in_an_archive(owner) -> World:
+    world = after(lifecycle.start_closing, lifecycle.end_grace_period)(owner)
+    return World(study=world.study, file=archive_file(world.study, Path(mkdtemp()) / "archive.zip"))
 
 
 def archived(owner) -> World:
@@ -203,6 +210,13 @@ ACTS = {
         "import bundle",
         draft,
         lambda w, by: create_draft_from_bundle(bundle_text(w.study), by),
+        may_repeat=True,
+    ),
+    "analysis/report/archive_import:import_archive": Act(
+        Action.CREATE,
+        "import archive",
+        in_an_archive,
+        lambda w, by: import_archive(w.file, by, is_copy=True),
         may_repeat=True,
     ),
     "studies/imports/study_templates/__init__:keep_as_template": Act(

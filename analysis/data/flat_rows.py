@@ -8,12 +8,15 @@ formatted once per assignment and once per page. The database builds the cells o
 own cells.
 """
 
+import re
+import secrets
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
+from uuid import UUID
 
 from django.core.exceptions import EmptyResultSet
 from django.db import connections
@@ -228,9 +231,38 @@ class Selection:
         return select(self.use, Response.objects.filter(assignment__study=self.study), self.origins)
 
 
+# The first half of the code of a person of an archive. No random UUID begins like this.
+_ARCHIVED = b"hevalarc".hex()
+
+
 def annotator_pseudonym(study: Study, code: Any) -> str:
     """Return an annotator's pseudonym within one study. Reports show its first characters."""
+    digits = str(code).replace("-", "")
+    if digits.startswith(_ARCHIVED):
+        return digits[16:]
     return keyed_hash("frame", str(study.code), str(code))[:16]
+
+
+ARCHIVED_CODE = 32  # characters; other codes have 22
+
+
+def archived_assignment_code(pseudonym: str) -> str:
+    """Return a new code of an assignment of an archive, with its pseudonym in it. What follows is secret, as in other codes."""
+    return f"-{_checked(pseudonym)}{secrets.token_urlsafe(11)}"
+
+
+def _checked(pseudonym: str) -> str:
+    if not re.fullmatch("[0-9a-f]{16}", pseudonym):
+        raise ValueError(pseudonym)
+    return pseudonym
+
+
+def archived_annotator_code(pseudonym: str) -> UUID:
+    """Return the code of a person of an archive. It has the pseudonym in it: reports sort by pseudonyms, and their hash is in the seed.
+
+    Raises ValueError if it is no pseudonym.
+    """
+    return UUID(hex=f"{_ARCHIVED}{_checked(pseudonym)}")
 
 
 def stimulus_text(study: Study, text: str) -> str:
@@ -240,6 +272,8 @@ def stimulus_text(study: Study, text: str) -> str:
 
 def assignment_pseudonym(code: str) -> str:
     """Return the pseudonym of an assignment. The code itself gives access to the annotator's pages, so it is never exported."""
+    if len(code) == ARCHIVED_CODE:
+        return code[1:17]
     return keyed_hash("assignment", code)[:16]
 
 

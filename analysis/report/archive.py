@@ -7,7 +7,10 @@ last, because it has the hashes of all other members.
 import json
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
+
+from django.conf import settings
 
 from analysis.data.blinding import check_outcomes_visible
 from analysis.data.codings import codings_of
@@ -25,7 +28,9 @@ from studies.design.serialization import (
     sha256_of,
 )
 from studies.models import Design, Output, Prompt, Study
+from studies.stimuli.images import image_path
 
+from .archive_rows import row_members
 from .build import version_and_source_hash
 
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest date that zip allows; a constant date keeps the bytes the same
@@ -118,6 +123,9 @@ def _members(study: Study) -> Iterator[tuple[str, Iterator[bytes]]]:
     yield "codebook.md", iter([build_export_codebook_markdown(study).encode()])
     yield "stimuli/prompts.jsonl", _lines(_prompts(study))
     yield "stimuli/outputs.jsonl", _lines(_outputs(study))
+    if not study.stimuli_source:
+        for name in _images(study):
+            yield f"stimuli/images/{name}", iter([image_path(Path(settings.MEDIA_ROOT), name).read_bytes()])
     yield "responses.jsonl", jsonl_blocks_with_summary_line("responses", counted)
     yield "responses.csv", csv_blocks("responses", counted)
     yield "assignments.jsonl", jsonl_blocks_with_summary_line("assignments", counted)
@@ -127,6 +135,7 @@ def _members(study: Study) -> Iterator[tuple[str, Iterator[bytes]]]:
     if codings_of(counted).exists():
         yield "codings.jsonl", jsonl_blocks_with_summary_line("codings", counted)
         yield "codings.csv", csv_blocks("codings", counted)
+    yield from row_members(study, archive_origins(study))
     for run in AnalysisRun.objects.filter(study=study).order_by("number").select_related("by").iterator(chunk_size=1):
         yield f"analyses/{run.number}.json", iter([_pretty_json(_analysis(run))])
         for figure in Figure.objects.filter(run=run).order_by("name").iterator(chunk_size=1):
@@ -156,6 +165,13 @@ def _prompts(study: Study) -> Iterator[dict[str, Any]]:
         if not row["group"]:
             del row["group"]
         yield row | {name: stimulus_text(study, row[name]) for name in ("text", "source")}
+
+
+def _images(study: Study) -> list[str]:
+    """Return the names of the images that prompts and outputs show and that are on the disk."""
+    rows = (Prompt.objects.filter(study=study), Output.objects.filter(system__study=study))
+    names = {name for found in rows for name in found.exclude(media="").values_list("media", flat=True)}
+    return sorted(name for name in names if image_path(Path(settings.MEDIA_ROOT), name).is_file())
 
 
 def recipe(study: Study) -> list[str]:

@@ -184,6 +184,7 @@ def make_notice(code: str, text: str, severity: str = "warn") -> Notice:
 def build_notices(data: ReportData, parameters: Mapping[str, Any], blocks: Sequence[Block]) -> list[Notice]:
     return [
         *_strict_rule_notices(data),
+        *_archive_notices(data),
         *_origin_notices(parameters["origins"]),
         *_amendment_notices(data, blocks),
         *_people_notices(data),
@@ -220,6 +221,15 @@ def _strict_rule_notices(data: ReportData) -> Iterator[Notice]:
                 "its settings and its evidence in the table “Excluded assignments”.",
                 "block",
             )
+
+
+def _archive_notices(data: ReportData) -> Iterator[Notice]:
+    if data.study.audit_events.filter(verb="import archive").exists():
+        yield make_notice(
+            "archive",
+            "This study was imported from its archive. This site did not collect its answers, and believes what the archive says about them.",
+            "info",
+        )
 
 
 def _origin_notices(origins: Sequence[str]) -> Iterator[Notice]:

@@ -1,8 +1,9 @@
 from django.urls import path
 
-from . import between_views, views
+from . import archive_views, between_views, views
 
 urlpatterns = [
+    path("new/archive/", archive_views.archive_upload_page, name="archive_upload"),
     path("<int:pk>/new/invented/", views.invented_report_page, name="new_study_invented"),
     path("<int:pk>/analyses/", views.analysis_list_page, name="analyses"),
     path("<int:pk>/comparisons/", between_views.studies_comparisons_page, name="studies_comparisons"),

@@ -17,6 +17,7 @@ COMMANDS = {
     "reconcile": "read the panel's submissions, from its service or its file",
     "update_ledger": "record the payments due to a link's people, or show them",
     "analyse": "run an analysis and print its results",
+    "rerun": "recompute the numbers of an archive, and say which differ",
     "compare": "compare closed studies, or links, with the same question",
     "submit": "submit outputs to a board of this or another site",
     "power": "print the exact power of a classical test, or its people",

@@ -481,6 +481,16 @@ def _unsaved_question(columns: dict[str, Any]) -> Question:
     return Question(**{name: columns[name] for name in QUESTION_FIELDS})
 
 
+def check_stored_image(name: str, data: bytes) -> None:
+    """Check that an image is as heval stores it: its format and its name. Raises ImageRefused."""
+    # "VP8 " directly after the header: one lossy frame and nothing else, as heval encodes images.
+    if data[:4] != b"RIFF" or data[8:16] != b"WEBPVP8 " or sha256(data).hexdigest() + EXTENSION != name:
+        raise ImageRefused(
+            "is not an image as heval stores it (WebP, named by its sha256). Import images in a zip instead."
+        )
+    encode_image(data)
+
+
 # Check a whole bundle, in the order in which its parts refer to each other.
 
 
@@ -521,14 +531,7 @@ class BundleValidator(DesignValidator):
             path = f"images.{name[:80]}"
             try:
                 data = b64decode(text if isinstance(text, str) else "", validate=True)
-                # "VP8 " directly after the header: one lossy frame and nothing else, as heval encodes images.
-                if data[:4] != b"RIFF" or data[8:16] != b"WEBPVP8 " or sha256(data).hexdigest() + EXTENSION != name:
-                    self.add_problem(
-                        path,
-                        "is not an image as heval stores it (WebP, named by its sha256). Import images in a zip instead.",
-                    )
-                    continue
-                encode_image(data)
+                check_stored_image(name, data)
                 self.images[name] = data
             except (Base64Error, ValueError) as error:
                 self.add_problem(path, str(error) if isinstance(error, ImageRefused) else "is not base64.")

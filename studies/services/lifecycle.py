@@ -105,6 +105,11 @@ def _set_state(study: Study, state: str, **columns: Any) -> None:
     models.QuerySet(Study).filter(pk=study.pk).update(state=state, **columns)
 
 
+def set_archived_state(study: Study, state: str, **times: Any) -> None:
+    """Give a study whose rows were read from its archive the state and the times that it had there."""
+    _set_state(study, state, **times)
+
+
 def blocking_or_unacknowledged_problems(study: Study, acknowledged: Iterable[str] = ()) -> list[Problem]:
     """Return the blocking problems, and the warnings whose keys are not acknowledged."""
     accepted = set(acknowledged)

@@ -18,6 +18,8 @@ from django.template.defaultfilters import pluralize
 from analysis.metrics.files import ScoresFileSettings, read_scores_file
 from analysis.metrics.store import MetricDescription, upload_scores
 from analysis.models import Metric
+from analysis.report.archive_import import import_archive
+from analysis.report.archive_rows import ArchiveRefused, is_archive
 from annotators.imports import Options as AnswerOptions
 from heval_site.management.commands import find_study
 from studies.imports.bundle import MAX_BUNDLE_BYTES, BundleRefused
@@ -35,14 +37,14 @@ PROGRESS_SECONDS = 2
 
 
 class Command(BaseCommand):
-    help = "Import a file: prompts, outputs and batches into a draft, a bundle as a new study, answers given elsewhere, or scores."
+    help = "Import a file: prompts, outputs and batches into a draft, a bundle or an archive as a new study, answers given elsewhere, or scores."
 
     def add_arguments(self, parser):
         parser.add_argument("study", help="the code of a draft (a unique beginning is enough), its title, or “new”")
         parser.add_argument(
             "file",
             type=Path,
-            help="a table (CSV, JSON, a workbook), a log of a tool, or a zip of a table with its images; with “new” also a bundle",
+            help="a table (CSV, JSON, a workbook), a log of a tool, or a zip of a table with its images; with “new” also a bundle, or the archive of a closed study",
         )
         parser.add_argument(
             "--dry-run", action="store_true", help="dry run: show what would change, without storing anything"
@@ -97,6 +99,9 @@ class Command(BaseCommand):
         parser.add_argument(
             "--owner", default="", help="the user name of the new study's owner, also recorded in the audit log"
         )
+        parser.add_argument(
+            "--copy", action="store_true", help="with “new” and an archive: also if this site has the study already"
+        )
         parser.add_argument("--json", action="store_true", help="print the report as JSON")
 
     def handle(self, *args, **options):
@@ -124,6 +129,9 @@ class Command(BaseCommand):
             raise CommandError("A new study needs an owner, or only administrators see it. Add --owner NAME.")
         if options["study"] == "new" and _is_bundle(path):
             self._import_bundle(path, by, options)
+            return
+        if options["study"] == "new" and is_archive(path):
+            self._import_archive(path, by, options)
             return
         names = tuple(filter(None, (name.strip() for name in options["pairs_by"].split(","))))
         if names and not options["pairs"]:
@@ -264,6 +272,23 @@ class Command(BaseCommand):
             self.stdout.write(f"“{study.title}” is a valid study. Nothing was stored.")
         else:
             self.stdout.write(f"“{study.title}” is a new draft: {study.code}")
+
+    def _import_archive(self, path: Path, by, options) -> None:
+        try:
+            study = import_archive(path, by, is_copy=options["copy"], is_dry_run=options["dry_run"])
+        except ArchiveRefused as refused:
+            raise CommandError(str(refused)) from None
+        if options["json"]:
+            code = None if options["dry_run"] else str(study.code)
+            self.stdout.write(
+                json.dumps({"study": code, "title": study.title, "is_written": not options["dry_run"]}, indent=1)
+            )
+        elif options["dry_run"]:
+            self.stdout.write(f"“{study.title}” is a whole study. Nothing was stored.")
+        else:
+            self.stdout.write(
+                f"“{study.title}” is imported, closed as it was: {study.code}. Its analyses are computed again by jobs."
+            )
 
     def _get_user(self, name: str):
         if not name:

@@ -11,6 +11,7 @@ from django.core.management import call_command
 from analysis.data.exports import BLOCK_MAKERS
 from analysis.data.flat_rows import Selection, assignment_pseudonym
 from analysis.report.archive import archive_blocks
+from analysis.report.archive_rows import row_members
 from annotators.models import Assignment
 from studies.models import Study
 from tests.analysis.api.rest import analysis_of, api_of, body_of, closed_study, unguarded
@@ -36,7 +37,7 @@ def test_it_holds_design_data_results_figures_codebook_and_readme(study):
     assert archive.namelist() == [
         "design.json", "design-versions/1.json", "codebook.json", "codebook.md", "stimuli/prompts.jsonl", "stimuli/outputs.jsonl",
         "responses.jsonl", "responses.csv", "assignments.jsonl", "assignments.csv", "items.jsonl", "items.csv",
-        "analyses/1.json", "analyses/1/forest.svg", "analyses/1/forest.pdf", "README.md",
+        *(name for name, _ in row_members(study, ["live"])), "analyses/1.json", "analyses/1/forest.svg", "analyses/1/forest.pdf", "README.md",
     ]  # fmt: skip
     assert archive.read("design.json").decode() == study.designs.get().canonical
     assert archive.read("responses.csv") == b"".join(BLOCK_MAKERS["csv"]("responses", Selection(study)))
