@@ -292,7 +292,7 @@ def restore_files(archive: ZipFile, names: list[str]) -> None:
 
 
 # The folder that has the packages: a child process finds them there, wherever the command was given.
-CODE = Path(__file__).resolve().parents[2]
+CODE = Path(__file__).resolve().parents[1]
 # Every site that was used has one of these.
 SIGNS_OF_USE = ("auth.user", "studies.study", "boards.board")
 

@@ -135,12 +135,27 @@ def _members(study: Study) -> Iterator[tuple[str, Iterator[bytes]]]:
     if codings_of(counted).exists():
         yield "codings.jsonl", jsonl_blocks_with_summary_line("codings", counted)
         yield "codings.csv", csv_blocks("codings", counted)
+    yield "notebook.ipynb", iter([_notebook()])
     yield from row_members(study, archive_origins(study))
     for run in AnalysisRun.objects.filter(study=study).order_by("number").select_related("by").iterator(chunk_size=1):
         yield f"analyses/{run.number}.json", iter([_pretty_json(_analysis(run))])
         for figure in Figure.objects.filter(run=run).order_by("name").iterator(chunk_size=1):
             yield f"analyses/{run.number}/{file_name(figure.name)}.svg", iter([figure.svg.encode()])
             yield f"analyses/{run.number}/{file_name(figure.name)}.pdf", iter([bytes(figure.pdf)])
+
+
+def _notebook() -> bytes:
+    """Return a notebook that loads the answers and computes the headline again. Its cells are in a script."""
+    source = (settings.DATA / "templates" / "scripts" / "notebook.py").read_text(encoding="utf-8")
+    cells: list[dict[str, Any]] = [
+        {
+            "cell_type": "code", "id": f"cell-{number}", "metadata": {}, "execution_count": None, "outputs": [],
+            "source": cell.strip().splitlines(keepends=True),
+        }
+        for number, cell in enumerate(source.split("# %%"), 1)
+    ]  # fmt: skip
+    kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
+    return _pretty_json({"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5})
 
 
 def _design(study: Study) -> str:

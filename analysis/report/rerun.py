@@ -89,7 +89,8 @@ def _rerun(study: Study, run: Mapping[str, Any], progress: Callable[[str], objec
 
 
 def _without_place(result: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in result.items() if name not in OF_THE_PLACE}
+    kept = {name: value for name, value in result.items() if name not in OF_THE_PLACE}
+    return kept | {"methods": [line for line in result.get("methods", ()) if not line.startswith("Computed by heval ")]}
 
 
 def _later_facts(study: Study, at: str, origins: list[str]) -> dict[str, int]:

@@ -15,6 +15,7 @@ from analysis.report.archive_rows import row_members
 from annotators.models import Assignment
 from studies.models import Study
 from tests.analysis.api.rest import analysis_of, api_of, body_of, closed_study, unguarded
+from tests.analysis.report.archived import analysed
 from tests.builders import draft_study, user
 
 pytestmark = pytest.mark.postgres
@@ -37,7 +38,7 @@ def test_it_holds_design_data_results_figures_codebook_and_readme(study):
     assert archive.namelist() == [
         "design.json", "design-versions/1.json", "codebook.json", "codebook.md", "stimuli/prompts.jsonl", "stimuli/outputs.jsonl",
         "responses.jsonl", "responses.csv", "assignments.jsonl", "assignments.csv", "items.jsonl", "items.csv",
-        *(name for name, _ in row_members(study, ["live"])), "analyses/1.json", "analyses/1/forest.svg", "analyses/1/forest.pdf", "README.md",
+        "notebook.ipynb", *(name for name, _ in row_members(study, ["live"])), "analyses/1.json", "analyses/1/forest.svg", "analyses/1/forest.pdf", "README.md",
     ]  # fmt: skip
     assert archive.read("design.json").decode() == study.designs.get().canonical
     assert archive.read("responses.csv") == b"".join(BLOCK_MAKERS["csv"]("responses", Selection(study)))
@@ -111,6 +112,20 @@ def test_a_figure_with_a_hostile_name_stays_in_its_folder(study):
     names = zipfile.ZipFile(io.BytesIO(archive_of(study))).namelist()
     assert "analyses/1/------etc-passwd.svg" in names
     assert not any(".." in name for name in names)
+
+
+def test_the_notebook_computes_the_headline_again(db, tmp_path, monkeypatch):
+    study = analysed(user("researcher"), rules=[("incoherent", {"tau": 1.1})])
+    with zipfile.ZipFile(io.BytesIO(archive_of(study))) as archive:
+        archive.extractall(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    cells = json.loads((tmp_path / "notebook.ipynb").read_text())["cells"]
+    names = {}
+    for cell in cells:
+        exec("".join(cell["source"]), names)
+    assert len(cells) == 2 and len(names["headline"]) >= 4
+    for stored, again in names["headline"].values():
+        assert again == pytest.approx(stored, abs=1e-9)
 
 
 def test_a_draft_has_an_archive_without_answers(db):

@@ -9,6 +9,7 @@ from django.core.management import CommandError, call_command
 
 from analysis.report.archive_import import import_archive
 from analysis.report.archive_rows import MANIFEST, ArchiveRefused, opened_archive
+from analysis.report.build import version_and_source_hash
 from analysis.report.rerun import SHOWN_DIFFERENCES, Comparison, rerun_archive
 from analysis.report.runs import run_analysis
 from annotators.models import Annotator, Assignment, Exclusion
@@ -204,6 +205,11 @@ def test_the_command_says_by_its_code_whether_numbers_differ(study, tmp_path, ca
     before = Study.objects.count()
     call_command("rerun", str(path))
     assert "values are equal." in capsys.readouterr().out
+    version = version_and_source_hash().encode()
+    older = rewritten(path, edited("analyses/1.json", lambda data: data.replace(version, b"an older one")))
+    call_command("rerun", str(older))
+    said = capsys.readouterr().out
+    assert "the archive has analyses of an older one." in said and "values are equal." in said
     changed = rewritten(path, edited("analyses/1.json", lambda data: data.replace(b'"kept": 12', b'"kept": 11', 1)))
     with pytest.raises(SystemExit) as ended:
         call_command("rerun", str(changed), "--json")
