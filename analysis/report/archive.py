@@ -15,7 +15,7 @@ from django.conf import settings
 from analysis.data.blinding import check_outcomes_visible
 from analysis.data.codings import codings_of
 from analysis.data.export_codebook import build_export_codebook, build_export_codebook_markdown
-from analysis.data.exports import ExportDigest, ExportStream, csv_blocks, jsonl_blocks_with_summary_line
+from analysis.data.exports import TABLES, ExportDigest, ExportStream, csv_blocks, jsonl_blocks_with_summary_line
 from analysis.data.flat_rows import COUNTED_ORIGINS, Selection, stimulus_text
 from analysis.data.frames import ORIGINS
 from analysis.models import AnalysisRun, Figure
@@ -135,7 +135,10 @@ def _members(study: Study) -> Iterator[tuple[str, Iterator[bytes]]]:
     if codings_of(counted).exists():
         yield "codings.jsonl", jsonl_blocks_with_summary_line("codings", counted)
         yield "codings.csv", csv_blocks("codings", counted)
-    yield "notebook.ipynb", iter([_notebook()])
+    if AnalysisRun.objects.filter(study=study).exists() and not TABLES["headline"].find_problem(study):
+        yield "headline.csv", csv_blocks("headline", counted)
+        yield "headline.R", iter([_script("headline.R").encode()])
+        yield "notebook.ipynb", iter([_notebook()])
     yield from row_members(study, archive_origins(study))
     for run in AnalysisRun.objects.filter(study=study).order_by("number").select_related("by").iterator(chunk_size=1):
         yield f"analyses/{run.number}.json", iter([_pretty_json(_analysis(run))])
@@ -144,15 +147,18 @@ def _members(study: Study) -> Iterator[tuple[str, Iterator[bytes]]]:
             yield f"analyses/{run.number}/{file_name(figure.name)}.pdf", iter([bytes(figure.pdf)])
 
 
+def _script(name: str) -> str:
+    return (settings.DATA / "templates" / "scripts" / name).read_text(encoding="utf-8")
+
+
 def _notebook() -> bytes:
     """Return a notebook that loads the answers and computes the headline again. Its cells are in a script."""
-    source = (settings.DATA / "templates" / "scripts" / "notebook.py").read_text(encoding="utf-8")
     cells: list[dict[str, Any]] = [
         {
             "cell_type": "code", "id": f"cell-{number}", "metadata": {}, "execution_count": None, "outputs": [],
             "source": cell.strip().splitlines(keepends=True),
         }
-        for number, cell in enumerate(source.split("# %%"), 1)
+        for number, cell in enumerate(_script("notebook.py").split("# %%"), 1)
     ]  # fmt: skip
     kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
     return _pretty_json({"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5})

@@ -2,6 +2,7 @@
 
 import io
 import json
+import subprocess
 import zipfile
 from hashlib import sha256
 
@@ -38,7 +39,8 @@ def test_it_holds_design_data_results_figures_codebook_and_readme(study):
     assert archive.namelist() == [
         "design.json", "design-versions/1.json", "codebook.json", "codebook.md", "stimuli/prompts.jsonl", "stimuli/outputs.jsonl",
         "responses.jsonl", "responses.csv", "assignments.jsonl", "assignments.csv", "items.jsonl", "items.csv",
-        "notebook.ipynb", *(name for name, _ in row_members(study, ["live"])), "analyses/1.json", "analyses/1/forest.svg", "analyses/1/forest.pdf", "README.md",
+        "headline.csv", "headline.R", "notebook.ipynb",
+        *(name for name, _ in row_members(study, ["live"])), "analyses/1.json", "analyses/1/forest.svg", "analyses/1/forest.pdf", "README.md",
     ]  # fmt: skip
     assert archive.read("design.json").decode() == study.designs.get().canonical
     assert archive.read("responses.csv") == b"".join(BLOCK_MAKERS["csv"]("responses", Selection(study)))
@@ -123,9 +125,24 @@ def test_the_notebook_computes_the_headline_again(db, tmp_path, monkeypatch):
     names = {}
     for cell in cells:
         exec("".join(cell["source"]), names)
-    assert len(cells) == 2 and len(names["headline"]) >= 4
-    for stored, again in names["headline"].values():
-        assert again == pytest.approx(stored, abs=1e-9)
+    headline = names["headline"]
+    assert len(cells) == 2 and sum(len(cell["source"]) for cell in cells) <= 16 and len(headline) >= 4
+    assert headline.again.to_numpy() == pytest.approx(headline.report.to_numpy(), abs=1e-9)
+
+
+@pytest.mark.r
+def test_r_computes_the_headline_again(db, tmp_path):
+    with zipfile.ZipFile(io.BytesIO(archive_of(analysed(user("researcher"))))) as archive:
+        archive.extractall(tmp_path)
+    printed = subprocess.run(["Rscript", "headline.R"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    said = {line.split("\t")[0]: float(line.split("\t")[1]) for line in printed.stdout.splitlines()}
+    (block,) = (
+        one
+        for one in json.loads((tmp_path / "analyses/1.json").read_text())["result"]["blocks"]
+        if one["name"] == "spa.pairs" and one["mode"] == "recommended"
+    )
+    for estimate in block["estimates"]:
+        assert said[estimate["settings"]["contrast"]["key"]] == pytest.approx(estimate["estimate"], abs=1e-6)
 
 
 def test_a_draft_has_an_archive_without_answers(db):
