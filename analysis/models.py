@@ -7,6 +7,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import CheckConstraint, F, Q, UniqueConstraint
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from analysis.coding.models import Coding, CodingItem, CodingSample, CodingSeat
 from annotators.models import Assignment
@@ -38,6 +39,7 @@ __all__ = [
     "MetricsComparison",
     "PairScore",
     "ReportAnswer",
+    "ReportLink",
     "StudiesComparison",
 ]
 
@@ -131,6 +133,44 @@ class ReportAnswer(models.Model):
 
     def __str__(self):
         return self.key
+
+
+class ReportLink(models.Model):
+    """A read-only link to an analysis for people without an account. Only the hash of its token is stored.
+
+    ``parts``: what an anonymous link shows although it may say who made the study. A link with names shows all of them.
+    """
+
+    class Part(models.TextChoices):
+        COMMENTS = "comments", "Comments of annotators"
+        PURPOSE = "purpose", "Purpose, as annotators read it"
+        CONSENT = "consent", "Consent text"
+        CONTACT = "contact", "Contact"
+
+    study_path = "run__study"
+
+    run = protected_foreign_key(AnalysisRun, "links")
+    hash = models.CharField(max_length=64, editable=False)
+    is_anonymous = models.BooleanField(default=False)
+    parts = models.JSONField(default=list, blank=True)
+    by = optional_protected_foreign_key(settings.AUTH_USER_MODEL)
+    at = models.DateTimeField(db_default=Now())
+    expires_at = models.DateTimeField()
+    revoked_at = optional_noneditable_datetime_field()
+
+    class Meta:
+        ordering = ["-pk"]
+        constraints = [
+            UniqueConstraint(fields=["hash"], name="report_link_hash_once"),
+            CheckConstraint(name="report_link_is_hashed", condition=~Q(hash="")),
+        ]
+
+    def __str__(self):
+        return f"link {self.pk} to {self.run}"
+
+    @property
+    def is_live(self) -> bool:
+        return self.revoked_at is None and self.expires_at > timezone.now()
 
 
 class StudiesComparison(AppendOnlyModel):

@@ -25,6 +25,7 @@ from .planning.pilots import draws_of
 from .planning.results import Piece, compute_piece
 from .report import between_studies, stopping
 from .report.build import BadParameters
+from .report.links import submit_analyses_after_withdrawals
 from .report.runs import run_analysis
 from .report.screening import run as screening
 from .report.screening.run import bar_annotators_flagged_by
@@ -46,6 +47,12 @@ def submit_stopping_rule_checks() -> int:
 def submit_due_screenings() -> int:
     """Submit a screening of annotators for each study with enough new answers to test questions."""
     return screening.submit_due_screenings()
+
+
+@jobs.register_periodic(60)
+def submit_analyses_of_links_after_withdrawals() -> int:
+    """Submit a new analysis for each working link whose analysis has answers of people who withdrew since."""
+    return submit_analyses_after_withdrawals()
 
 
 @jobs.register(screening.KIND, is_one_per_study=True)

@@ -3,6 +3,7 @@ from django.urls import include, path
 
 from analysis.metrics.judge_check.views import badge
 from analysis.planning.admin import study_pages as plan_pages
+from analysis.report.urls import link_pages
 
 from . import middleware
 from .views import admin_site, docs, health
@@ -35,6 +36,7 @@ urlpatterns = [
     path("docs/search/", docs.search_page, name="docs-search"),
     path("docs/<path:name>/", docs.docs_page, name="docs-page"),
     path("boards/", include("boards.views.urls")),
+    path("r/", include(link_pages)),
     path("judge-badges/<str:key>.svg", badge, name="judge_badge"),
     path("studies/<path:page>", admin_site.redirect_earlier_address),
 ]

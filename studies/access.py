@@ -78,7 +78,9 @@ PERMISSIONS: Mapping[Action, Permission] = {
     Action.RUN: Permission("study", "Pause, resume, open more places, amend, close.", EDITORS),
     Action.UNBLIND: Permission("study", "Show outcomes while it collects.", OWNERS),
     Action.ARCHIVE: Permission("study", "Archive it, bring it back, delete a draft.", OWNERS),
-    Action.SHARE: Permission("study", "Say who has which role in it.", OWNERS),
+    Action.SHARE: Permission(
+        "study", "Say who has which role in it; make, list and revoke read-only links to its reports.", OWNERS
+    ),
     Action.RECRUIT: Permission("links", "Make, change, stop and delete links; see their addresses.", EDITORS),
     Action.PANEL: Permission(
         "panels", "Keep a panel's token, publish, ask the panel, read its files, rehearse.", EDITORS

@@ -12,6 +12,8 @@ from analysis.api import stimuli
 from analysis.data.exports import request_export
 from analysis.forms.answers import save_answers
 from analysis.report.archive_import import import_archive
+from analysis.models import AnalysisRun
+from analysis.report.links import create_link, revoke_link
 from analysis.report.runs import request_analysis
 from annotators.places.batch_plan import delete_test_runs, start_test_run
 from studies import access
@@ -157,7 +159,33 @@ def kept(owner) -> World:
     return world
 
 
+def analysed(owner) -> World:
+    """A study with an analysis of robots, whose outcomes are never hidden."""
+    world, nothing = launched(owner), dict.fromkeys(("responses_sha256", "code_version", "seed", "result_sha256"), "")
+    result = {"outcomes": {"is_hidden": False}}
+    world.run = AnalysisRun.objects.create(
+        study=world.study, number=1, responses_n=0, parameters={"origins": ["robot"]}, result=result, **nothing
+    )
+    return world
+
+
+def linked(owner) -> World:
+    world = analysed(owner)
+    world.link, _ = create_link(world.run, None)
+    return world
+
+
+def hide_outcomes(w):
+    w.run.parameters = {"origins": ["live"]}
+
+
 ACTS = {
+    "analysis/report/links:create_link": Act(
+        Action.SHARE, "make report link", analysed, lambda w, by: create_link(w.run, by), spoil=hide_outcomes
+    ),
+    "analysis/report/links:revoke_link": Act(
+        Action.SHARE, "revoke report link", linked, lambda w, by: revoke_link(w.link, by)
+    ),
     "studies/services/drafts:create_draft_with_default_arm": Act(
         Action.CREATE,
         "create",

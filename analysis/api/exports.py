@@ -14,10 +14,12 @@ from analysis.data.export_codebook import build_export_codebook, build_export_co
 from analysis.data.exports import build_permitted_selection, request_export
 from analysis.data.flat_rows import COUNTED_ORIGINS, Selection
 from analysis.metrics.dataset import script
-from analysis.models import AnalysisRun, Figure, StudiesComparison
+from analysis.models import AnalysisRun, Figure, ReportLink, StudiesComparison
 from analysis.report.archive import archive_stream
 from analysis.report.between_studies import KIND as COMPARE_STUDIES
 from analysis.report.between_studies import request_comparison, visible_comparisons
+from analysis.report.link_views import link_url
+from analysis.report.links import create_link, revoke_link
 from analysis.report.runs import request_analysis
 from studies.access import Action, check_draw_is_readable
 from studies.models import Job
@@ -28,6 +30,7 @@ from . import serializers as shapes
 from .base import MEDIA_TYPES, JobMixin, PostMixin, StudyView, download_response
 from .permissions import get_api_token
 from .query import ORIGINS, RAW, WITHDRAWN
+from .renderers import FieldError
 from .uploads import require_json_object
 
 
@@ -65,6 +68,43 @@ class AnalysisDetailView(AnalysisView, RetrieveAPIView):
         if not run.result.get("outcomes", {}).get("is_hidden"):
             check_outcomes_visible(self.study, run.parameters.get("origins") or COUNTED_ORIGINS)
         return run
+
+
+class ReportLinkView(StudyView):
+    tag = "analyses"
+    read_action = write_action = Action.SHARE
+    queryset = ReportLink.objects.select_related("run__study", "by").defer("run__result")
+    serializer_class = shapes.ReportLinkSerializer
+
+
+class ReportLinksView(PostMixin, ReportLinkView, ListAPIView):
+    """Read-only links to analyses, for people without an account. Only owners list, make and revoke them."""
+
+    summaries = {"GET": "Read-only links to analyses", "POST": "Make a read-only link; its address is shown only now"}
+    body_serializer_class = shapes.ReportLinkRequestSerializer
+    result_serializer_class = shapes.ReportLinkMadeSerializer
+    success_status = 201
+
+    def perform(self, analysis: int, **sent: Any) -> ReportLink:
+        run = self.study.analyses.filter(number=analysis).first()
+        if run is None:
+            raise FieldError("analysis", f"The study has no analysis {analysis}. Use the number of one in the list.")
+        link: Any
+        link, token = create_link(run, self.request.user, **sent)
+        link.url = link_url(token)
+        return link
+
+
+class RevokeReportLinkView(PostMixin, ReportLinkView):
+    """End a link. It cannot be made to work again."""
+
+    summaries = {"POST": "Revoke a read-only link"}
+    lookup_url_kwarg = "link"
+
+    def perform(self) -> ReportLink:
+        link = self.get_object()
+        revoke_link(link, self.request.user)
+        return link
 
 
 class StudiesComparisonView(StudyView):

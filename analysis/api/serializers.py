@@ -9,7 +9,8 @@ from analysis.data.codings import CODING_COLUMNS
 from analysis.data.exports import TABLES
 from analysis.data.flat_rows import ASSIGNMENT_COLUMNS, RESPONSE_COLUMNS, Column, assignment_pseudonym
 from analysis.forms.answers import MAX_ANSWER
-from analysis.models import AnalysisRun, StudiesComparison
+from analysis.models import AnalysisRun, ReportLink, StudiesComparison
+from analysis.report.links import DEFAULT_DAYS, MAX_DAYS
 from annotators.models import Barring
 from annotators.places.barrings import MAX_REASON_LENGTH
 from annotators.places.exclusions import EXCLUSION_REASONS
@@ -368,6 +369,55 @@ class AnalysisResultSerializer(AnalysisSerializer):
     class Meta(AnalysisSerializer.Meta):
         fields = (*AnalysisSerializer.Meta.fields, "result")
         read_only_fields = fields
+
+
+class ReportLinkSerializer(serializers.ModelSerializer):
+    """A read-only link to an analysis. Its address is shown only when it is made."""
+
+    number = serializers.IntegerField(source="pk")
+    analysis = serializers.IntegerField(source="run.number")
+    by = serializers.CharField(source="by.username", default=None, allow_null=True)
+
+    class Meta:
+        model = ReportLink
+        fields: tuple[str, ...] = (
+            "number",
+            "analysis",
+            "is_anonymous",
+            "parts",
+            "by",
+            "at",
+            "expires_at",
+            "revoked_at",
+        )
+        read_only_fields = fields
+
+
+class ReportLinkMadeSerializer(ReportLinkSerializer):
+    url = serializers.CharField(help_text="The address with its token. It is not stored.")
+
+    class Meta(ReportLinkSerializer.Meta):
+        fields = (*ReportLinkSerializer.Meta.fields, "url")
+        read_only_fields = fields
+
+
+class ReportLinkRequestSerializer(StrictMixin, serializers.Serializer):
+    """Which analysis a new link shows, and for how long."""
+
+    analysis = StrictIntegerField(min_value=1, help_text="The number of an analysis with outcomes.")
+    days = StrictIntegerField(
+        min_value=1, max_value=MAX_DAYS, default=DEFAULT_DAYS, help_text="After so many days it expires."
+    )
+    is_anonymous = StrictBooleanField(
+        default=False,
+        help_text="true: without names, accounts, institution, contact, host and the titles of the study.",
+    )
+    parts = ListField(
+        child=ListedField(choices=ReportLink.Part.values),
+        required=False,
+        default=list,
+        help_text="What an anonymous link shows as well. A link with names shows all.",
+    )
 
 
 class AnalysisRequestSerializer(serializers.Serializer):

@@ -50,6 +50,12 @@ urlpatterns = [
     path(f"{study}payments.csv", pay.PaymentsCsvView.as_view(), name="api-payments-file"),
     path(f"{study}analyses/", exports.AnalysesView.as_view(), name="api-analyses"),
     path(f"{study}analyses/<int:number>/", exports.AnalysisDetailView.as_view(), name="api-analysis"),
+    path(f"{study}report-links/", exports.ReportLinksView.as_view(), name="api-report-links"),
+    path(
+        f"{study}report-links/<int:link>/revoke/",
+        exports.RevokeReportLinkView.as_view(),
+        name="api-report-link-revoke",
+    ),
     path(f"{study}report-forms/", forms.ReportFormsView.as_view(), name="api-report-forms"),
     path(f"{study}report-forms/<slug:form>.<slug:extension>", forms.ReportFormView.as_view(), name="api-report-form"),
     path(f"{study}comparisons/", exports.StudiesComparisonsView.as_view(), name="api-comparisons"),

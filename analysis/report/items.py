@@ -185,12 +185,17 @@ def _number(item: str) -> tuple[int, int]:
     return int(section), int(number)
 
 
-def items_context(study: Study, stored: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the items of a stored report with their texts and comments, or None if its version has no items."""
+def items_context(
+    study: Study, stored: Mapping[str, Any], *, is_public: bool = False, shows_comments: bool = True
+) -> dict[str, Any] | None:
+    """Return the items of a stored report with their texts and comments, or None if its version has no items.
+
+    A public page has no texts that may not be passed on, and its images have addresses below its own.
+    """
     if "items" not in stored:
         return None
     chosen = [one for compared in stored["items"] for kind, _ in KINDS for one in compared[kind]]
-    comments = _comments(study, stored["parameters"]["origins"], chosen)
+    comments = _comments(study, stored["parameters"]["origins"], chosen) if shows_comments else {}
     texts: dict[tuple[str, str, int], Output] = {}
     retired: set[str] = set()
     outputs = Output.objects.filter(system__study=study, prompt__key__in={one["prompt"] for one in chosen})
@@ -206,7 +211,9 @@ def items_context(study: Study, stored: Mapping[str, Any]) -> dict[str, Any] | N
             {
                 "kind": kind,
                 "title": title.format(winner=compared["winner"]),
-                "items": [_item_context(study, compared, one, texts, comments, retired) for one in compared[kind]],
+                "items": [
+                    _item_context(study, compared, one, texts, comments, retired, is_public) for one in compared[kind]
+                ],
             }
             for kind, title in KINDS
             if compared["winner"] or kind == "split"
@@ -247,6 +254,7 @@ def _item_context(
     texts: Mapping[tuple[str, str, int], Output],
     comments: Mapping[tuple[str, str], Sequence[tuple[str | None, str]]],
     retired: set[str],
+    is_public: bool,
 ) -> dict[str, Any]:
     is_retired = bool(item["items"]) and retired.issuperset(item["items"])
     outputs = [
@@ -262,7 +270,7 @@ def _item_context(
         "texts": []
         if is_retired
         else [
-            _text_context(study, name, stimulus, "source" if name == "Source" else "text")
+            _text_context(study, name, stimulus, "source" if name == "Source" else "text", is_public)
             for name, stimulus in (*shown, *outputs)
         ],
         "comments": [
@@ -285,7 +293,9 @@ def _result_in_words(compared: Mapping[str, Any], item: Mapping[str, Any]) -> st
     return f"{'+' if mean > 0 else ''}{cells.format_number(mean)} for {named} on average, {n}"
 
 
-def _text_context(study: Study, name: str, stimulus: Any, column: str) -> dict[str, Any]:
+def _text_context(study: Study, name: str, stimulus: Any, column: str, is_public: bool) -> dict[str, Any]:
+    if is_public and study.stimuli_source:
+        return {"name": name, "is_withheld": True}
     text = getattr(stimulus, column, "") or ""
     media = getattr(stimulus, "media", "") if column == "text" else ""
     return {
@@ -296,6 +306,6 @@ def _text_context(study: Study, name: str, stimulus: Any, column: str) -> dict[s
         "is_long": len(text) > LONG_TEXT,
         "beginning": text[:LONG_TEXT],
         "language": getattr(stimulus, "language", ""),
-        "url": reverse("admin:studies_media", args=[study.pk, media]) if media else "",
+        "url": media and (f"media/{media}" if is_public else reverse("admin:studies_media", args=[study.pk, media])),
         "alt": getattr(stimulus, "alt", "") or "",
     }

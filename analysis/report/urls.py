@@ -1,6 +1,6 @@
 from django.urls import path
 
-from . import archive_views, between_views, views
+from . import archive_views, between_views, link_views, views
 
 urlpatterns = [
     path("new/archive/", archive_views.archive_upload_page, name="archive_upload"),
@@ -14,6 +14,8 @@ urlpatterns = [
         name="studies_comparison_file",
     ),
     path("<int:pk>/share/", views.share_page, name="share"),
+    path("<int:pk>/share/link/", link_views.make_link_page, name="report_link_make"),
+    path("<int:pk>/share/link/<int:number>/revoke/", link_views.revoke_link_page, name="report_link_revoke"),
     path("<int:pk>/share/file/", views.start_export, name="export_start"),
     path("<int:pk>/analyses/run/", views.start_analysis, name="analysis_start"),
     path("<int:pk>/analyses/<int:number>/", views.report_page, name="analysis"),
@@ -29,4 +31,10 @@ urlpatterns = [
         views.figure_file,
         name="analysis_figure",
     ),
+]
+
+# Pages of people without an account: the token in the address is the only credential.
+link_pages = [
+    path("<str:token>/", link_views.linked_report_page, name="report_link"),
+    path("<str:token>/<path:name>", link_views.linked_file, name="report_link_file"),
 ]

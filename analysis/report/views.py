@@ -2,6 +2,8 @@
 
 import json
 import uuid
+from collections.abc import Iterable
+from typing import Any
 
 from django import forms
 from django.conf import settings
@@ -17,7 +19,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from analysis.data.exports import TABLES, request_export
 from analysis.data.flat_rows import COUNTED_ORIGINS
-from analysis.models import AnalysisRun, Figure
+from analysis.models import AnalysisRun, Figure, ReportLink
 from analysis.protocols.blocks import layouts
 from analysis.report.page_jobs import job_context, token_of_form
 from annotators.counting import Use, select, simulated_words
@@ -31,6 +33,7 @@ from studies.services.lifecycle import ActionRefused, FieldsRefused, NotReady
 
 from .build import DEFAULT_PARAMETERS, STAR_SCHEMES, STILL_COLLECTING, default_origins
 from .items import items_context
+from .links import DEFAULT_DAYS, MAX_DAYS
 from .page import report_context
 from .plots import render_latex_table
 from .runs import INVENTED, invented_report_jobs, request_analysis, request_invented_report
@@ -38,6 +41,35 @@ from .texts import FORMATS, render_answer, render_table
 
 SHARED_REPORTS = 20
 COUNTABLE_ORIGINS = [(value, label) for value, label in Assignment.Origin.choices if value != "test"]
+
+
+class ReportLinkForm(forms.Form):
+    """A read-only link to one of these analyses."""
+
+    analysis = forms.TypedChoiceField(coerce=int, label="Analysis")
+    days = forms.IntegerField(
+        min_value=1,
+        max_value=MAX_DAYS,
+        initial=DEFAULT_DAYS,
+        label="Days until it expires",
+        help_text=f"From 1 to {MAX_DAYS}.",
+    )
+    is_anonymous = forms.BooleanField(
+        required=False,
+        label="Anonymous, for double-blind review",
+        help_text="Without title, names, accounts, institution, contact and host. Look at the page before you send its link: heval removes what it knows.",
+    )
+    parts = forms.MultipleChoiceField(
+        choices=ReportLink.Part.choices,
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        label="An anonymous link also shows",
+        help_text="They can say who you are. A link with names always shows them.",
+    )
+
+    def __init__(self, numbers: Iterable[int], *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.fields["analysis"].choices = [(number, f"Analysis {number}") for number in numbers]  # type: ignore[attr-defined]  # a choice
 
 
 class ReportForm(forms.Form):
@@ -111,7 +143,17 @@ def _render_list(request, study: Study, form: ReportForm, status: int = 200):
 @require_GET
 def share_page(request, pk) -> HttpResponse:
     """Show what members can share: links to reports, the archive, exports and the design."""
-    study = get_study(request.user, Action.VIEW, pk=pk)
+    return render_share(request, get_study(request.user, Action.VIEW, pk=pk))
+
+
+def linkable_numbers(study: Study) -> list[int]:
+    """Return the numbers of the newest analyses that a link can show. Whether outcomes are hidden now is checked when it is made."""
+    shown = study.analyses.filter(result__outcomes__is_hidden=False).order_by("-number")
+    return list(shown.values_list("number", flat=True)[:SHARED_REPORTS])
+
+
+def render_share(request: HttpRequest, study: Study, form: ReportLinkForm | None = None, status: int = 200):
+    """Return the page of what can be shared. ``form``: the form for a link that was not made."""
     runs = [
         (run, f"{settings.SITE_URL}{reverse('analysis', args=[study.pk, run.number])}")
         for run in study.analyses.only("number", "at").order_by("-number")[:SHARED_REPORTS]
@@ -132,7 +174,14 @@ def share_page(request, pk) -> HttpResponse:
     ]
     context["may_make_files"] = is_request_allowed(request, Action.ANALYSE, study.pk)
     context["token"] = uuid.uuid4().hex
-    return render_study_page(request, "report/share.html", study, context)
+    if is_request_allowed(request, Action.SHARE, study.pk):
+        links = ReportLink.objects.filter(run__study=study).select_related("run", "by").defer("run__result")
+        numbers = linkable_numbers(study)
+        context |= {
+            "links": links,
+            "form": form or (ReportLinkForm(numbers) if numbers and not study.is_blind else None),
+        }
+    return render_study_page(request, "report/share.html", study, context, status)
 
 
 @login_required

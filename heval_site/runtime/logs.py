@@ -11,7 +11,7 @@ import time
 from typing import Any
 
 # The first words of all addresses that have a variable part. What follows can be a code, a key or a token.
-FIRST_WORDS = ("p", "e", "admin", "api", "boards", "docs", "judge-badges", "studies")
+FIRST_WORDS = ("p", "e", "admin", "api", "boards", "docs", "judge-badges", "r", "studies")
 ADDRESS = re.compile(rf"(?<![\w/])(?:https?://[^\s/]+)?/({'|'.join(FIRST_WORDS)})/[^\s?\"'<>]+")
 QUERY = re.compile(r"(?<![^\s?\"'<>])([^\s?\"'<>/]*+/[^\s?\"'<>]*+)\?[^\s\"'<>]+")
 PASSWORD = re.compile(r"(\b\w{1,30}://[^\s:/@]*):[^\s@]{1,500}@")

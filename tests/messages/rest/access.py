@@ -33,6 +33,7 @@ def ended_job():
 
 
 REST = {
+    "The study has no analysis": posts("report-links/", {"analysis": 9}, make=launched),
     "The request did": refused_by_site("application/json; charset=utf-16"),
     "The request had more than … fields": failed(TooManyFieldsSent()),
     "The request was larger": failed(RequestDataTooBig()),

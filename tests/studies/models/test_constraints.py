@@ -6,7 +6,7 @@ import pytest
 from django.apps import apps
 from django.db import IntegrityError, models, transaction
 
-from analysis.models import AnalysisRun, Figure, ReportAnswer, StudiesComparison
+from analysis.models import AnalysisRun, Figure, ReportAnswer, ReportLink, StudiesComparison
 from annotators.models import (
     Annotator,
     Assignment,
@@ -346,6 +346,10 @@ CASES = {
     "report_answer_once_per_study": lambda w: ReportAnswer(
         study=ReportAnswer.objects.create(study=w["study"], key="ethics").study, key="ethics"
     ),
+    "report_link_hash_once": lambda w: ReportLink(
+        run=ReportLink.objects.create(run=w["run"], hash="h", expires_at=NOW).run, hash="h", expires_at=NOW
+    ),
+    "report_link_is_hashed": lambda w: ReportLink(run=w["run"], hash="", expires_at=NOW),
     "studies_comparison_number_once_per_study": lambda w: StudiesComparison(
         study=w["study"], number=1, result={}, result_sha256="", figure_svg="", figure_pdf=b""
     ),
