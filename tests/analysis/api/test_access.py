@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from analysis.api.tokens import create_token, revoke_token
 from analysis.data.flat_rows import annotator_pseudonym, assignment_pseudonym
-from analysis.models import Metric
+from analysis.models import Metric, ReportLink
 from annotators.models import Exclusion
 from studies.imports.tables import run
 from studies.models import Job, StudyMember
@@ -32,6 +32,7 @@ MEMBER = READ | {"coder": OK}
 WRITE = dict(zip(ACTORS, (401, 404, 403, 403, OK, OK, OK, 403, 404, 401, 401), strict=True))
 # What is sent is wrong, but only who may write learns that.
 REFUSED = {actor: 400 if answer == OK else answer for actor, answer in WRITE.items()}
+OWNERS = WRITE | {"editor": 403}
 LIST = dict(zip(ACTORS, (401, OK, OK, OK, OK, OK, OK, OK, OK, 401, 401), strict=True))
 CREATE = dict(zip(ACTORS, (401, OK, OK, OK, OK, OK, OK, 403, 403, 401, 401), strict=True))
 OPEN = dict.fromkeys(ACTORS, OK)
@@ -41,7 +42,7 @@ SCORES = {
     "is_partial": True,
     "scores": [{"system": "alpha", "prompt": f"p00{number}", "length": number} for number in (1, 2)],
 }
-# (method, path, body, who may): {s} a closed study, {d} a draft, {j} a job, {p} a job with a file, {m} a metric, {k} a plan, {i} an import.
+# (method, path, body, who may): {s} a closed study, {d} a draft, {j} a job, {p} a job with a file, {l} a link, {m} a metric, {k} a plan, {i} an import.
 TABLE = (
     ("GET", "schema/", None, OPEN),
     ("GET", "docs/", None, OPEN),
@@ -103,6 +104,9 @@ TABLE = (
     ("POST", "studies/{s}/judge/sample/", {}, REFUSED),
     ("GET", "studies/{s}/calibrated/", None, READ),
     ("POST", "studies/{s}/calibrated/", {"sample": "random"}, WRITE),
+    ("GET", "studies/{s}/report-links/", None, OWNERS),
+    ("POST", "studies/{s}/report-links/", {}, REFUSED | {"editor": 403}),
+    ("POST", "studies/{s}/report-links/{l}/revoke/", None, OWNERS),
     ("GET", "studies/{s}/report-forms/", None, READ),
     ("PATCH", "studies/{d}/report-forms/", {"answers": {"ethics": "The board of Graz."}}, WRITE),
     ("GET", "studies/{s}/report-forms/osf.txt", None, READ),
@@ -150,7 +154,8 @@ def world(owner, settings, tmp_path, monkeypatch):
     monkeypatch.setattr("analysis.api.permissions.requests_per_minute", lambda scope: 100_000)
     settings.MEDIA_ROOT = tmp_path
     study, draft, elsewhere = closed_study(owner, 1), draft_study(owner=owner), draft_study(owner=owner)
-    analysis_of(study)
+    soon = timezone.now() + timedelta(days=1)
+    link = ReportLink.objects.create(run=analysis_of(study), hash="0" * 64, expires_at=soon)
     comparison_of(study)
     job = Job.objects.create(kind="analyse", study=study)
     made = Job.objects.create(
@@ -188,6 +193,7 @@ def world(owner, settings, tmp_path, monkeypatch):
         "p": made.code,
         "x": excluded.pk,
         "a": assignment_pseudonym(first.code),
+        "l": link.pk,
         "m": metric.pk,
         "n": annotator_pseudonym(study, first.annotator.code),
         "k": planned_size(draft).pk,
@@ -229,6 +235,7 @@ def test_every_published_path_is_in_the_table_and_knows_no_other_method(world):
             .replace("{x}", "{number}")
             .replace("{n}", "{annotator}")
             .replace("{m}", "{metric}")
+            .replace("{l}", "{link}")
             .replace("{k}", "{plan}")
             .replace("{i}", "{token}")
             .replace("osf.txt", "{form}.{extension}"),
