@@ -11,8 +11,8 @@ from uuid import UUID
 from analysis.api import stimuli
 from analysis.data.exports import request_export
 from analysis.forms.answers import save_answers
-from analysis.report.archive_import import import_archive
 from analysis.models import AnalysisRun
+from analysis.report.archive_import import import_archive
 from analysis.report.links import create_link, revoke_link
 from analysis.report.runs import request_analysis
 from annotators.places.batch_plan import delete_test_runs, start_test_run

@@ -20,7 +20,7 @@ class Migration(migrations.Migration):
                 validators=[
                     django.core.validators.RegexValidator(
                         "\\A\\s*(?:panel|arm|language|domain|length|(?:answer|sample|attribute):[^;]*[^;\\s][^;]*)\\s*(?:;\\s*(?:panel|arm|language|domain|length|(?:answer|sample|attribute):[^;]*[^;\\s][^;]*)\\s*)*\\Z",
-                        "This is not a list of groups. Enter panel, arm, language, domain, length, “answer:” with the key of a question, “sample:” with a column of the sample, or “attribute:” with an attribute of prompts, separated by semicolons.",
+                        "This is not a list of groups. Separate them by semicolons: panel, arm, language, domain, length, answer:KEY, sample:COLUMN, attribute:NAME.",
                     )
                 ],
                 verbose_name="compare groups by",
