@@ -58,6 +58,26 @@ def touches_database(item) -> bool:
     )
 
 
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+def pytest_xdist_make_scheduler(config, log):
+    """A file goes to one process, and the files of a group too: what their fixtures make is made once.
+
+    Were each test given out alone, the controller would count all earlier ones after each of them, which costs as much as a hundred tests.
+    """
+    from xdist.scheduler import LoadGroupScheduling
+
+    class ByFile(LoadGroupScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return super()._split_scope(nodeid).partition("::")[0]
+
+        def _assign_work_unit(self, node) -> None:
+            # Those with few tests first: among them are the slowest, and in the end no process waits long for another.
+            self.workqueue.move_to_end(next(reversed(self.workqueue)), last=False)
+            super()._assign_work_unit(node)
+
+    return ByFile(config, log)
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest looks at -m
 def pytest_collection_modifyitems(config, items):
     for item in items:

@@ -1,5 +1,6 @@
 """The database refuses what a board must never be: each constraint is broken once."""
 
+from copy import deepcopy
 from datetime import timedelta
 
 import pytest
@@ -96,7 +97,13 @@ CASES = {
 
 
 @pytest.fixture
-def world():
+def world(stored_world, db) -> dict:
+    """Rows of its own, so that no test sees what another did to them."""
+    return deepcopy(stored_world)
+
+
+@pytest.fixture(scope="module")
+def stored_world(module_transaction) -> dict:
     board = builders.open_board()
     boards.create_board(Board(slug="draft", title="Draft", template=board.template), board.owner)
     team, _ = builders.team_of(board)

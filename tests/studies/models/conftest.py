@@ -1,5 +1,7 @@
 """A draft with one row of everything."""
 
+from copy import deepcopy
+
 import pytest
 
 from analysis.models import AnalysisRun, ApiToken, Coding, CodingItem, CodingSample, CodingSeat, Figure
@@ -32,7 +34,13 @@ from tests.studies.models.rows import NOW
 
 
 @pytest.fixture
-def world():
+def world(stored_world, db) -> dict:
+    """Rows of its own, so that no test sees what another did to them."""
+    return deepcopy(stored_world)
+
+
+@pytest.fixture(scope="module")
+def stored_world(module_transaction) -> dict:
     """A draft with one row of everything, written past no guard."""
     researcher = user()
     study = spa_draft(owner=researcher, rules=[])
@@ -75,4 +83,4 @@ def world():
     ComparisonFamily.objects.create(study=study, name="primary")
     Contrast.objects.create(study=study, x_condition="none", y_condition="examples")
     Contrast.objects.create(study=study, section=spa, x_condition="none", y_condition="examples")
-    return locals()
+    return {name: value for name, value in locals().items() if name != "module_transaction"}
