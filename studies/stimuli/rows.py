@@ -573,6 +573,7 @@ def json_elements(chunks: Iterable[str], most: int, *, is_list: bool) -> Iterato
     """
     outer = 1 if is_list else 0
     buffer, position, begin, depth, n, is_closed = "", 0, -1, 0, 0, False
+    waiting, kept = "", 0
 
     def check_between(text: str, mark: str) -> None:
         found = text.strip()
@@ -586,9 +587,13 @@ def json_elements(chunks: Iterable[str], most: int, *, is_list: bool) -> Iterato
             )
         raise UnreadableFile(n + 1, f"is not an object, but “{found.strip(' ,')[:40]}”. Write each row as an object.")
 
-    for chunk in chunks:
-        kept = position if begin < 0 else begin
-        buffer, position, begin = buffer[kept:] + chunk, position - kept, begin if begin < 0 else 0
+    for chunk in chain(chunks, [""]):
+        waiting += chunk
+        rest = len(buffer) - kept
+        # A value that is not complete is searched again from its start. That waits until it has doubled, or a long one would take hours.
+        if chunk and len(waiting) < rest and (begin < 0 or rest + len(waiting) <= most):
+            continue
+        buffer, waiting, position, begin = buffer[kept:] + waiting, "", position - kept, begin if begin < 0 else 0
         while token := _TOKEN.search(buffer, position):
             mark = token[0]
             if mark[0] == '"' and token["closed"] is None:
@@ -610,6 +615,7 @@ def json_elements(chunks: Iterable[str], most: int, *, is_list: bool) -> Iterato
             elif depth == outer:
                 raise UnreadableFile(n + 1, f"is the text {mark[:40]}, not an object. Write each row as an object.")
             position = token.end()
+        kept = position if begin < 0 else begin
         if begin >= 0 and len(buffer) - begin > most:
             raise UnreadableFile(n + 1, f"has more than {most:,} characters; check for a bracket that is never closed.")
     if begin >= 0 or (is_list and not is_closed):

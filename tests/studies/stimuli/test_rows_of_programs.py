@@ -8,6 +8,7 @@ import zipfile
 
 import pytest
 
+from studies.stimuli import rows as rows_module
 from studies.stimuli.columns import Columns
 from studies.stimuli.dialects import are_cells_quoted
 from studies.stimuli.numbers import NumberRefused, parse_number, parse_whole_number
@@ -279,3 +280,34 @@ def test_a_member_without_a_name_is_a_member(name):
         nameless.filename = ""
         file.writestr(nameless, "text")
     assert "contains 2 files" in only_problem(name, out.getvalue()).text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[{"a": 1}]' + " " * 3_000_000,
+        '[{"a": 1}, ' + " " * 3_000_000 + '{"a": 1}]',
+        '[{"a": "' + "word " * 600_000 + '"}]',
+        '[{"a": ' + " " * 3_000_000 + "1}]",
+        '[{"a": "' + "word " * 600_000,
+    ],
+)
+def test_a_long_value_is_searched_a_few_times_and_not_once_for_each_piece_of_the_file(text, monkeypatch):
+    class Counted:
+        searched = 0
+
+        def search(self, buffer, position):
+            found = token.search(buffer, position)
+            self.searched += (found.end() if found else len(buffer)) - position
+            return found
+
+    token, counted = rows_module._TOKEN, Counted()
+    monkeypatch.setattr(rows_module, "_TOKEN", counted)
+    pieces = (text[n : n + 60_000] for n in range(0, len(text), 60_000))
+    try:
+        found = list(rows_module.json_elements(pieces, 8_000_000, is_list=True))
+    except rows_module.UnreadableFile as refused:
+        assert text.endswith("word ") and "the file ends inside of this row" in str(refused)
+    else:
+        assert [json.loads(one).keys() for one in found] == [{"a"}] * text.count("{")
+    assert counted.searched < 5 * len(text)
