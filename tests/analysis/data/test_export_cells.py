@@ -22,20 +22,17 @@ from tests.players import submitted
 pytestmark = pytest.mark.postgres
 
 
-@pytest.mark.parametrize(
-    "text", [*HOSTILE, "=cmd|' /C calc'!A0", '=HYPERLINK("http://x")', "-2+3", "@SUM(1)", "\r\n=1"]
-)
-def test_no_text_in_a_csv_begins_like_a_formula(study, text):
-    add_text(study, text)
-    row = csv_rows(export("responses", "csv", Selection(study)))
-    cell = next(r["text"] for r in row if r["slot"] == "s9.q9")
-    assert cell == f"'{text}"
-    raw = csv_rows(export("responses", "csv", Selection(study), raw=True))
-    assert next(r["text"] for r in raw if r["slot"] == "s9.q9") == text
-    assert (
-        next(r["text"] for r in json_rows(export("responses", "jsonl", Selection(study))) if r["slot"] == "s9.q9")
-        == text
+def test_no_text_in_a_csv_begins_like_a_formula(study):
+    texts = [*HOSTILE, "=cmd|' /C calc'!A0", '=HYPERLINK("http://x")', "-2+3", "@SUM(1)", "\r\n=1"]
+    for n, text in enumerate(texts):
+        add_text(study, text, f"hostile{n}")
+    cells, raw = (
+        {row["slot"]: row["text"] for row in csv_rows(export("responses", "csv", Selection(study), raw=is_raw))}
+        for is_raw in (False, True)
     )
+    lines = {row["slot"]: row["text"] for row in json_rows(export("responses", "jsonl", Selection(study)))}
+    for n, text in enumerate(texts):
+        assert (cells[f"hostile{n}"], raw[f"hostile{n}"], lines[f"hostile{n}"]) == (f"'{text}", text, text)
 
 
 def test_names_of_systems_arms_prompts_and_labels_are_guarded_too_and_numbers_stay_numbers(db):
