@@ -16,6 +16,7 @@ from unittest.mock import patch
 
 import pytest
 import yaml
+from celery import Celery
 from django.db import OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test import Client
@@ -179,7 +180,10 @@ def test_every_line_of_celery_is_json(prepared_site, redis_url, name, tmp_path):
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )
-    time.sleep(8)
+    control, deadline = Celery(broker=redis_url).control, time.monotonic() + 60
+    while not control.ping(timeout=0.2):
+        assert process.poll() is None and time.monotonic() < deadline, process.stdout.read()
+    time.sleep(1)  # for lines of its first work
     os.kill(process.pid, signal.SIGTERM)
     told = process.communicate(timeout=60)[0].decode().splitlines()
     assert process.returncode == 0, told
