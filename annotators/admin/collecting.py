@@ -169,7 +169,8 @@ class InquiryAdmin(ReadOnlyAdmin):
                 "following": address(page.keys[index + 1]) if index + 1 < len(page.keys) else "",
                 "arms": [(choice, choice == arm) for choice in arms] if len(arms) > 1 else [],
                 "here": reverse("admin:annotators_preview_page", args=[study.pk, page.key]),
-                "home": reverse("admin:studies_study_change", args=[study.pk]),
+                "home": study_page.url_beside_new_study(request, study),
+                "has_sliders": "data-has-range" in page.html,
                 "test_run_url": reverse("admin:annotators_test_run", args=[study.pk])
                 if study.is_draft and is_request_allowed(request, Action.EDIT, study.pk)
                 else "",
@@ -200,7 +201,7 @@ class InquiryAdmin(ReadOnlyAdmin):
             "arms": list(study.arms.order_by("name")),
             "test_runs": study.assignments.filter(origin="test", source=None).order_by("-pk")[:50],
             "clear_url": reverse("admin:annotators_clear_test_runs", args=[study.pk]),
-            "home": reverse("admin:studies_study_change", args=[study.pk]),
+            "home": study_page.url_beside_new_study(request, study),
         }
         return study_page.render_study_page(request, "admin/annotators/test_run.html", study, context)
 

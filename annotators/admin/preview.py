@@ -16,10 +16,13 @@ from django.urls import reverse
 from annotators.models import Assignment, Recruitment
 from annotators.pages.record import full_page_state
 from annotators.pages.sequence import Step, describe_page_key, get_section_itinerary, media_file_names_by_id
+from annotators.participation import link_actions
 from annotators.places.assign import get_or_create_annotator
 from annotators.places.batch_plan import TEST_POOL, create_test_batch_and_assignment
 from annotators.recruitment.channels.generic import OpenLink
 from annotators.views import entry, lookup, pages
+from studies.access import Action
+from studies.admin.permissions import is_request_allowed
 from studies.models import FIRST_TEST_NUMBER, Arm, Section, Study
 from studies.protocols import REGISTRY
 from studies.services.lifecycle import ActionRefused
@@ -139,9 +142,13 @@ def _name(assignment: Assignment, step: Step) -> str:
 
 
 def _render_entry_page(request, study: Study) -> HttpResponse:
-    recruitment = study.recruitments.order_by("pk").first() or Recruitment(
-        study=study, channel=OpenLink.slug, pool=OpenLink.slug
-    )
+    recruitment = study.recruitments.order_by("pk").first()
+    if recruitment is None:
+        recruitment = Recruitment(study=study, channel=OpenLink.slug, pool=OpenLink.slug)
+        if study.is_draft:  # the page promises what the link of the launch will promise
+            link_actions.create_link(
+                recruitment, request.user if is_request_allowed(request, Action.RECRUIT, study.pk) else None
+            )
     return entry.render_entry_page(request, recruitment, lookup.newest_study_wording(study))
 
 

@@ -174,7 +174,7 @@ def _pay_text(row: OutcomePay, currency: str) -> str:
     return {
         Rule.ALL: "All of it",
         Rule.AMOUNT: f"{row.amount} {currency}",
-        Rule.SHARE: "A share, by the pages that you have sent",
+        Rule.SHARE: "A share for the pages that you have sent",
         Rule.NOTHING: "Nothing",
     }[Rule(row.rule)]
 

@@ -8,9 +8,10 @@ from django.urls import reverse
 
 from studies.stimuli.markdown import render_markdown
 
-from ..access import is_researcher
+from ..access import Action, is_researcher
 from ..models import Study
 from . import workflow
+from .permissions import is_request_allowed
 
 
 def render_study_page(request, template: str, study: Study, context: dict, status: int = 200) -> TemplateResponse:
@@ -72,6 +73,13 @@ def next_new_study_url(study: Study, step: str) -> str:
     return (workflow.reverse_or_empty(following[0][1], study.pk) if following else "") or reverse(
         "admin:studies_study_change", args=[study.pk]
     )
+
+
+def url_beside_new_study(request, study: Study) -> str:
+    """Return where a page that *Try it* leads to leads back: to that step of a draft of these pages, or to the study's own page."""
+    is_guided = study.guide is not None and study.is_draft and is_request_allowed(request, Action.EDIT, study.pk)
+    own = reverse("admin:studies_study_change", args=[study.pk])
+    return (workflow.reverse_or_empty("new_study_try", study.pk) if is_guided else "") or own
 
 
 def markdown_preview_page(request) -> HttpResponse:

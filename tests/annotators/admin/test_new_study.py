@@ -278,6 +278,36 @@ def test_a_trial_gives_an_address_and_a_code_that_need_no_account(owner):
     assert client.get(url(study, "try")).url == f"/admin/studies/study/{study.pk}/change/"
 
 
+@pytest.mark.parametrize("is_screening", [False, True])
+def test_the_preview_promises_what_the_link_of_the_launch_promises(owner, is_screening):
+    client, study = logged_in(owner), ready(owner, reward=2, is_screening=is_screening)
+    ResearcherFacts.objects.create(user=owner, screened_out_pay=1)
+
+    def promises(page: str) -> str:
+        return page.partition("<dt>If it ends early</dt>")[2].partition("</dd>")[0]
+
+    before = promises(client.get(f"/admin/studies/study/{study.pk}/preview/landing/").content.decode())
+    assert "you leave before the end" in before and ("1.00 USD" in before) is is_screening
+    assert not Recruitment.objects.exists()
+    assert launch(client, study).status_code == 302
+    run_jobs()
+    link = study.recruitments.get()
+    after = promises(Client().get(f"/e/{link.key}/").content.decode())
+    assert after == before
+
+
+def test_what_try_it_leads_to_leads_back_to_it(owner):
+    client, study = logged_in(owner), ready(owner)
+    pages = [f"/admin/studies/study/{study.pk}/{name}/" for name in ("preview", "test-run")]
+    own, step = f"/admin/studies/study/{study.pk}/change/", url(study, "try")
+    for address in pages:
+        page = client.get(address).content.decode()
+        assert f'<a href="{own}">Back to the study</a>' in page and "sliders" not in page
+    Study.objects.filter(pk=study.pk).update(guide={})
+    for address in pages:
+        assert f'<a href="{step}">Back to the study</a>' in client.get(address).content.decode()
+
+
 def test_a_draft_that_cannot_be_tried_says_why_and_where(owner):
     without_question, without_texts = draft_study(owner=owner), draft_study(owner=owner, prompts=0)
     add_choice(without_texts)

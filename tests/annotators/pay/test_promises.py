@@ -51,7 +51,7 @@ def test_the_first_page_says_what_an_early_end_pays(study):
         and "which answer to give" not in page
         and "<b>All of it</b> if we have to end" in page
     )
-    assert "<b>0.10 USD</b> if no place is left" in page and "<b>A share, by the pages that you have sent</b>" in page
+    assert "<b>0.10 USD</b> if no place is left" in page and "<b>A share for the pages that you have sent</b>" in page
     assert "<b>Nothing</b> if the first answers show" in page
     unscreened = promised(panel(spa_study(with_surveys=False)), full="0.10")
     page = seen(f"/e/{unscreened.key}/?who=a&session=1")

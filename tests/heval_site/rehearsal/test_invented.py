@@ -46,7 +46,7 @@ def test_a_draft_without_texts_or_link_gets_its_report_and_keeps_no_answer():
     for _ in range(2):  # pressed twice it is one
         assert client.post(address(study), {"truth": "difference"}).status_code == 302
     job = Job.objects.get(kind="invented_report")
-    assert "A report is being made" in client.get(address(study)).content.decode()
+    assert "Making a report with invented answers" in client.get(address(study)).content.decode()
     jobs.claim_and_run_job(job.pk)
     job.refresh_from_db()
     assert job.state == "done" and job.result["submitted"] == 8, job.error
@@ -69,6 +69,10 @@ def test_a_draft_without_texts_or_link_gets_its_report_and_keeps_no_answer():
         "Invented answers" in client.get(address(study) + figure).content.decode() for figure in figures
     )
     assert "The draft was changed" not in page
+    assert f'<a href="/admin/studies/study/{study.pk}/change/">Back to the study</a>' in page
+    Study.objects.filter(pk=study.pk).update(guide={})
+    step = client.get(address(study)).content.decode().partition("These answers are invented")[2]
+    assert f'href="/admin/studies/study/{study.pk}/launch/">Continue</a>' in step
     Study.objects.filter(pk=study.pk).update(version=study.version + 1)
     assert "The draft was changed" in client.get(address(study)).content.decode()
     # Equal systems, and only the newest report is kept.
