@@ -1,12 +1,12 @@
 """The first page after log-in: the user's studies with what to do next, boards, and what waits for somebody."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 
 from django.contrib import admin, messages
-from django.db.models import Case, Count, F, IntegerField, OuterRef, Q, QuerySet, Subquery, Sum, Value, When
+from django.db.models import Case, Count, Exists, F, IntegerField, OuterRef, Q, QuerySet, Subquery, Sum, Value, When
 from django.http import HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -23,7 +23,7 @@ from annotators.recruitment.panels.alerts import cached_alert_counts
 from boards.access import boards_of
 from studies.access import Action, check_permission_or_404, filter_allowed, roles_by_study_id
 from studies.admin.jobs import job_title
-from studies.models import Job, Study
+from studies.models import Job, Study, StudyMember
 from studies.services import jobs
 
 # The page lists so many studies and boards; the lists behind "All studies" and "All boards" have the others.
@@ -57,15 +57,20 @@ class Notice:
 
 
 def home_page(request) -> TemplateResponse:
-    """Show the user's studies, their boards, and what waits for them."""
+    """Show the user's studies, their boards, and what waits for them. Administrators also see the studies of others."""
+    user = request.user
     mine = filter_allowed(request.user, Study.objects.filter(archived_at=None), Action.VIEW_BASICS)
-    studies = list(_most_urgent_first(mine)[: MAX_STUDIES + 1])
+    studies = list(_most_urgent_first(user, mine).select_related("owner")[: MAX_STUDIES + 1])
+    roles = roles_by_study_id(user)
+    has_others = any(study.pk not in roles for study in studies)
     seen = filter_allowed(request.user, Study.objects.filter(archived_at=None))
     boards = list(boards_of(request.user).order_by("-pk")[: MAX_BOARDS + 1])
     context = {
         **admin.site.each_context(request),
-        "title": "My studies",
-        "rows": _study_rows(request.user, studies[:MAX_STUDIES]),
+        "title": "Studies" if has_others else "My studies",
+        "rows": _study_rows(studies[:MAX_STUDIES], roles),
+        "is_new": not roles,
+        "shows_owners": has_others or any(study.owner_id != user.pk for study in studies),
         "has_more": len(studies) > MAX_STUDIES,
         "boards": boards[:MAX_BOARDS],
         "has_more_boards": len(boards) > MAX_BOARDS,
@@ -85,18 +90,19 @@ def load_example_page(request) -> HttpResponse:
     return HttpResponseRedirect(reverse("admin:studies_job_page", args=[job.code]))
 
 
-def _most_urgent_first(studies: QuerySet[Study]) -> QuerySet[Study]:
-    """Order studies: first those that collect, then drafts, then closed ones; the newest of each first."""
+def _most_urgent_first(user, studies: QuerySet[Study]) -> QuerySet[Study]:
+    """Order studies: the user's own before those of others; of both first those that collect, then drafts, then closed ones, the newest first."""
+    is_own = Exists(StudyMember.objects.filter(user=user, study=OuterRef("pk")))
     order = [(State.PAUSED, 0), (State.LAUNCHED, 0), (State.CLOSING, 0), (State.LAUNCHING, 0), (State.DRAFT, 1)]
     rank = Case(
         *(When(state=state, then=Value(number)) for state, number in order),
         default=Value(2),
         output_field=IntegerField(),
     )
-    return studies.order_by(rank, "-pk")
+    return studies.order_by(is_own.desc(), rank, "-pk")
 
 
-def _study_rows(user, studies: list[Study]) -> list[StudyRow]:
+def _study_rows(studies: list[Study], roles: Mapping[int, str]) -> list[StudyRow]:
     ids = [study.pk for study in studies]
     progress = progress_by_study(ids)
     unpaid: dict[int, list[tuple[Decimal, str]]] = {}
@@ -104,7 +110,6 @@ def _study_rows(user, studies: list[Study]) -> list[StudyRow]:
     for row in sums.annotate(total=Sum("amount")).order_by("assignment__study", "currency"):
         unpaid.setdefault(row["assignment__study"], []).append((row["total"], row["currency"]))
     reported = set(AnalysisRun.objects.filter(study__in=ids).values_list("study", flat=True))
-    roles = roles_by_study_id(user)
     return [
         StudyRow(
             study,

@@ -83,7 +83,21 @@ def test_a_coder_sees_that_the_study_exists_and_no_numbers_of_pay():
     study = spa_study(owner, title="Theirs")
     StudyMember.objects.create(study=study, user=coder, role="coder")
     row = row_of(shown(coder), study)
-    assert row == "Theirs Launched – –"
+    assert row == "Theirs jo Launched – –"
+
+
+def test_an_administrator_sees_whose_studies_are_listed_and_is_welcomed_without_one():
+    ana, ben = user("ana", is_superuser=True), user("ben", is_superuser=True)
+    live = spa_study(ana, title="Live")
+    page = shown(ana)
+    assert "<h1>My studies</h1>" in page and row_of(page, live).startswith("Live Launched") and "Owner" not in page
+    page = shown(ben)
+    assert "<h1>Studies</h1>" in page and row_of(page, live).startswith("Live ana Launched")
+    assert "You have no studies yet." in page and "Show me an example study" in page
+    own = draft_study(owner=ben, title="Draft")
+    page = shown(ben)
+    assert page.index(">Draft<") < page.index(">Live<"), "one's own come first"
+    assert row_of(page, own) == "Draft ben Draft – – Go on" and "You have no studies yet." not in page
 
 
 def test_what_waits_for_a_person_is_named_with_its_study():
