@@ -393,6 +393,7 @@ def _render_report(request, study, upload, job: Job | None, status: int = 200, f
             if finding.kind not in ("freezes", PROPOSED, run.REUSED)
             and not (finding.kind == "new_systems" and report and report.samples)
         ],
+        stored_systems=set(study.systems.values_list("name", flat=True)),
         reused=[finding for finding in findings if finding.kind == run.REUSED],
         proposed_groups=[finding for finding in findings if finding.kind == PROPOSED],
         again=reverse("new_study_file" if upload.is_guided else importer.page, args=[study.pk]),

@@ -19,6 +19,7 @@ from .checklist_sizes import (
     read_trial_batches,
     sharing_problems,
     trial_batch_problems,
+    uncompared_system_problems,
 )
 from .subjects import numbered_name, read_words_of_sections
 
@@ -460,6 +461,7 @@ def _problems_before_drawing(study: Study, drawing: BatchDraw | None) -> Iterato
     yield from attention_problems(sections, arms)
     if drawing is not None:
         yield from drawing_problems(sections, drawing)
+        yield from uncompared_system_problems(study, drawing)
     yield from stimuli_problems(study, sections, drawing)
     yield from contrast_problems(study, sections)
     yield from exclusion_rule_problems(study, sections)

@@ -17,6 +17,7 @@ from studies.models import Batch, Contrast, Item, Placement, Section, Study
 from studies.models.design import REGISTRY as RULES
 from studies.models.design import TEST_QUESTION_RULES
 from studies.protocols import REGISTRY, Problem, ShownSystems
+from studies.protocols.base.pairs import EXTREME_REFERENCES
 
 from .draw import group_batches_by_shared_prompts
 
@@ -531,6 +532,21 @@ def contrast_problems(study: Study, sections) -> Iterator[Problem]:
                 len(live) == len(directed),
                 f"not_asked:{contrast}",
             )
+
+
+def uncompared_system_problems(study: Study, drawing: BatchDraw) -> Iterator[Problem]:
+    """Yield a warning about systems that people judge although no planned comparison is about them, if others are compared."""
+    compared = {pk for pair in study.contrasts.values_list("x", "y") for pk in pair if pk}
+    shown = {pk for systems in drawing.systems.values() for pk in systems}
+    systems = study.systems.judged().exclude(reference__in=EXTREME_REFERENCES).filter(pk__in=shown - compared)
+    if compared and (names := sorted(systems.values_list("name", flat=True))):
+        yield Problem(
+            f"People will judge the outputs of {', '.join(names)}, but no planned comparison is about them, so the planned comparisons "
+            "get fewer answers. Remove the systems that you do not need, or plan their comparisons.",
+            "systems",
+            False,
+            "not_compared",
+        )
 
 
 def sharing_problems(study: Study) -> Iterator[Problem]:

@@ -323,6 +323,8 @@ class ImportPlan:
         self.problems: TableProblems = report.problems
         self.systems, self._n_stored_systems = existing.systems, len(existing.systems)
         self.new_systems: dict[str, list[int]] = {}  # name > first row, number of rows
+        self._known_by_texts = {name for name, profile in existing.profiles.items() if profile.n}
+        self._n_texts: Counter[str] = Counter()
         self._used_systems: set[int] = set()
         self.batch_collector = BatchCollector(study, report.problems) if options.makes_batches else None
         self.groups = PromptGroups(options, existing, study.group_noun)
@@ -561,12 +563,12 @@ class ImportPlan:
             self._note_odd("shortened_keys", key)
 
     def _note_sample(self, system: str, prompt: str, text: str) -> None:
-        """Keep three texts of each new system, each with the same chance: wrong outputs show when a person looks at a few."""
-        if not text or system not in self.new_systems:
+        """Keep three texts of each system that had none, each with the same chance: wrong outputs show when a person looks at a few."""
+        if not text or system in self._known_by_texts:
             return
         kept = self.report.samples.setdefault(system, [])
-        n = self.new_systems[system][1]
-        place = len(kept) if len(kept) < SAMPLED_TEXTS else self._sampling.randrange(n)
+        self._n_texts[system] += 1
+        place = len(kept) if len(kept) < SAMPLED_TEXTS else self._sampling.randrange(self._n_texts[system])
         if place < SAMPLED_TEXTS:
             kept[place : place + 1] = [[prompt, excerpt(text, 300)]]
 
@@ -635,7 +637,11 @@ class ImportPlan:
 
     def _add_findings(self) -> None:
         report = self.report
-        for difference in surface_warnings_from_profiles(self._profiles):
+        differences = surface_warnings_from_profiles(self._profiles)
+        longer = [one.systems for one in differences if one.mark == "words"]
+        for difference in differences:
+            if difference.mark == "characters" and difference.systems in longer:
+                continue  # the number of words says the same
             report.add_finding(
                 f"surface:{difference.mark}",
                 f"{difference.text[:1].upper()}{difference.text[1:]} Annotators may recognise the system by it.",

@@ -272,6 +272,25 @@ def test_the_page_names_a_mapping_that_it_uses_again_and_what_it_left_out():
     assert "own.csv" not in page and "outputs of the system “my-model”" in page
 
 
+def test_notes_and_texts_are_said_once_and_before_the_button():
+    owner = user("owner")
+    study = drafts.create_draft_with_default_arm(Study(title="own"), owner)
+    rows = [["question", "ada", "bo"]]
+    rows += [
+        [
+            f"What is number {n} about, and why?",
+            f"It is {n}, as everybody here knows.",
+            f"It is {n}, and that is so. " * 9,
+        ]
+        for n in range(30)
+    ]
+    page = upload(logged_in(owner), study, "own.csv", csv_of(rows)).content.decode()
+    notes, button, _ = page.partition('name="confirm"')
+    assert "<bdi>Words: " in notes and button and "<bdi>Characters: " not in page
+    columns = notes.partition("What each column is")[2].partition("Do these texts")[0]
+    assert "What is number 1 about" in columns and "It is" not in columns
+
+
 def test_the_page_has_no_row_of_zeros_and_no_note_that_repeats_it():
     owner = user("owner")
     study = drafts.create_draft_with_default_arm(Study(title="own"), owner)
@@ -295,6 +314,18 @@ def test_three_outputs_of_each_new_system_are_drawn(tmp_path):
     assert [row[1:] for row in report.samples["ada"]] != [[row[1]] for row in rows[1:4]], "not simply the first ones"
     third = imported(study, tmp_path, "own.csv", csv_of(rows), columns=columns)
     assert not third.samples, "known systems were looked at before"
+
+
+def test_texts_of_a_systems_that_a_template_named_are_drawn_too(tmp_path):
+    owner = user("owner")
+    client, study = logged_in(owner), drafts.create_draft_with_default_arm(Study(title="own"), owner)
+    study.systems.create(name="gpt-4o", is_human=True)
+    response = upload(client, study, "own.csv", csv_of(wide()))
+    page = response.content.decode()
+    assert all(f"<summary><bdi>{name}</bdi></summary>" in page for name in ("gpt-4o", "my-model"))
+    assert "A person wrote the texts of <bdi>my-model" in page and "A person wrote the texts of <bdi>gpt-4o" not in page
+    client.post(response.redirect_chain[-1][0], {"confirm": "1"})
+    assert study.systems.get(name="gpt-4o").is_human and study.systems.count() == 2
 
 
 def test_an_output_has_the_same_chance_to_be_looked_at(tmp_path):
