@@ -23,6 +23,7 @@ from studies.admin import study_page
 from studies.admin.forms import CleanTextMixin
 from studies.admin.jobs import running_jobs
 from studies.admin.permissions import ReadOnlyAdmin, is_request_allowed, parse_row_id
+from studies.design.workload import low_pay_text
 from studies.imports.study_templates import follow_pay
 from studies.models import Job, SizePlan, Study
 from studies.protocols import REGISTRY
@@ -33,7 +34,15 @@ from studies.services.questions import find_ai_tools_question
 from . import strategies
 from .checklist import forecast_inputs
 from .forms import PlanForm
-from .inputs import InvalidPlanInputs, PlanInputs, claim_labels, describe_groups, inputs_from_draft, planned_section
+from .inputs import (
+    InvalidPlanInputs,
+    PlanInputs,
+    claim_labels,
+    describe_groups,
+    inputs_from_draft,
+    items_per_prompt,
+    planned_section,
+)
 from .page import live_context, public_numbers, stored_context
 from .pilots import (
     FILE,
@@ -308,7 +317,7 @@ class PeopleForm(CleanTextMixin, forms.ModelForm):
         help_texts = {
             "target_n": "The study is full when this many have finished.",
             "annotators_per_batch": "1: each person has a batch of their own. 3: three people have the same batch, and you see how far they agree.",
-            "minutes": "Shown on the first page. Proposed from the length of the texts and the number of answers.",
+            "minutes": "Shown on the first page. Proposed from the texts and the answers, with a last question, and rounded up.",
             "wage_per_hour": "heval warns if the pay is lower.",
             "reward": "0 if people take part for nothing.",
         }
@@ -346,7 +355,9 @@ class PeopleForm(CleanTextMixin, forms.ModelForm):
         if self.fixed is not None:
             del self.fields["annotators_per_batch"]
         elif inputs.size.prompts_each >= inputs.size.prompts:
-            self.fields["annotators_per_batch"].help_text += " With this design everybody judges every prompt."
+            self.fields[
+                "annotators_per_batch"
+            ].help_text = "Leave it as it is: with this design everybody judges every prompt."
 
     def clean_currency(self) -> str:
         return self.cleaned_data["currency"].upper()
@@ -383,7 +394,7 @@ def new_study_people_page(request: HttpRequest, pk: int) -> HttpResponse:
         return HttpResponseRedirect(reverse("admin:studies_study_change", args=[pk]))
     study.keep_design()
     template = "admin/studies/new/people.html"
-    if planned_section(study) is None:
+    if (section := planned_section(study)) is None:
         return study_page.render_new_study_page(request, template, study, "People", {})
     is_live = request.GET.get("part") == "live"
     sent = request.POST if request.method == "POST" else request.GET if is_live else None
@@ -392,7 +403,7 @@ def new_study_people_page(request: HttpRequest, pk: int) -> HttpResponse:
     if request.method == "POST" and is_valid and "show" not in request.POST:
         try:
             update_draft(study, request.user, form.changes() | {"consent": follow_pay(form.instance)})
-            return HttpResponseRedirect(study_page.next_new_study_url(study, "People"))
+            return HttpResponseRedirect(study_page.next_new_study_url(request, study, "People"))
         except (ActionRefused, ValidationError) as refused:
             form.add_error(None, refused if isinstance(refused, ValidationError) else str(refused))
             is_valid = False
@@ -400,6 +411,7 @@ def new_study_people_page(request: HttpRequest, pk: int) -> HttpResponse:
     if is_valid:
         inputs, stored = forecast_inputs(study)
         context |= live_context(inputs, study.currency, stored, knows_fees=False)
+        context |= {"low_pay": low_pay_text(study), "times_each": items_per_prompt(section)}
     status = 200 if is_valid else 422
     if is_live:
         return TemplateResponse(request, "admin/analysis/plan/_people.html", context, status=status)

@@ -199,7 +199,7 @@ def _labels_sentences(inputs: PlanInputs, quick: QuickPlan) -> list[str]:
     if other.half_width > quick.half_width * 0.98:
         return [f"{same}, more prompts that are each judged fewer times change little, because prompts hardly vary."]
     return [
-        f"{same}, {counted(most.prompts, 'prompt')} that are each judged once narrow the interval from "
+        f"{same}, {counted(most.prompts, 'prompt')}, each of them judged once, would narrow the interval from "
         f"± {points_text(quick.half_width, size.protocol)} to ± {points_text(other.half_width, size.protocol)}."
     ]
 
@@ -213,7 +213,7 @@ def reach_sentence(inputs: PlanInputs, smallest: float | None, power: float) -> 
     is_limited = power < inputs.target.wanted and needed_people(inputs.size, inputs.target, inputs.variation) is None
     if is_limited and inputs.size.people >= FEWEST_PEOPLE:
         return (
-            f"This is what {counted(inputs.size.prompts, 'prompt')} can show, and you can launch the study so: "
+            f"No number of people reaches {wanted} power with {counted(inputs.size.prompts, 'prompt')}. You can launch the study as it is: "
             f"the smallest difference that it finds with {wanted} power is {found}."
         )
     return f"The smallest difference that it finds with {wanted} power is {found}."

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
+from urllib.parse import urlsplit
 
 from django import forms
 from django.conf import settings
@@ -126,12 +127,12 @@ class LinkForm(forms.Form):
         link = study.recruitments.filter(stopped_at=None).order_by("pk").last()
         super().__init__(data, initial={"channel": link.channel if link else OpenLink.slug})
         self.study = study
-        choices = [(one.slug, f"{one.label}: {one.help}") for one in offered]
+        unpaid = {OpenLink.slug: f" {NO_WAY_TO_PAY}"} if study.reward else {}
+        choices = [(one.slug, f"{one.label}: {one.help}{unpaid.get(one.slug, '')}") for one in offered]
         self.fields["channel"].choices = [*choices, ("", NO_LINK)]  # type: ignore[attr-defined]  # a choice field
         if study.reward:
             self.fields["channel"].help_text = format_html(
-                '{} <a href="{}#how-people-get-their-pay">How people get their pay</a>',
-                NO_WAY_TO_PAY,
+                '<a href="{}#how-people-get-their-pay">How people of an open link get their pay</a>',
                 reverse("docs-page", args=["how-to/use-an-open-link"]),
             )
         facts = facts_of(user)
@@ -182,7 +183,7 @@ def launch_page(request, pk) -> HttpResponse:
             return HttpResponseRedirect(reverse("admin:studies_job_page", args=[job.code]))
         except lifecycle.ActionRefused as refused:
             launch_errors = refusal_lines(refused)
-    context |= {"form": form, "launch_errors": launch_errors}
+    context |= {"form": form, "launch_errors": launch_errors, "local_url": local_url()}
     if study.guide is None:
         context["guide"] = []  # a draft that was not made on the pages of a new study
     status = 422 if launch_errors or form.errors else 200
@@ -218,9 +219,19 @@ def link_page(request, pk) -> HttpResponse:
         if may_recruit
         else [],
         "may_recruit": may_recruit,
+        "local_url": local_url(),
         "add_url": f"{reverse('admin:annotators_recruitment_add')}?study={study.pk}",
     }
     return study_page.render_study_page(request, "admin/annotators/link.html", study, context)
+
+
+# A site at one of these answers only on its own computer.
+LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
+
+
+def local_url() -> str:
+    """Return the address of the site if only its own computer can open it, or else ''."""
+    return settings.SITE_URL if urlsplit(settings.SITE_URL).hostname in LOCAL_HOSTS else ""
 
 
 def qr_code(address: str) -> dict[str, Any]:

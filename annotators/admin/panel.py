@@ -44,7 +44,6 @@ from annotators.recruitment.panels.orders import (
     publishing_warnings,
     resolve_order,
     retry_refused_round,
-    reward_per_hour,
     round_status,
     save_round_plan,
     threshold_lines_of_link,
@@ -62,6 +61,7 @@ from annotators.recruitment.panels.sync import event_source_name
 from studies.access import Action, get_row
 from studies.admin import study_page
 from studies.admin.permissions import StudyScopedAdmin
+from studies.design.workload import reward_per_hour
 from studies.models import Job
 from studies.services.lifecycle import ActionRefused
 from studies.stimuli.lines import UnreadableFile

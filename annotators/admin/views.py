@@ -3,8 +3,6 @@
 Preview and confirmation of an import are shared with other imports.
 """
 
-from urllib.parse import urlsplit
-
 from django import forms
 from django.conf import settings
 from django.contrib.auth.decorators import login_required
@@ -19,11 +17,12 @@ from annotators.places.batch_plan import start_test_run
 from studies.access import Action, get_study
 from studies.admin import study_page, workflow
 from studies.admin.views import render_page
+from studies.design.checklist import unfilled_text_problems
 from studies.imports.tables import run
 from studies.services import lifecycle
 from studies.stimuli.rows import ACCEPTED
 
-from .launch import qr_code
+from .launch import local_url, qr_code
 
 
 class AnswersForm(forms.Form):
@@ -67,10 +66,6 @@ def answers_upload_page(request, pk) -> HttpResponse:
     return render_page(request, "import_answers", study, 400 if form.errors else 200, form=form, questions=questions)
 
 
-# A site at one of these answers only on its own computer.
-LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
-
-
 @login_required
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -96,7 +91,8 @@ def new_study_try_page(request, pk) -> HttpResponse:
         "run": newest,
         "address": address,
         "qr": qr_code(address) if newest else None,
-        "is_local": urlsplit(settings.SITE_URL).hostname in LOCAL_HOSTS,
+        "is_local": bool(local_url()),
+        "unfilled": list(unfilled_text_problems(study)),
         "n_arms": study.arms.count(),
         "invented": workflow.reverse_or_empty("new_study_invented", pk),
     }

@@ -436,6 +436,7 @@ def question_page(request, pk: int) -> HttpResponse:
             "systems": EXAMPLE_SYSTEMS,
             "prompts": EXAMPLE_PROMPTS,
             "share": round(100 * EXAMPLE_SHARE),
+            "usual": round(100 * Target().difference),
             "power": round(100 * EXAMPLE_POWER),
             "words": Pace().words_per_output,
         },

@@ -66,8 +66,13 @@ def render_new_study_page(
     return TemplateResponse(request, template, base | context, status=status)
 
 
-def next_new_study_url(study: Study, step: str) -> str:
-    """Return the address of the page after ``step``, or of the study's own page if there is none."""
+def next_new_study_url(request, study: Study, step: str) -> str:
+    """Return the address of the page after ``step``, or of the study's own page if there is none.
+
+    Somebody who came to correct what the launch needs goes back to the launch.
+    """
+    if workflow.BACK_TO_LAUNCH in request.GET:
+        step = NEW_STUDY_STEPS[-2][0]
     names = [name for name, _ in NEW_STUDY_STEPS]
     following = NEW_STUDY_STEPS[names.index(step) + 1 :]
     return (workflow.reverse_or_empty(following[0][1], study.pk) if following else "") or reverse(

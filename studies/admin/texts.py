@@ -105,14 +105,12 @@ def new_study_texts_page(request: HttpRequest, pk: int) -> HttpResponse:
     facts_form = TextFactsForm(data, instance=facts, initial={"contact": own})
     if request.method == "POST" and all([form.is_valid(), facts_form.is_valid()]):
         try:
-            left = _store(study, request.user, form, facts_form)
+            _store(study, request.user, form, facts_form)
         except (ActionRefused, ValidationError) as refused:
             form.add_error(None, refused if isinstance(refused, ValidationError) else str(refused))
         else:
-            for problem in left:
-                messages.warning(request, problem.text)
             here = "preview" in request.POST
-            url = f"{request.path}#seen" if here else study_page.next_new_study_url(study, "Texts")
+            url = f"{request.get_full_path()}#seen" if here else study_page.next_new_study_url(request, study, "Texts")
             return HttpResponseRedirect(url)
     preview = workflow.reverse_or_empty("admin:annotators_preview_page", study.pk, "landing")
     context = {
@@ -121,6 +119,7 @@ def new_study_texts_page(request: HttpRequest, pk: int) -> HttpResponse:
         "facts_missing": [field.label for field in facts_form if not field.value()],
         "preview": preview if Study.objects.filter(pk=pk).exclude(consent="").exists() else "",
         "has_sections": study.sections.exists(),
+        "unfilled": list(unfilled_text_problems(study)),
     }
     is_refused = bool(form.errors or facts_form.errors)
     return study_page.render_new_study_page(
@@ -128,8 +127,8 @@ def new_study_texts_page(request: HttpRequest, pk: int) -> HttpResponse:
     )
 
 
-def _store(study: Study, by, form: TextsForm, facts_form: TextFactsForm) -> list:
-    """Store the texts with the facts in their places, and the facts. Return the places that are left."""
+def _store(study: Study, by, form: TextsForm, facts_form: TextFactsForm) -> None:
+    """Store the texts with the facts in their places, and the facts."""
     facts, values = facts_form.instance, form.cleaned_data
     changes = {name: fill_marks(values[name], facts) for name in TextsForm.Meta.fields}
     changes["contact"] = facts.contact
@@ -144,7 +143,6 @@ def _store(study: Study, by, form: TextsForm, facts_form: TextFactsForm) -> list
             store_facts(by, {name: facts_form.cleaned_data[name] for name in facts_form.fields})
         stored = update_draft(stored, by, changes)
         ask_about_ai_tools(stored, by, values["asks_about_ai_tools"])
-    return list(unfilled_text_problems(stored))
 
 
 @login_required

@@ -216,6 +216,8 @@ _NEW_STUDY_PAGES = {
     **dict.fromkeys(("target_n", "minutes", "reward", "annotators_per_batch", "wage_per_hour"), "new_study_people"),
     **dict.fromkeys(("public_title", "purpose", "consent", "contact", "instructions"), "new_study_texts"),
 }
+# In the address of such a page: saving leads back to the launch.
+BACK_TO_LAUNCH = "launch"
 _LISTS = {
     "prompts": "admin:studies_prompt_changelist",
     "outputs": "admin:studies_output_changelist",
@@ -244,7 +246,10 @@ def _correction_url(study: Study, problem: Problem, page: str, sections: dict[in
     if study.guide is not None and study.is_draft:
         name = _NEW_STUDY_PAGES.get(problem.field, "" if sections else "new_study_question")
         if url := reverse_or_empty(name, study.pk):
-            return url
+            if name not in ("new_study_people", "new_study_texts"):
+                return url
+            is_fact = problem.field == "contact" or problem.name.startswith("unfilled")
+            return f"{url}?{BACK_TO_LAUNCH}#{'facts' if is_fact else f'id_{problem.field}'}"
     # The text of a section's problem begins with "Section" and its number. Its field is on the section's page.
     section_match = _SECTION.match(problem.text)
     if section_match and int(section_match[1]) in sections and problem.field in _OF_A_SECTION:

@@ -8,6 +8,7 @@ from django.db.models import Count, Q
 
 from studies import signals
 from studies.design.draw import SHORTAGE_ADVICE, ArmSharesRefused, BatchDraw, build_arm_block
+from studies.design.workload import low_pay_text
 from studies.models import Arm, ArmSystem, Batch, Item, Output, Placement, Question, Section, Study, System
 from studies.protocols import REGISTRY, Problem, UnfillableBatch, arms_of
 from studies.protocols.base.fields import parse_scale
@@ -448,6 +449,8 @@ def _problems_before_drawing(study: Study, drawing: BatchDraw | None) -> Iterato
         yield Problem("There is no target. Enter how many annotators the study needs.", "target_n")
     if study.reward is None:
         yield Problem("There is no reward. Enter an amount, or 0 for volunteers.", "reward", False, "no_reward")
+    if low_pay := low_pay_text(study):
+        yield Problem(low_pay, "reward", False, "low_pay")
     if not study.minutes:
         yield Problem("The duration is missing. Enter the declared minutes.", "minutes")
     arms = sorted(study.arms.all(), key=lambda arm: arm.name)

@@ -60,6 +60,28 @@ def mean_reward(study: Study) -> Decimal | None:
     return sum(paid, Decimal()) / len(paid) if paid and len(paid) == len(rewards) else None
 
 
+def reward_per_hour(reward: Decimal, minutes: int) -> Decimal:
+    """Return the hourly rate of a reward.
+
+    >>> reward_per_hour(Decimal("1.25"), 10)
+    Decimal('7.50')
+    """
+    return (reward * 60 / minutes).quantize(Decimal("0.01"))
+
+
+def low_pay_text(study: Study) -> str:
+    """Return by how much the study pays less than it aims at, or '' if it pays enough, or pays nobody."""
+    if not (study.reward and study.minutes and study.wage_per_hour):
+        return ""
+    hourly = reward_per_hour(Decimal(study.reward), study.minutes)
+    if hourly >= study.wage_per_hour:
+        return ""
+    return (
+        f"{study.reward:.2f} {study.currency} for {study.minutes} minutes is {hourly} {study.currency} an hour, less than the "
+        f"{study.wage_per_hour:.2f} that you aim at. Raise the pay for one person, or lower the aim."
+    )
+
+
 def estimate_stored_or_trial_batch_workloads(study: Study, unsaved_batches=None) -> list[BatchWorkload]:
     """Return the workload of each batch, smallest first: words at the study's reading speed, plus 15 seconds per question.
 

@@ -38,6 +38,7 @@ from annotators.places.assign import REVIVABLE_REASONS
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.signals import collect_obstacles
 from studies.access import Action, check_permission_or_404
+from studies.design.workload import reward_per_hour
 from studies.models import Study, audit
 from studies.services.lifecycle import ActionRefused
 
@@ -431,15 +432,6 @@ class RewardCost:
     @property
     def rewards(self) -> Decimal:
         return self.reward * self.people
-
-
-def reward_per_hour(reward: Decimal, minutes: int) -> Decimal:
-    """Return the hourly rate of a reward.
-
-    >>> reward_per_hour(Decimal("1.25"), 10)
-    Decimal('7.50')
-    """
-    return (reward * 60 / minutes).quantize(Decimal("0.01"))
 
 
 def publishing_obstacles(recruitment: Recruitment) -> list[str]:

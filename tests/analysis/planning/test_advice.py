@@ -48,7 +48,7 @@ def test_the_advice_says_what_is_short(asked, said):
             inputs(12, 10, 10, difference=0.65),
             0.78,
             0.4,
-            "This is what 10 prompts can show, and you can launch the study",
+            "No number of people reaches 80 % power with 10 prompts. You can launch the study as it is:",
         ),
         # More people would help, so the size is not all that the prompts can show.
         (

@@ -63,6 +63,17 @@ def test_the_proposed_pay_also_covers_the_question_that_the_next_page_adds(owner
     assert burden.per_hour >= 12, burden
 
 
+def test_pay_below_the_aim_is_said_at_once_and_before_the_launch(owner):
+    study, client = fresh(owner, strategy="any"), logged_in(owner)
+    words = "0.50 USD for 10 minutes is 3.00 USD an hour, less than the 12.00 that you aim at."
+    for reward, is_said in (("0.5", True), ("2", False), ("0", False)):
+        page = sent(client, study, minutes=10, reward=reward, show="1").content.decode()
+        assert (words in page) == is_said, reward
+        sent(client, study, minutes=10, reward=reward)
+        problems = [problem.text for problem in find_design_problems(Study.objects.get(pk=study.pk))]
+        assert any(words in text for text in problems) == is_said, reward
+
+
 def test_an_untouched_form_leaves_nothing_of_size_and_pay_missing(owner):
     study, client = fresh(owner, strategy="any"), logged_in(owner)
     missing = {"target_n", "reward", "minutes", "annotators_per_batch"}
@@ -152,7 +163,7 @@ def test_a_study_without_pay_speaks_of_no_money(owner, reward):
     answer = page.partition('<section class="plan-answer"')[2].partition("</section>")[0]
     money = [word for word in ("paid", " fees", "At the same money", " EUR", " USD", "Each gets") if word in answer]
     assert bool(money) == (reward != "0"), answer
-    assert "8 prompts can show, and you can launch" in answer and " label" not in answer
+    assert "with 8 prompts. You can launch the study as it is" in answer and " label" not in answer
     assert not re.search(r"power (is|stays below) \.", answer), "a power is a percentage"
 
 
@@ -160,7 +171,7 @@ def test_what_a_percentage_of_ratings_is_and_who_reads_what(owner):
     study = draft_study(owner=owner, prompts=12, systems=("alpha", "beta"), target_n=None, reward=None, minutes=None)
     add_rating(study, position=1, m=12)
     page = logged_in(owner).get(URL.format(study.pk)).content.decode()
-    assert "share of pairs of ratings, one of each system" in page and "everybody judges every prompt" in page
+    assert "how often a rating of the better system is higher" in page and "everybody judges every prompt" in page
     assert "reads other texts" not in page
     pairs = logged_in(owner).get(URL.format(fresh(owner, strategy="any").pk)).content.decode()
     assert "pairs of ratings" not in pairs and "everybody judges every prompt" not in pairs

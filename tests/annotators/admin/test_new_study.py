@@ -51,6 +51,7 @@ def run_jobs():
     assert jobs.run_waiting_jobs()
 
 
+@override_settings(SITE_URL="https://eval.example.org")
 def test_one_press_makes_the_link_and_launches_and_leads_to_the_link(owner):
     client, study = logged_in(owner), ready(owner)
     response = launch(client, study)
@@ -91,8 +92,10 @@ def test_what_is_missing_names_the_page_that_asks_for_it(owner):
     study = draft_study(owner=owner, prompts=0, guide={}, **columns)
     page = client.get(launch_url(study))
     links = {problem.field: problem.url for problem in page.context["blocking"]}
-    assert links["target_n"] == url(study, "people")
-    assert links["public_title"] == links["contact"] == links["consent"] == url(study, "texts")
+    texts = f"{url(study, 'texts')}?launch"
+    assert links["target_n"] == f"{url(study, 'people')}?launch#id_target_n"
+    assert links["contact"] == links["consent"] == f"{texts}#facts"
+    assert links["public_title"] == f"{texts}#id_public_title"
     assert "Launch</button>" not in page.content.decode()
     # A place to fill in cannot be acknowledged in a draft of these pages, but in others.
     study = ready(owner, consent="[… the institution] asks", guide={})
@@ -151,11 +154,45 @@ def test_a_paid_open_link_says_how_people_get_their_pay(owner):
         study = ready(owner)
         Study.objects.filter(pk=study.pk).update(reward=reward)
         # A warning beside the choice.
-        assert ("#how-people-get-their-pay" in client.get(launch_url(study)).content.decode()) == (reward != "0")
+        offered = client.get(launch_url(study)).content.decode()
+        assert ("#how-people-get-their-pay" in offered) == (reward != "0")
+        # It is said of the open link alone, so it is true whatever is chosen.
+        assert ("own page. An open link names nobody" in offered) == (reward != "0"), offered
         assert launch(client, study, channel=channel).status_code == 302
         run_jobs()
         page = client.get(url(study, "link")).content.decode()
         assert ("An open link names nobody" in page) == is_said, (channel, reward)
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:8000", "https://eval.example.org"])
+def test_a_site_of_one_computer_says_that_others_cannot_open_its_links(owner, address):
+    client, study = logged_in(owner), ready(owner)
+    with override_settings(SITE_URL=address):
+        pages = [client.get(launch_url(study)).content.decode()]
+        launch(client, study)
+        run_jobs()
+        pages.append(client.get(url(study, "link")).content.decode())
+    for page in pages:
+        assert (f"Only this computer can open {address}" in page) == address.startswith("http://127")
+
+
+def test_what_is_missing_is_said_before_the_launch_and_its_correction_leads_back(owner):
+    client, study = logged_in(owner), ready(owner, minutes=None)
+    Study.objects.filter(pk=study.pk).update(guide={}, consent="Yours, [… the institution]")
+    step = client.get(url(study, "try")).content.decode()
+    assert "The consent still has 1 place" in step and f'<a href="{url(study, "texts")}#facts">Fill it in</a>' in step
+    page = client.get(launch_url(study))
+    links = {problem.field: problem.url for problem in page.context["blocking"]}
+    assert links == {
+        "consent": f"{url(study, 'texts')}?launch#facts",
+        "minutes": f"{url(study, 'people')}?launch#id_minutes",
+    }
+    for address, form in ((links["consent"], "texts-form"), (links["minutes"], "plan-form")):
+        address = address.partition("#")[0]
+        sent = changed(form_of(client.get(address), form), **({"consent": "Yours"} if form == "texts-form" else {}))
+        assert client.post(address, sent).url == launch_url(study)
+    assert client.get(launch_url(study)).context["blocking"] == []
+    assert client.post(url(study, "people"), sent).url == url(study, "texts")
 
 
 def test_a_panel_is_launched_with_the_values_that_the_page_proposes(owner):
@@ -190,6 +227,8 @@ def test_prolific_gets_exactly_the_codes_that_the_study_needs_in_the_order_of_it
         "Add a completion code at Prolific: enter this value, choose the label “completed”" in said["Code: completed"]
     )
     assert "choose the label “other”, and choose to review by hand" in said["Code: no place left"]
+    assert "Prolific pays the reward when it is approved" in said["Code: completed"]
+    assert "Nobody gets the reward by it" in said["Code: no place left"]
     labels = [line.label for line in card["lines"]]
     assert labels[:3] == ["Title", "Description", "Study link for Prolific: paste it unchanged"]
     assert labels[-3:] == ["Places", "Minutes", "Reward, USD"]

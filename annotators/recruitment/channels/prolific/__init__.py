@@ -32,6 +32,19 @@ def _review_text(settings: Mapping[str, Any], outcome: str) -> str:
     return "review by hand"
 
 
+def _pay_text(settings: Mapping[str, Any], outcome: str) -> str:
+    """Return who pays people who come back by the code of this outcome."""
+    if outcome == "complete":
+        return (
+            "You look at the work, and Prolific pays the reward when it is approved."
+            if settings.get("review") != "automatic"
+            else "Prolific pays the reward."
+        )
+    if outcome == "screened_out" and settings.get("screen_out_pay"):
+        return ""
+    return "Nobody gets the reward by it. If the first page promises something, heval lists it under Pay."
+
+
 def clean_prolific_id(value: str) -> str:
     if not ID_PATTERN.fullmatch(value):
         raise forms.ValidationError(
@@ -136,7 +149,7 @@ class Prolific(Channel):
                 f"Code: {OUTCOMES[outcome]}",
                 code,
                 f"Add a completion code at Prolific: enter this value, choose the label “{CODE_LABELS.get(outcome, 'other')}”, and choose to "
-                f"{_review_text(recruitment.settings, outcome)}.",
+                f"{_review_text(recruitment.settings, outcome)}. {_pay_text(recruitment.settings, outcome)}",
             )
             for outcome, code in asked
             if code
