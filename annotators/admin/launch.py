@@ -220,6 +220,9 @@ def link_page(request, pk) -> HttpResponse:
         else [],
         "may_recruit": may_recruit,
         "local_url": local_url(),
+        "keep_url": reverse("admin:studies_act", args=[pk, "keep-template"])
+        if is_request_allowed(request, Action.CLONE, study.pk)
+        else "",
         "add_url": f"{reverse('admin:annotators_recruitment_add')}?study={study.pk}",
     }
     return study_page.render_study_page(request, "admin/annotators/link.html", study, context)

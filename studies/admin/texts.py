@@ -53,7 +53,11 @@ class TextsForm(CleanTextMixin, forms.ModelForm):
     class Meta:
         model = Study
         fields = ("public_title", "purpose", "consent")
-        labels = {"public_title": "Title", "purpose": "Why, and what people do", "consent": "What people agree to"}
+        labels = {
+            "public_title": "Title that people see",
+            "purpose": "Why, and what people do",
+            "consent": "What people agree to",
+        }
         help_texts = {
             "public_title": "At the top of each page. It should not reveal what you expect.",
             "purpose": "One or two sentences on the first page. Markdown.",
@@ -130,7 +134,13 @@ def new_study_texts_page(request: HttpRequest, pk: int) -> HttpResponse:
 def _store(study: Study, by, form: TextsForm, facts_form: TextFactsForm) -> None:
     """Store the texts with the facts in their places, and the facts."""
     facts, values = facts_form.instance, form.cleaned_data
-    changes = {name: fill_marks(values[name], facts) for name in TextsForm.Meta.fields}
+    changed_facts = {
+        name: (facts_form.get_initial_for_field(facts_form.fields[name], name), facts_form.cleaned_data[name])
+        for name in facts_form.changed_data
+    }
+    # The form has written its values into the study.
+    texts = values | {"consent": follow_pay(study, changed_facts)}
+    changes = {name: fill_marks(texts[name], facts) for name in TextsForm.Meta.fields}
     changes["contact"] = facts.contact
     for name in ("institution", "retention"):
         if value := getattr(facts, name):

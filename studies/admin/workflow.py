@@ -250,6 +250,8 @@ def _correction_url(study: Study, problem: Problem, page: str, sections: dict[in
                 return url
             is_fact = problem.field == "contact" or problem.name.startswith("unfilled")
             return f"{url}?{BACK_TO_LAUNCH}#{'facts' if is_fact else f'id_{problem.field}'}"
+    if problem.name == "not_compared":
+        return reverse_or_empty("new_study_file", study.pk)  # where a system is removed with its outputs
     # The text of a section's problem begins with "Section" and its number. Its field is on the section's page.
     section_match = _SECTION.match(problem.text)
     if section_match and int(section_match[1]) in sections and problem.field in _OF_A_SECTION:

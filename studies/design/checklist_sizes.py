@@ -146,7 +146,8 @@ def describe_populations(
             if not shown.count_differences(contrast):
                 continue
             text = _describe_population(contrast, section, shown, n_read, n_wanted)
-            names.setdefault((numbered_name(section), text), []).append(str(contrast))
+            name = f"{contrast} ({contrast.criterion})" if contrast.criterion else str(contrast)
+            names.setdefault((numbered_name(section), text), []).append(name)
     return [f"Section {section}, {_join_names(those)}: {text}" for (section, text), those in names.items()]
 
 
@@ -542,7 +543,7 @@ def uncompared_system_problems(study: Study, drawing: BatchDraw) -> Iterator[Pro
     if compared and (names := sorted(systems.values_list("name", flat=True))):
         yield Problem(
             f"People will judge the outputs of {', '.join(names)}, but no planned comparison is about them, so the planned comparisons "
-            "get fewer answers. Remove the systems that you do not need, or plan their comparisons.",
+            "get fewer answers. Remove systems under Your file, or plan their comparisons under All settings.",
             "systems",
             False,
             "not_compared",

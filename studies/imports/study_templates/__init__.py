@@ -6,6 +6,7 @@ the paper prints it. We wrote the instructions.
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from itertools import product
@@ -358,8 +359,11 @@ def _model_text(is_paid: bool, has_box: bool) -> str:
     return text.strip().format(**MARKS, **PAY_WORDS[is_paid], training=BOX_WORDS[has_box])
 
 
-def follow_pay(study: Study) -> str:
-    """Return the study's consent text: a model text with the words for the study's pay and boxes, any other text as it is."""
+def follow_pay(study: Study, changed_facts: Mapping[str, tuple[str, str]] | None = None) -> str:
+    """Return the study's consent text: a model text with the words for the study's pay and boxes, any other text as it is.
+
+    ``changed_facts``: by the name of a fact, its old value, which a model text may have, and its new one.
+    """
     for is_paid, has_box in product((True, False), repeat=2):
         pattern = re.escape(_model_text(is_paid, has_box))
         for name, mark in MARKS.items():
@@ -367,7 +371,8 @@ def follow_pay(study: Study) -> str:
         if found := re.fullmatch(pattern, study.consent.replace("\r\n", "\n").strip()):
             text = model_consent_text(study)
             for name, mark in MARKS.items():
-                text = text.replace(mark, found[name])
+                old, new = (value.strip().removesuffix(".") for value in (changed_facts or {}).get(name, ("", "")))
+                text = text.replace(mark, new or mark if found[name] == old else found[name])
             return text
     return study.consent
 

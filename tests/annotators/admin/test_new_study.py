@@ -70,6 +70,8 @@ def test_one_press_makes_the_link_and_launches_and_leads_to_the_link(owner):
         study.state == "launched" and html.count(f'value="http://testserver{address}"') + html.count(f'{address}"') >= 1
     )
     assert 'aria-label="QR code of the link"' in html and "<svg" in html and "errornote" not in html
+    keep = f"/admin/studies/study/{study.pk}/keep-template/do/"
+    assert f'<a href="{keep}">Keep as a template</a>' in html and client.get(keep).status_code == 200
     visitor = Client().get(address).content.decode()
     assert ">Start</button>" in visitor
     # Opened again, the page of the launch leads on, and makes no second link.

@@ -140,7 +140,7 @@ CHECKLIST = {
     "No planned comparison": At("#contrasts-group", on(spa, lambda s: s.contrasts.update(role="secondary"))),
     "No section estimates": At("#contrasts-group", on(spa, lambda s: s.contrasts.update(estimand="utility"))),
     "People will judge the outputs": At(
-        "#systems-group", on(spa, lambda s: s.contrasts.exclude(pk=s.contrasts.first().pk).delete())
+        "/new/file/", on(spa, lambda s: s.contrasts.exclude(pk=s.contrasts.first().pk).delete())
     ),
     "is expected to be equivalent": At("#contrasts-group", on(spa, lambda s: s.contrasts.update(expected="~"))),
     "are in one family and about": At("#contrasts-group", on(spa, lambda s: _in_the_section_too(s))),

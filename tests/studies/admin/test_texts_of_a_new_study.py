@@ -123,6 +123,21 @@ def test_the_address_that_is_typed_is_the_one_in_the_consent(owner):
     assert "Write to study@example.org." in study.consent and "owner@example.org" not in study.consent
 
 
+def test_a_fact_that_is_corrected_is_corrected_in_the_consent(owner):
+    client, study = logged_in(owner), new_draft(owner)
+    sent(client, study, facts=FACTS | {"facts-contact": "first@example.org", "facts-storage": ""})
+    study.refresh_from_db()
+    assert "Write to first@example.org." in study.consent
+    sent(client, study)
+    study.refresh_from_db()
+    assert "Write to study@example.org." in study.consent and "first@" not in study.consent
+    # What was written in the text itself stays.
+    own = study.consent.replace("Write to study@example.org", "Write to lab@example.org")
+    sent(client, study, facts={"facts-contact": "new@example.org"}, consent=own)
+    study.refresh_from_db()
+    assert "Write to lab@example.org." in study.consent and study.contact == "new@example.org"
+
+
 def test_a_place_that_is_left_is_said_and_blocks_nothing_else(owner):
     client, study = logged_in(owner), new_draft(owner)
     response = sent(client, study, facts=FACTS | {"facts-ethics_contact": ""})

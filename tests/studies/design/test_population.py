@@ -17,7 +17,7 @@ from studies.models.guards import StudyFrozen
 from studies.services import questions
 from studies.services.copying import clone_study
 from tests.admin_pages import study_url
-from tests.builders import add_choice, add_ranking, draft_study, launched, spa_draft, user, warnings_of
+from tests.builders import add_choice, add_ranking, add_rating, draft_study, launched, spa_draft, user, warnings_of
 from tests.size_plans import choose, planned_size
 
 pytestmark = pytest.mark.django_db
@@ -260,3 +260,14 @@ def test_the_pages_of_a_draft_show_it_with_a_link_to_the_explanation(client):
         html = client.get(page).content.decode()
         assert "12 prompts and 12 people. The result can be about people and prompts like these" in html, page
         assert "/docs/how-to/compare-two-systems/#what-the-result-is-about" in html, page
+
+
+def test_comparisons_by_two_criteria_are_told_apart():
+    study = draft_study(systems=("alpha", "beta"), prompts=6)
+    add_rating(study, position=1, m=6)
+    section = study.sections.get()
+    section.questions.update(criterion="fluency")
+    x, y = study.systems.order_by("name")
+    Contrast.objects.create(study=study, x=x, y=y, criterion="fluency", population=BOTH)
+    (said,) = check_design(study).populations
+    assert "alpha against beta (fluency): " in said
