@@ -74,6 +74,14 @@ def test_pay_below_the_aim_is_said_at_once_and_before_the_launch(owner):
         assert any(words in text for text in problems) == is_said, reward
 
 
+@pytest.mark.parametrize(("systems", "said"), [(("alpha", "beta", "gamma"), True), (("alpha", "beta"), False)])
+def test_how_often_a_person_judges_a_prompt_is_said_beside_the_prompts_of_each(owner, systems, said):
+    page = logged_in(owner).get(URL.format(fresh(owner, systems=systems, m=9, strategy="any").pk))
+    answer = page.content.decode().partition('class="plan-said"')[2].partition("What is short?")[0]
+    assert ("A person judges each of these prompts 3 times" in answer) == said
+    assert (", 3 prompts each" in page.context["size_sentence"]) == said
+
+
 def test_an_untouched_form_leaves_nothing_of_size_and_pay_missing(owner):
     study, client = fresh(owner, strategy="any"), logged_in(owner)
     missing = {"target_n", "reward", "minutes", "annotators_per_batch"}
