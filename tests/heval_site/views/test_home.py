@@ -52,7 +52,8 @@ def test_an_empty_site_offers_a_first_study_and_an_example(client):
     job.refresh_from_db()
     study = Study.objects.get(owner=person)
     assert job.state == "done" and job.result["study"] == study.pk and study.state == "closed"
-    assert study.jobs.filter(kind="analyse").exists() and str(study.pk) in job.result["url"]
+    report = study.jobs.get(kind="analyse")
+    assert job.result["url"] == f"{reverse('admin:studies_job_page', args=[report.code])}?open"
     assert "and 24 robots" in row_of(shown(person), study)
 
 
