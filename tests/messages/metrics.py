@@ -170,7 +170,7 @@ METRICS = {
     "The sample has … outputs, but the judge": drawing(n_test=41),
     "have at least … verdicts": drawing_from_answers(n_test=41),
     "A sample from answers reads no score": drawing_from_answers(certainty_ratio=2),
-    "heval compared the scores": drawing_from_answers(lambda study: comparison.compare_with_people(study, me())),
+    "were compared with answers on": drawing_from_answers(lambda study: comparison.compare_with_people(study, me())),
     "Only one section": drawing(
         lambda study, judge: Section.objects.create(study=study, position=2, protocol="rating", m=1)
     ),

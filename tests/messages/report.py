@@ -54,6 +54,10 @@ def withdrawn(study):
     study.assignments.filter(pk=study.assignments.first().pk).update(withdrawn_at=timezone.now())
 
 
+def imported_from_an_archive(study):
+    audit.record("import archive", study=study, by=None)
+
+
 def decided(study):
     audit.record("decide", study=study, by=None)
 
@@ -157,6 +161,7 @@ REPORT = {
     "assignment… withdrawn by the annotator": only_informs(notices(withdrawn)),
     "annotator… excluded after": only_informs(notices(excluded_later)),
     "The stopping rule": only_informs(notices(decided)),
+    "This study was imported": only_informs(notices(imported_from_an_archive)),
     "The study has … of its target": only_informs(notices()),
     "The exclusion rules": notices(left_out),
     "The rule “…” uses": only_informs(notices(make=with_tau)),
