@@ -22,6 +22,11 @@ RUN printf '#!/bin/sh\nexec python -m heval_site.management.cli "$@"\n' > /srv/v
 
 FROM python:3.13-slim-bookworm
 LABEL org.opencontainers.image.title="heval" org.opencontainers.image.licenses="Apache-2.0"
+# Pango lays out the PDF of a report, and the fonts have what its own do not: Chinese, Japanese, Korean and other scripts.
+# hadolint ignore=DL3008
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0 fonts-droid-fallback \
+    && rm -rf /var/lib/apt/lists/*
 RUN useradd --uid 10001 --home-dir /srv/state --create-home --shell /usr/sbin/nologin heval
 COPY --from=build /srv/venv /srv/venv
 COPY --from=build /srv/static /srv/static

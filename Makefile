@@ -71,7 +71,7 @@ release: $(VENV)/.installed-dev
 	$(BIN)/python -m tools.release $(if $(TAG),--tag $(TAG))
 
 locks:
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header pyproject.toml -o requirements.lock
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --extra pdf pyproject.toml -o requirements.lock
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --extra dev pyproject.toml -o requirements-dev.lock
 
 clean:

@@ -23,7 +23,7 @@ from .planning import run as planning
 from .planning.inputs import InvalidPlanInputs, PlanInputs
 from .planning.pilots import draws_of
 from .planning.results import Piece, compute_piece
-from .report import between_studies, stopping
+from .report import between_studies, pdf, stopping
 from .report.build import BadParameters
 from .report.links import submit_analyses_after_withdrawals
 from .report.runs import run_analysis
@@ -74,6 +74,12 @@ def run_analysis_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     """Build and store a report. After a crash, return the analysis that the first run stored."""
     run = run_analysis(job.study, job.arguments.get("parameters"), by=job.by, job_code=str(job.code), progress=progress)
     return {"number": run.number, "result_sha256": run.result_sha256}
+
+
+@jobs.register(pdf.KIND, is_one_per_study=True, user_facing_errors=(ActionRefused,))
+def make_report_pdf_job(job: Job, progress: jobs.ProgressReporter) -> dict:
+    """Make the PDF of a stored report."""
+    return pdf.write_pdf_file(job, progress)
 
 
 @jobs.register(

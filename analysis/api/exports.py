@@ -12,14 +12,16 @@ from analysis.data import exports
 from analysis.data.blinding import check_outcomes_visible
 from analysis.data.export_codebook import build_export_codebook, build_export_codebook_markdown
 from analysis.data.exports import build_permitted_selection, request_export
-from analysis.data.flat_rows import COUNTED_ORIGINS, Selection
+from analysis.data.flat_rows import Selection
 from analysis.metrics.dataset import script
 from analysis.models import AnalysisRun, Figure, ReportLink, StudiesComparison
+from analysis.report import pdf
 from analysis.report.archive import archive_stream
 from analysis.report.between_studies import KIND as COMPARE_STUDIES
 from analysis.report.between_studies import request_comparison, visible_comparisons
 from analysis.report.link_views import link_url
 from analysis.report.links import create_link, revoke_link
+from analysis.report.pdf import check_report_visible
 from analysis.report.runs import request_analysis
 from studies.access import Action, check_draw_is_readable
 from studies.models import Job
@@ -64,9 +66,7 @@ class AnalysisDetailView(AnalysisView, RetrieveAPIView):
 
     def get_object(self) -> AnalysisRun:
         run = super().get_object()
-        # A report that was made while the study was collecting has no outcomes, so it can always be shown.
-        if not run.result.get("outcomes", {}).get("is_hidden"):
-            check_outcomes_visible(self.study, run.parameters.get("origins") or COUNTED_ORIGINS)
+        check_report_visible(run)
         return run
 
 
@@ -105,6 +105,32 @@ class RevokeReportLinkView(PostMixin, ReportLinkView):
         link = self.get_object()
         revoke_link(link, self.request.user)
         return link
+
+
+class AnalysisPdfView(JobMixin, AnalysisView):
+    """A report as PDF. While its job waits or runs, the answer is 202 with the job. The file is deleted after a week; POST makes it again."""
+
+    read_action = Action.EXPORT
+    write_action = Action.ANALYSE
+    summaries = {"GET": "The PDF of a report", "POST": "Make the PDF of a report; returns the job to poll"}
+    lookup_field = "number"
+    media_type, response_type = "application/pdf", OpenApiTypes.BINARY
+    throttle_scope = "export"
+    job_kind = pdf.KIND
+
+    def get(self, request, code, number):
+        run = self.get_object()
+        check_report_visible(run)
+        job = pdf.newest_pdf_job(run)
+        if job and job.ended_at is None:
+            return self.answer(job)
+        if job is None or (path := exports.export_file_path(job)) is None:
+            raise Http404
+        name = pdf.file_name(run)
+        return FileResponse(path.open("rb"), as_attachment=True, filename=name, content_type=self.media_type)
+
+    def start_job(self, token: str | None) -> Job:
+        return pdf.request_pdf(self.get_object(), self.request.user, token)
 
 
 class StudiesComparisonView(StudyView):

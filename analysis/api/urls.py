@@ -56,6 +56,7 @@ urlpatterns = [
         exports.RevokeReportLinkView.as_view(),
         name="api-report-link-revoke",
     ),
+    path(f"{study}analyses/<int:number>/report.pdf", exports.AnalysisPdfView.as_view(), name="api-analysis-pdf"),
     path(f"{study}report-forms/", forms.ReportFormsView.as_view(), name="api-report-forms"),
     path(f"{study}report-forms/<slug:form>.<slug:extension>", forms.ReportFormView.as_view(), name="api-report-form"),
     path(f"{study}comparisons/", exports.StudiesComparisonsView.as_view(), name="api-comparisons"),

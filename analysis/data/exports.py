@@ -247,21 +247,28 @@ def has_lost_people(job: Job) -> bool:
 
 
 def write_export_file_and_delete_old_files(job: Job, progress: jobs.ProgressReporter) -> dict[str, Any]:
-    """Write the file to a temporary name, then move it in one step, so that a repeated job never finds half a file."""
-    _clear_old()
+    """Write the file of an export job."""
     arguments = job.arguments
     selection = Selection(job.study, tuple(arguments["origins"]), arguments.get("withdrawn", False))
+    table, file_format = arguments["table"], arguments["format"]
+    with new_export_file(job, file_format) as temporary:
+        progress(0, 0, "Reading")
+        rows = write_export_file(table, file_format, selection, temporary, progress)
+    url = reverse("api-job-file", args=[job.study.code, job.code])
+    return {"rows": rows, "table": table, "format": file_format, "url": url}
+
+
+@contextmanager
+def new_export_file(job: Job, file_format: str) -> Iterator[str]:
+    """Give a temporary name, and move the file in one step, so that a repeated job never finds half a file. Old files are deleted."""
+    _clear_old()
     handle, temporary = tempfile.mkstemp(dir=ensure_export_folder(), suffix=".part")
     os.close(handle)
     try:
-        progress(0, 0, "Reading")
-        table, file_format = arguments["table"], arguments["format"]
-        rows = write_export_file(table, file_format, selection, temporary, progress)
+        yield temporary
         os.replace(temporary, ensure_export_folder() / f"{job.code}.{file_format}")
     finally:
         Path(temporary).unlink(missing_ok=True)
-    url = reverse("api-job-file", args=[job.study.code, job.code])
-    return {"rows": rows, "table": table, "format": file_format, "url": url}
 
 
 def _clear_old() -> None:

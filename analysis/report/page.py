@@ -4,13 +4,18 @@ A page shows what the job stored, in whatever version. What an earlier version d
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
+from analysis.models import AnalysisRun
 from analysis.protocols.blocks import layouts
 from analysis.protocols.blocks.warning_sentences import SEVERITY_LABELS
+from annotators.counting import Use, select
 from studies.imports.study_templates import TEMPLATES_BY_SLUG
+from studies.models import Study
 
-from .build import NO_COMPARISON_PLANNED
+from .build import NO_COMPARISON_PLANNED, STILL_COLLECTING
+from .items import items_context
 
 SHOWN_ROWS = 100
 TEXT_KINDS = frozenset({"text"})
@@ -51,8 +56,28 @@ REASONS = (
 )
 
 
-def report_context(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the page shows of a stored result."""
+def run_context(run: AnalysisRun, shown_rows: int | None = SHOWN_ROWS) -> dict[str, Any]:
+    """Return what the page shows of an analysis: its stored result, the texts of its items, and what has happened since."""
+    study, stored = run.study, run.result
+    withdrawn = select(Use.WITHDRAWN, study.assignments.all(), stored["parameters"]["origins"])
+    was_collecting = STILL_COLLECTING in stored["confirmatory"]["reasons"]
+    is_closed = study.state == Study.State.CLOSED
+    later = study.analyses.filter(at__gte=study.closed_at) if was_collecting and is_closed else study.analyses.none()
+    return {
+        **report_context(stored, shown_rows),
+        "items": items_context(study, stored),
+        "study": study,
+        "run": run,
+        "withdrawn_since": sum(at > run.at for at in withdrawn.values_list("withdrawn_at", flat=True)),
+        "was_collecting": was_collecting,
+        "is_closed": is_closed,
+        "final": later.only("number").order_by("-number").first(),
+    }
+
+
+def report_context(stored: Mapping[str, Any], shown_rows: int | None = SHOWN_ROWS) -> dict[str, Any]:
+    """Return what the page shows of a stored result. ``shown_rows``: how many rows of a table at most."""
+    context_of = partial(table_context, shown_rows=shown_rows)
     tables = stored.get("tables", [])
     answer = [table for table in tables if table["place"] == "answer"]
     opinions = [table for table in tables if table["place"] == "opinions"]
@@ -75,20 +100,20 @@ def report_context(stored: Mapping[str, Any]) -> dict[str, Any]:
         "result": stored,
         "is_planned": NO_COMPARISON_PLANNED not in stored["confirmatory"]["reasons"],
         "answer": stored.get("answer"),
-        "systems": [table_context(table, MOST_COLUMNS) for table in answer],
-        "compared": [table_context(table, MOST_COLUMNS) for table in compared],
-        "reasons": [table_context(table, MOST_COLUMNS) for table in reasons],
-        "opinions": [table_context(table, MOST_COLUMNS) for table in opinions],
-        "whole": [table_context(table) for table in shown if table_context(table, MOST_COLUMNS)["is_narrowed"]],
+        "systems": [context_of(table, MOST_COLUMNS) for table in answer],
+        "compared": [context_of(table, MOST_COLUMNS) for table in compared],
+        "reasons": [context_of(table, MOST_COLUMNS) for table in reasons],
+        "opinions": [context_of(table, MOST_COLUMNS) for table in opinions],
+        "whole": [context_of(table) for table in shown if context_of(table, MOST_COLUMNS)["is_narrowed"]],
         "papers": [
             {
                 "name": name,
-                "tables": [table_context(table) for table in found],
+                "tables": [context_of(table) for table in found],
                 "is_open": followed is not None and followed.source.startswith(name),
             }
             for name, found in papers.items()
         ],
-        "rest": [table_context(table) for table in rest],
+        "rest": [context_of(table) for table in rest],
         "front": front and figure_context(front),
         "others": [figure_context(figure) for figure in figures if figure is not front],
         "primary": [_conclusion_context(one) for one in conclusions if one["role"] == "primary"],
@@ -156,8 +181,10 @@ def nonbreaking(text: str) -> str:
     return text.replace(" %", "\u00a0%").replace("p < ", "p\u00a0<\u00a0").replace("n = ", "n\u00a0=\u00a0")
 
 
-def table_context(stored_table: layouts.Table, most: int | None = None) -> dict[str, Any]:
-    """Return a table for the page: columns with content, cells as text, at most ``SHOWN_ROWS`` rows.
+def table_context(
+    stored_table: layouts.Table, most: int | None = None, shown_rows: int | None = SHOWN_ROWS
+) -> dict[str, Any]:
+    """Return a table for the page: columns with content, cells as text, at most ``shown_rows`` rows.
 
     With ``most``, it has at most so many columns, and only rows with a number if there are any: the rest is in the whole table.
     """
@@ -175,7 +202,7 @@ def table_context(stored_table: layouts.Table, most: int | None = None) -> dict[
             }
             for column in columns
         ]
-        for row in stored_rows[:SHOWN_ROWS]
+        for row in stored_rows[:shown_rows]
     ]
     return {
         **stored_table,
@@ -186,7 +213,7 @@ def table_context(stored_table: layouts.Table, most: int | None = None) -> dict[
         "n_undefined": len(stored_table["rows"]) - len(stored_rows),
         "has_fewer_columns": len(columns) < len(filled),
         "is_narrowed": len(columns) < len(filled) or len(stored_rows) < len(stored_table["rows"]),
-        "is_cut": len(stored_rows) > SHOWN_ROWS,
+        "is_cut": len(rows) < len(stored_rows),
         "warnings": labelled_warnings(stored_table),
     }
 

@@ -19,6 +19,7 @@ urlpatterns = [
     path("<int:pk>/share/file/", views.start_export, name="export_start"),
     path("<int:pk>/analyses/run/", views.start_analysis, name="analysis_start"),
     path("<int:pk>/analyses/<int:number>/", views.report_page, name="analysis"),
+    path("<int:pk>/analyses/<int:number>/pdf/", views.start_pdf, name="analysis_pdf"),
     path("<int:pk>/analyses/<int:number>/result.json", views.result_json, name="analysis_result"),
     path("<int:pk>/analyses/<int:number>/answer.<str:file_format>", views.answer_file, name="analysis_answer"),
     path(

@@ -31,10 +31,11 @@ from studies.admin.workflow import problems_with_correction_urls
 from studies.models import Job, Study
 from studies.services.lifecycle import ActionRefused, FieldsRefused, NotReady
 
-from .build import DEFAULT_PARAMETERS, STAR_SCHEMES, STILL_COLLECTING, default_origins
+from .build import DEFAULT_PARAMETERS, STAR_SCHEMES, default_origins
 from .items import items_context
 from .links import DEFAULT_DAYS, MAX_DAYS
-from .page import report_context
+from .page import report_context, run_context
+from .pdf import newest_pdf_job, request_pdf
 from .plots import render_latex_table
 from .runs import INVENTED, invented_report_jobs, request_analysis, request_invented_report
 from .texts import FORMATS, render_answer, render_table
@@ -215,29 +216,31 @@ def start_analysis(request, pk) -> HttpResponse:
 
 
 @login_required
+@require_POST
+def start_pdf(request, pk, number) -> HttpResponse:
+    """Return the PDF of a report if there is one. Otherwise show the job that makes it, and start one if there is none."""
+    run = get_analysis_run(request, pk, number)
+    try:
+        job = newest_pdf_job(run) or request_pdf(run, request.user)
+    except ActionRefused as refused:
+        messages.error(request, str(refused))
+        return redirect("analysis", pk=pk, number=number)
+    if job.ended_at:
+        return redirect("api-analysis-pdf", code=run.study.code, number=number)
+    return redirect("admin:studies_job_page", code=job.code)
+
+
+@login_required
 @require_GET
 def report_page(request, pk, number) -> HttpResponse:
     """Show one analysis: conclusions, comparisons, exclusions and uncertainty, then details."""
     run = get_analysis_run(request, pk, number)
-    study, stored = run.study, run.result
-    withdrawn = select(Use.WITHDRAWN, study.assignments.all(), stored["parameters"]["origins"])
-    was_collecting = STILL_COLLECTING in stored["confirmatory"]["reasons"]
-    is_closed = study.state == Study.State.CLOSED
-    later = study.analyses.filter(at__gte=study.closed_at) if was_collecting and is_closed else study.analyses.none()
-    final = later.only("number").order_by("-number").first()
     context = {
-        **report_context(stored),
-        "items": items_context(study, stored),
-        "study": study,
-        "run": run,
-        "withdrawn_since": sum(at > run.at for at in withdrawn.values_list("withdrawn_at", flat=True)),
-        "was_collecting": was_collecting,
-        "is_closed": is_closed,
-        "final": final,
-        "may_run": is_request_allowed(request, Action.ANALYSE, study.pk),
+        **run_context(run),
+        "may_run": is_request_allowed(request, Action.ANALYSE, pk),
         "token": uuid.uuid4().hex,
     }
-    return render_study_page(request, "report/report.html", study, context)
+    return render_study_page(request, "report/report.html", run.study, context)
 
 
 class InventedForm(forms.Form):

@@ -26,6 +26,7 @@ TITLES = {
     "launch": "Launching the study",
     "analyse": "Analysing the answers",
     "export": "Writing a file for download",
+    "report_pdf": "Making the PDF of a report",
     "import": "Reading an uploaded file",
     "stopping_check": "Checking the stopping rule",
     "panel_sync": "Asking the panel",
@@ -51,6 +52,7 @@ RESULT_TEXTS = {
     "launch": "{batches} batches drawn",
     "analyse": "analysis {number}",
     "export": "{rows} rows of {table}",
+    "report_pdf": "PDF of analysis {number}",
     "import": "{rows} rows, {problems} problems",
 }
 

@@ -4,6 +4,7 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 
+from django.core.exceptions import PermissionDenied
 from django.core.management.base import BaseCommand, CommandError
 
 from analysis.data.blinding import are_outcomes_hidden
@@ -20,20 +21,24 @@ from analysis.data.frames import ORIGINS, validate_origins
 from analysis.data.snapshot import database_snapshot
 from analysis.metrics.dataset import SCRIPTS, script
 from analysis.report.archive import archive_blocks
+from analysis.report.pdf import check_report_visible, render_pdf
 from heval_site.management.commands import find_study
 from studies.services.lifecycle import ActionRefused, FieldsRefused
 
-WITHOUT_TABLE = ("archive", "codebook", *SCRIPTS)
+WITHOUT_TABLE = ("archive", "codebook", "pdf", *SCRIPTS)
 
 
 class Command(BaseCommand):
-    help = "Write a study's answers, assignments, codebook or archive to a file."
+    help = "Write a study's answers, assignments, codebook, archive or report to a file."
 
     def add_arguments(self, parser):
         parser.add_argument("study", help="The study's code (a unique beginning is enough) or title.")
         formats = dict.fromkeys(form for table in TABLES.values() for form in table.formats)
         parser.add_argument("--format", choices=(*formats, *WITHOUT_TABLE), help="By default the first of the table.")
         parser.add_argument("--table", choices=sorted(TABLES), default="responses")
+        parser.add_argument(
+            "--analysis", type=int, help="With --format pdf: the number of the report (default: newest)."
+        )
         parser.add_argument("--output", default="-", help="The output file, or - for standard output (the default).")
         parser.add_argument(
             "--origins",
@@ -49,10 +54,15 @@ class Command(BaseCommand):
             "still hides them, but the study's tests are then not confirmatory.",
         )
 
-    def handle(self, *, study, format, table, output, origins, withdrawn, raw, include_hidden_outcomes, **options):
+    def handle(
+        self, *, study, format, table, output, analysis, origins, withdrawn, raw, include_hidden_outcomes, **options
+    ):
         study_row = find_study(study)
         declared = TABLES[table]
         format = format or declared.formats[0]
+        if format == "pdf":
+            _write_pdf(study_row, analysis, output, include_hidden_outcomes)
+            return
         origins = _parse_origins(origins) if origins else tuple(declared.origins(study_row))
         shows_outcomes = format == "archive" or (format not in WITHOUT_TABLE and declared.has_outcomes)
         if (
@@ -87,6 +97,21 @@ class Command(BaseCommand):
         with _atomic_output(Path(output)) as temporary:
             rows = write_export_file(table, format, selection, temporary)
         self.stderr.write(f"{rows} rows")
+
+
+def _write_pdf(study, number, output, include_hidden_outcomes):
+    runs = study.analyses.select_related("study", "by").order_by("-number")
+    run = runs.filter(**{"number": number} if number is not None else {}).first()
+    if run is None:
+        raise CommandError("The study has no such analysis. Make one first: heval analyse STUDY")
+    try:
+        if not include_hidden_outcomes:
+            check_report_visible(run)
+        content = render_pdf(run)
+    except (ActionRefused, PermissionDenied) as refused:
+        raise CommandError(str(refused)) from None
+    with _open_output(output) as file:
+        file.write(content)
 
 
 def _refuse_impossible(table, format, selection):

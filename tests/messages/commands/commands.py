@@ -61,6 +61,7 @@ COMMANDS = {
         },
     ),
     "This file cannot be printed": command("export", "{code}", "--format", "parquet"),
+    "has no such analysis": command("export", "{code}", "--format", "pdf"),
     "cannot be written": command("export", "{code}", "--output", "{folder}/none/x.csv"),
     "The file is larger than … bytes. Remove outputs from it, and import": command(
         "import_study",
