@@ -42,7 +42,7 @@ PAGE_LINK = re.compile(' href="[^#"][^"]*"')  # to pages that need an account. Q
 PORTRAIT, LANDSCAPE, PADDING = 106, 158, 2
 UNBROKEN = 32  # characters; longer texts in a table are broken into lines that are at least so wide
 # The columns that each part of a table begins with: the number of the row, and at most so many texts that name it.
-NUMBERED, NUMBER_WIDTH, MOST_NAMES = {"text": "Row", "is_number": True}, 3 + PADDING, 4
+NUMBERED, NUMBER_WIDTH, MOST_NAMES = {"text": "Row", "is_number": True}, 3 + PADDING, 2
 
 
 def request_pdf(run: AnalysisRun, by, request_token: str | None = None) -> Job:
@@ -73,7 +73,7 @@ def newest_pdf_job(run: AnalysisRun) -> Job | None:
 
 
 def file_name(run: AnalysisRun) -> str:
-    mark = simulated_words(run.result["parameters"]["origins"]).replace(" ", "-")
+    mark = simulated_words(run.parameters.get("origins", ())).replace(" ", "-")
     return f"{mark and f'{mark}-'}analysis-{run.number}.pdf"
 
 
@@ -133,7 +133,7 @@ def _in_parts(table: dict[str, Any], width: int) -> dict[str, Any]:
         )
         for at, head in enumerate(heads)
     ]
-    if sum(widths) <= width or len(widths) < MOST_NAMES:
+    if sum(widths) <= width:
         return table
     n_texts = next((at for at, head in enumerate(heads) if head["is_number"]), len(heads))
     n_names = next((n for n in range(min(n_texts, MOST_NAMES), 1, -1) if sum(widths[:n]) <= 0.6 * width), 1)
@@ -142,6 +142,8 @@ def _in_parts(table: dict[str, Any], width: int) -> dict[str, Any]:
         if groups[-1] and sum(widths[one] for one in (*range(n_names), *groups[-1], at)) > width - NUMBER_WIDTH:
             groups.append([])
         groups[-1].append(at)
+    if len(groups) == 1:
+        return table
     parts = [
         {
             **table,

@@ -96,6 +96,8 @@ TABLE = (
     ("GET", "studies/{s}/analyses/", None, READ),
     ("POST", "studies/{s}/analyses/", {}, WRITE),
     ("GET", "studies/{s}/analyses/1/", None, READ),
+    ("POST", "studies/{s}/analyses/1/report.pdf", {}, WRITE),
+    ("GET", "studies/{s}/analyses/1/report.pdf", None, READ),
     ("GET", "studies/{s}/comparisons/", None, READ),
     ("POST", "studies/{s}/comparisons/", {"studies": []}, REFUSED),
     ("GET", "studies/{s}/comparisons/1/", None, READ),

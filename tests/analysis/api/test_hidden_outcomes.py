@@ -58,6 +58,22 @@ def test_a_file_that_was_made_before_is_hidden_too(owner, settings, tmp_path):
     assert body_of(api_of(owner).get(address)) == b"PAR1"
 
 
+def test_a_pdf_that_was_made_before_is_hidden_too(owner, settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+    study = spa_study(owner)
+    analysis_of(study)
+    arguments = {"number": 1, "format": "pdf"}
+    made = Job.objects.create(
+        kind="report_pdf", study=study, state="done", ended_at=timezone.now(), arguments=arguments
+    )
+    (tmp_path / "exports").mkdir()
+    (tmp_path / "exports" / f"{made.code}.pdf").write_bytes(b"%PDF")
+    address, api = f"studies/{study.code}/analyses/1/report.pdf", api_of(owner)
+    assert api.get(address).status_code == api.post(address, {}).status_code == 403
+    lifecycle.unblind(study, None, "a look")
+    assert body_of(api.get(address)) == b"%PDF"
+
+
 def test_a_coder_reads_of_a_study_what_annotators_read(owner):
     study = draft_study(owner=owner, exclusion_group="replications", preparation={"steps": ["cut alpha"]})
     secrets = ("secret hypothesis", "replications", "cut alpha")

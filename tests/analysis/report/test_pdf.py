@@ -18,7 +18,7 @@ from studies.services.lifecycle import ActionRefused
 from tests.analysis.api.rest import api_of, body_of
 from tests.analysis.report.printed import cut_tables, missing, squeezed, text_of_pdf
 from tests.analysis.report.reported import finished
-from tests.builders import spa_study, user
+from tests.builders import add_section, draft_study, launched, spa_study, user
 from tests.conftest import skip_or_fail
 
 pytestmark = pytest.mark.django_db
@@ -155,9 +155,23 @@ def test_the_command_writes_a_stored_report(weasyprint, owner, tmp_path):
     assert path.read_bytes() == render_pdf(run.study.analyses.get())
 
 
+def best_and_worst(owner):
+    study = draft_study(owner=owner)
+    add_section(study, "best_worst")
+    x, y = study.systems.order_by("name")[:2]
+    study.contrasts.create(x=x, y=y, expected=">")
+    study = launched(study)
+    record_simulated_answers(study, 12, {"alpha": 0, "beta": 0.5, "gamma": 1})
+    return study
+
+
+# The stored site has all other protocols (tests/golden_site/test_pdf.py).
 @pytest.mark.slow
-def test_the_whole_report_is_in_the_pdf(weasyprint, owner, monkeypatch):
-    run = run_analysis(finished(owner), QUICK, by=owner)
+@pytest.mark.parametrize("make", [finished, best_and_worst])
+def test_the_whole_report_is_in_the_pdf(weasyprint, owner, monkeypatch, make):
+    study = make(owner)
+    origins = list(study.assignments.values_list("origin", flat=True).distinct())
+    run = run_analysis(study, {**QUICK, "origins": origins}, by=owner)
     documents, write = [], weasyprint.Document.write_pdf
     monkeypatch.setattr(
         weasyprint.Document, "write_pdf", lambda self, *a, **k: documents.append(self) or write(self, *a, **k)

@@ -37,6 +37,7 @@ WAITED_FOR = {
     "launch",
     "panel_notifications",
     "panel_sync",
+    "report_pdf",
     "screen_annotators",
     "stopping_check",
 }
