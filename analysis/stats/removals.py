@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.stats.arrays import BoolArray, FloatArray, IntArray, group_sums, label_codes
+from analysis.stats.arrays import MIN_SPREAD, BoolArray, FloatArray, IntArray, group_sums, label_codes
 from analysis.stats.confidence import TCurve
 from analysis.stats.results import AnswersBehind, Estimate, Record
 
@@ -274,7 +274,9 @@ class _Search:
 
 def _statistic(estimate: Estimate, bound: float, mean: float, se: float) -> float:
     """Return the statistic that tests `bound` with another mean and standard error."""
-    if se <= 0:
+    bounds = estimate.curve.bounds if isinstance(estimate.curve, TCurve) else None
+    # All values that are left are equal, but for rounding.
+    if se < MIN_SPREAD or (bounds is not None and not bounds[0] < mean < bounds[1]):
         return math.inf if mean > bound else -math.inf
     return (
         replace(estimate.curve, estimate=mean, se=se).statistic(bound)

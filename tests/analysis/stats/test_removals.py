@@ -48,6 +48,22 @@ def small_study(draw, kind):
     return people, clusters.annotator_prompt_clustered_mean(values, people, prompts, **options)
 
 
+def test_answers_that_are_all_equal_without_a_few_are_no_division_by_zero():
+    people, prompts, values = np.repeat(np.arange(12), 3), np.tile(np.arange(6), 6), np.ones(36)
+    values[[0, 4]] = 0.5, 0.0
+    searched = 0
+    for seed in range(40):
+        weights = rng(seed).random(36) + 0.1
+        found = clusters.annotator_prompt_clustered_mean(
+            values, people, prompts, null=0.5, bounds=(0, 1), weights=weights, analysis="demo"
+        )
+        if lost(found) is None and found.settings.get("method") != "betting":
+            with np.errstate(all="raise"):
+                assert fragility_of(found).answers.total == 36
+            searched += 1
+    assert searched > 10
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["people", "people and prompts", "equal people"])
 def test_no_smaller_set_is_missed_in_most_small_studies(kind):
