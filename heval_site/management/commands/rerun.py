@@ -57,7 +57,9 @@ class Command(BaseCommand):
             )
         if done.returncode:
             reason = (done.stderr or "").strip().rpartition("\n")[2]
-            raise CommandError(f"The analyses could not be recomputed: {reason}")
+            raise CommandError(
+                f"The analyses could not be recomputed ({reason}). Run the command again with --verbosity 2 to see all that was printed."
+            )
         return json.loads(done.stdout)
 
 

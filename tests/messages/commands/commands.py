@@ -1,5 +1,7 @@
 """The lines of the commands."""
 
+from types import SimpleNamespace
+
 from django.test import override_settings
 
 from studies.services.jobs import LeaseLost
@@ -61,6 +63,15 @@ COMMANDS = {
         },
     ),
     "This file cannot be printed": command("export", "{code}", "--format", "parquet"),
+    "The analyses could not be recomputed": command(
+        "rerun",
+        "{folder}/rows.csv",
+        **{
+            "heval_site.management.commands.rerun.subprocess.run": lambda *_, **__: SimpleNamespace(
+                returncode=1, stderr=""
+            )
+        },
+    ),
     "has no such analysis": command("export", "{code}", "--format", "pdf"),
     "cannot be written": command("export", "{code}", "--output", "{folder}/none/x.csv"),
     "The file is larger than … bytes. Remove outputs from it, and import": command(
