@@ -12,6 +12,8 @@ from functools import lru_cache
 
 from django.conf import settings
 
+from annotators.fast_path import insert_missing
+
 from . import Annotator, Assignment, PanelIdentity, PanelSubmission
 
 # The uses of PSEUDONYM_KEY: hashes that recognise people again, and encrypted texts in the database.
@@ -62,11 +64,12 @@ PERSON_PREFIX, ERASED_PREFIX = "person-", "erased-"
 
 def store_person_id(annotator: Annotator, person_id: str) -> None:
     """Store the panel's raw id of a person, encrypted and once per person. Pay and the way back to the panel use it."""
-    if person_id and not PanelIdentity.objects.filter(annotator=annotator, ciphertext__isnull=False).exists():
-        identity = PanelIdentity(annotator=annotator, ciphertext=encrypt(Purpose.IDENTITY, person_id))
-        PanelIdentity.objects.bulk_create(
-            [identity], update_conflicts=True, unique_fields=["annotator"], update_fields=["ciphertext"]
-        )
+    if not person_id:
+        return
+    identity = PanelIdentity(annotator=annotator, ciphertext=encrypt(Purpose.IDENTITY, person_id))
+    if insert_missing(PanelIdentity, ("annotator", "ciphertext"), identity) is None:
+        # An erased id leaves its row.
+        PanelIdentity.objects.filter(annotator=annotator, ciphertext=None).update(ciphertext=identity.ciphertext)
 
 
 def store_person_ids(person_ids: Mapping[int, str]) -> None:

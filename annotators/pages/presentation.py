@@ -14,6 +14,7 @@ from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 
 from annotators.counting import UNSEEN
+from annotators.fast_path import CompiledSelect
 from annotators.models import Assignment, Response
 from studies.models import Expected, Exposure
 from studies.protocols import REGISTRY, Page, PageField, PageItem, PageQuestion
@@ -21,7 +22,6 @@ from studies.protocols.base.fields import Field
 from studies.protocols.base.known_answers import practice_answer
 from studies.stimuli.markdown import render_markdown
 
-from .fast_path import CompiledSelect
 from .form_data import SKIP_SUFFIX, UNSEEN_PREFIX, PageForm, input_names_by_part, page_image_name
 from .sequence import opaque_media_id
 

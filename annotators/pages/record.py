@@ -15,6 +15,8 @@ from django.db.models import QuerySet, Value
 from django.db.models.functions import Coalesce, Greatest, Now
 from django.http import QueryDict
 
+from annotators import fast_path
+from annotators.fast_path import CompiledUpdate, columns_in_model_order, insert_missing_without_fsync
 from annotators.models import Assignment, PageVisit, QualificationAttempt, Response
 from annotators.models.identity import keyed_hash
 from annotators.places.assign import (
@@ -27,8 +29,6 @@ from annotators.places.places import extended_deadline_expression
 from studies.models import Batch
 from studies.protocols import PageField
 
-from . import fast_path
-from .fast_path import CompiledUpdate, columns_in_model_order, insert_missing_without_fsync
 from .form_data import (
     CONTROL_NAMES,
     NewResponse,

@@ -8,14 +8,23 @@ start again. ``FOR NO KEY UPDATE`` does not block other requests that insert for
 import logging
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import lru_cache
 
 from django.core.cache import cache
-from django.db import IntegrityError, transaction
-from django.db.models import Count, F, Max, Q, QuerySet
+from django.db import connection, transaction
+from django.db.models import Count, F, Max, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Now
 from django.utils import timezone
 
 from annotators.counting import Use, select
+from annotators.fast_path import (
+    CompiledSelect,
+    CompiledUpdate,
+    columns_in_model_order,
+    insert_and_read_back,
+    insert_missing,
+    instance_from_row,
+)
 from annotators.models import Annotator, Assignment, QualificationAttempt, Recruitment, new_code
 from annotators.models.identity import external_ids_without_person, keyed_hash, store_person_id
 from studies.design.wording import frozen_wording
@@ -30,6 +39,7 @@ from .places import (
     expired_place_condition,
     extended_deadline_expression,
     is_for_one_annotator,
+    open_batches,
 )
 
 # Who skips the test before the work, because they passed it lately in a study with the same qualification.
@@ -119,7 +129,7 @@ def claim_batch(
     shares_preferences: bool = False,
     code: str = "",
 ) -> ClaimResult:
-    """Give the annotator a batch, or return their live assignment.
+    """Give the annotator a batch, or return their live assignment. Create the annotator if they are new.
 
     Never FULL while a place is free or may become free for them.
 
@@ -128,9 +138,9 @@ def claim_batch(
     holds for the person's later batches, too. ``code``: of a new assignment.
     """
     with transaction.atomic():
-        Annotator.objects.select_for_update(no_key=True, of=("self",)).get(pk=annotator.pk)
-        study = Study.objects.get(pk=study.pk)
-        history = _past_assignments(study, annotator)
+        is_new = _lock_or_create_annotator(annotator)
+        study, design = _read_study_and_newest_design(study.pk)
+        history = [] if is_new else _past_assignments(study, annotator)
         live = next((row for row in history if not row.released_at and not row.submitted_at), None)
         if live is not None:
             return ClaimResult("claimed", update_external_ids(live, external_ids))
@@ -143,17 +153,28 @@ def claim_batch(
         own = {row.batch_id: row for row in history if is_place_revivable(row)}
         has_begun = any(row.batch_id for row in history)
         # Nobody is barred before a first batch. A batch that was given back is not a further one: it may be finished.
-        is_kept_out = (has_begun or study.exclusion_group) and is_barred(study, annotator.pk)
+        is_kept_out = (has_begun or study.exclusion_group) and not is_new and is_barred(study, annotator.pk)
         if is_kept_out and not own:
             return ClaimResult(NO_FURTHER)
         # A person who only found no place here has not taken part here.
-        if not has_begun and is_kept_out_by_other_study(study, annotator):
+        if not is_new and not has_begun and is_kept_out_by_other_study(study, annotator):
             return ClaimResult(DONE)
+        is_newcomer = is_for_one_annotator(study) and not any(row.batch_id and not row.released_at for row in history)
+        details = {
+            "recruitment": recruitment,
+            "origin": origin,
+            "external_ids": external_ids,
+            "trust": trust,
+            "is_consented": is_consented,
+            "shares_preferences": shares_preferences,
+            "code": code,
+        }
+        if not has_begun and not is_newcomer and (batch_pk := _take_first_open_batch(study, arms)):
+            return ClaimResult("claimed", _create_assignment(study, design, annotator, batch_pk, history, **details))
         first_arm = next((row.batch.arm_id for row in history if row.batch_id), None)
         choose = claimable_batches(study, annotator, [first_arm] if first_arm else list(arms), own)
         if is_kept_out:
             choose = choose.filter(pk__in=[pk for pk in own if pk])
-        is_newcomer = is_for_one_annotator(study) and not any(row.batch_id and not row.released_at for row in history)
         # If one annotator does all batches, the holder of the first batch holds the study, so newcomers lock the first
         # batch.
         batch = _lock_first_open_batch(choose.filter(number=0) if is_newcomer else choose)
@@ -163,22 +184,8 @@ def claim_batch(
             revived = Assignment.objects.select_related("annotator").get(pk=own[batch.pk].pk)
             return ClaimResult("claimed", update_external_ids(revived, external_ids))
         if batch is not None:
-            return ClaimResult(
-                "claimed",
-                _create_assignment(
-                    study,
-                    annotator,
-                    batch,
-                    history,
-                    recruitment=recruitment,
-                    origin=origin,
-                    external_ids=external_ids,
-                    trust=trust,
-                    is_consented=is_consented,
-                    shares_preferences=shares_preferences,
-                    code=code,
-                ),
-            )
+            Batch.objects.filter(pk=batch.pk).update(claimed=F("claimed") + 1)
+            return ClaimResult("claimed", _create_assignment(study, design, annotator, batch.pk, history, **details))
         if is_kept_out:
             return ClaimResult(NO_FURTHER)
         if can_places_become_free_or_be_added(study) or (is_newcomer and choose.exists()):
@@ -186,7 +193,9 @@ def claim_batch(
         # A person who once had a place was not turned away: their own assignment shows how it ended.
         last_begun = next((row for row in reversed(history) if row.batch_id), None)
         return ClaimResult(
-            FULL, last_begun or _record_turned_away(history, study, annotator, recruitment, origin, external_ids, trust)
+            FULL,
+            last_begun
+            or _record_turned_away(history, study, design, annotator, recruitment, origin, external_ids, trust),
         )
 
 
@@ -202,17 +211,96 @@ def record_turned_away_annotator(
     If the person has got a place meanwhile, they keep it, and its assignment is returned.
     """
     with transaction.atomic():
-        Annotator.objects.select_for_update(no_key=True, of=("self",)).get(pk=annotator.pk)
+        _lock_or_create_annotator(annotator)
         history = _past_assignments(study, annotator)
         placed_assignments = [row for row in history if row.batch_id]
         if placed_assignments:
             return placed_assignments[-1]
-        return _record_turned_away(history, study, annotator, recruitment, Assignment.Origin.LIVE, external_ids, trust)
+        _, design = _read_study_and_newest_design(study.pk)
+        return _record_turned_away(
+            history, study, design, annotator, recruitment, Assignment.Origin.LIVE, external_ids, trust
+        )
+
+
+_lock_annotator = CompiledSelect(
+    lambda pk: Annotator.objects.select_for_update(no_key=True, of=("self",)).filter(pk=pk).values_list("pk"), int
+)
+
+
+def _lock_or_create_annotator(annotator: Annotator) -> bool:
+    """Lock the annotator until the transaction ends. Return whether it has created them: then they have no past anywhere.
+
+    A second request of the same new person waits at the insertion.
+    """
+    if annotator._state.adding:
+        pk = insert_missing(Annotator, ("code", "pool", "external_id"), annotator)
+        if pk is not None:
+            annotator.pk, annotator._state.adding = pk, False
+            return True
+        found = Annotator.objects.get(pool=annotator.pool, external_id=annotator.external_id)
+        annotator.pk, annotator.code, annotator._state = found.pk, found.code, found._state
+    if not _lock_annotator(annotator.pk):
+        raise Annotator.DoesNotExist
+    return False
+
+
+CLAIM_COLUMNS = columns_in_model_order(
+    Study,
+    "id", "state", "batches_per_annotator", "exclusion_group", "clone_of_id", "keeps_origin_out", "open_to",
+    "start_window_seconds",
+)  # fmt: skip
+
+
+def _newest_design_column(name: str) -> Subquery:
+    return Subquery(Design.objects.filter(study=OuterRef("pk")).order_by("-version").values(name)[:1])
+
+
+_select_study_and_newest_design = CompiledSelect(
+    lambda pk: Study.objects.filter(pk=pk).values_list(
+        *CLAIM_COLUMNS, _newest_design_column("pk"), _newest_design_column("version")
+    ),
+    int,
+)
+
+
+def _read_study_and_newest_design(study_pk: int) -> tuple[Study, Design | None]:
+    """Return both as they are now, with the columns that a claim needs. Other columns are loaded on access."""
+    (row,) = _select_study_and_newest_design(study_pk)
+    *columns, design_pk, version = row
+    design = instance_from_row(Design, ("id", "version"), (design_pk, version)) if design_pk else None
+    return instance_from_row(Study, CLAIM_COLUMNS, columns), design
+
+
+_has_past = CompiledSelect(
+    lambda study, annotator: Assignment.objects.filter(study=study, annotator=annotator).values_list("pk")[:1], int, int
+)
 
 
 def _past_assignments(study: Study, annotator: Annotator) -> list[Assignment]:
+    if not _has_past(study.pk, annotator.pk):
+        return []
     assignments = Assignment.objects.filter(study=study, annotator=annotator).exclude(origin="test")
     return list(assignments.select_related("batch", "annotator").order_by("pk"))
+
+
+@lru_cache(maxsize=64)
+def _take_open_batch_of_arms(n_arms: int) -> CompiledUpdate:
+    def build(study, *arms):
+        batches = open_batches(study, arms).select_for_update(of=("self",), no_key=True, skip_locked=True)
+        return Batch.objects.filter(pk=Subquery(batches.values("pk")[:1])), {"claimed": F("claimed") + 1}
+
+    return CompiledUpdate(build, int, *[int] * n_arms)
+
+
+def _take_first_open_batch(study: Study, arms) -> int | None:
+    """Take a place of the first open batch that no other request holds, for a person who was given nothing here."""
+    take = _take_open_batch_of_arms(len(arms)).key_of_changed_row
+    if not connection.features.has_select_for_update:
+        return take(study.pk, *arms)
+    point = transaction.savepoint()
+    batch_pk = take(study.pk, *arms)
+    (transaction.savepoint_commit if batch_pk else transaction.savepoint_rollback)(point)
+    return batch_pk
 
 
 def _lock_first_open_batch(choose: QuerySet[Batch]) -> Batch | None:
@@ -245,15 +333,11 @@ def _lock_first_batch(choose: QuerySet[Batch], **lock_options) -> Batch | None:
     return batch
 
 
-def _newest_design(study: Study) -> Design | None:
-    """Return the newest design without its canonical text, which may be very long."""
-    return Design.objects.filter(study=study).defer("canonical").order_by("version").last()
-
-
 def _create_assignment(
     study: Study,
+    design: Design | None,
     annotator: Annotator,
-    batch: Batch,
+    batch_pk: int,
     history: list[Assignment],
     *,
     recruitment: Recruitment | None,
@@ -265,13 +349,11 @@ def _create_assignment(
     code: str,
 ) -> Assignment:
     """``shares_preferences``: as the person answered now; an earlier yes holds, too."""
-    Batch.objects.filter(pk=batch.pk).update(claimed=F("claimed") + 1)
-    design = _newest_design(study)
     ordinals = {row.ordinal for row in history if not row.released_at}
-    assignment = Assignment.objects.create(
+    assignment = Assignment(
         code=code if code and code not in {row.code for row in history} else new_code(),
         study=study,
-        batch=batch,
+        batch_id=batch_pk,
         annotator=annotator,
         recruitment=recruitment,
         origin=origin,
@@ -285,11 +367,11 @@ def _create_assignment(
         shares_preferences=is_consented and (shares_preferences or any(row.shares_preferences for row in history)),
         qualified_by=find_valid_pass(study, annotator, design),
     )
-    assignment.refresh_from_db(fields=["claimed_at", "reserved_until", "consented_at"])  # the database set them
+    insert_and_read_back(assignment, "claimed_at", "reserved_until", "consented_at")
     return assignment
 
 
-def _record_turned_away(history, study, annotator, recruitment, origin, external_ids, trust) -> Assignment:
+def _record_turned_away(history, study, design, annotator, recruitment, origin, external_ids, trust) -> Assignment:
     """Return the person's row for "no place" by this link; create it if needed.
 
     Each link has its own row, panel and pay.
@@ -306,7 +388,7 @@ def _record_turned_away(history, study, annotator, recruitment, origin, external
         origin=origin,
         external_ids=_store_and_mask_ids(annotator, external_ids),
         trust=trust,
-        design=_newest_design(study),
+        design=design,
         released_at=Now(),
         released_reason=Released.FULL,
     )
@@ -463,11 +545,26 @@ def hash_person_id(pool: str, person_id: str) -> str:
     return keyed_hash("person", pool, person_id)
 
 
-def get_or_create_annotator(pool: str, person_id: str) -> Annotator:
-    """Return the annotator of this person id in the pool; create it if needed. '' creates a new anonymous annotator."""
+_select_annotator = CompiledSelect(
+    lambda pool, external_id: Annotator.objects.filter(pool=pool, external_id=external_id).values_list("pk", "code"),
+    str,
+    str,
+)
+
+
+def find_annotator(pool: str, person_id: str) -> Annotator:
+    """Return the annotator of this person id in the pool, unsaved if they are new. '' makes a new anonymous annotator."""
     external_id = hash_person_id(pool, person_id) if person_id else keyed_hash("nobody", new_code())
-    try:
+    rows = _select_annotator(pool, external_id) if person_id else []
+    for pk, code in rows:
+        return instance_from_row(Annotator, ("id", "code", "pool", "external_id"), (pk, code, pool, external_id))
+    return Annotator(pool=pool, external_id=external_id)
+
+
+def get_or_create_annotator(pool: str, person_id: str) -> Annotator:
+    """Return the annotator of this person id in the pool; create it if needed."""
+    annotator = find_annotator(pool, person_id)
+    if annotator._state.adding:
         with transaction.atomic():
-            return Annotator.objects.get_or_create(pool=pool, external_id=external_id)[0]
-    except IntegrityError:
-        return Annotator.objects.get(pool=pool, external_id=external_id)
+            _lock_or_create_annotator(annotator)
+    return annotator

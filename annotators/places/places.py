@@ -96,13 +96,19 @@ def extend_reservation(assignment: Assignment) -> bool:
 # Open places: which batches an annotator may get, and whether another place may become free.
 
 
+def open_batches(study: Study | int, arms=()) -> QuerySet[Batch]:
+    """Return the batches with a free place, in the order in which they are claimed."""
+    batches = Batch.objects.filter(study=study, claimed__lt=F("wanted"), number__lt=F("study__open_to"))
+    return (batches.filter(arm__in=arms) if arms else batches).order_by("claimed", "number")
+
+
 def claimable_batches(study: Study, annotator: Annotator, arms=(), own_batch_ids=()) -> QuerySet[Batch]:
     """Return the batches with a free place for this annotator, in the order in which they are claimed.
 
     Batches with an item that the annotator was given before are skipped, even if the place was released. The
     annotator's own released places (``own_batch_ids``) may be taken again.
     """
-    batches = Batch.objects.filter(study=study, claimed__lt=F("wanted"), number__lt=study.open_to)
+    batches = open_batches(study, arms)
     # Read the ids first. As a subquery, PostgreSQL without statistics (right after a launch) ran it again for each
     # batch and placement. That took minutes for a hundred batches, even for people who had been given nothing.
     placements = Placement.objects.filter(batch__study=study, batch__assignments__annotator=annotator).order_by()
@@ -112,9 +118,7 @@ def claimable_batches(study: Study, annotator: Annotator, arms=(), own_batch_ids
     if items := list(placements.values_list("item", flat=True)):
         repeated = Placement.objects.filter(batch=OuterRef("pk"), item__in=items)
         batches = batches.filter(Q(pk__in=list(own_batch_ids)) | ~Exists(repeated))
-    if arms:
-        batches = batches.filter(arm__in=arms)
-    return batches.order_by("claimed", "number")
+    return batches
 
 
 def can_places_become_free_or_be_added(study: Study) -> bool:

@@ -6,6 +6,7 @@ from enum import StrEnum
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
+from annotators.fast_path import CompiledSelect
 from annotators.models import OutcomePay, PanelSecret, Recruitment, RecruitmentArm
 from studies.models import Arm, Section, Study
 
@@ -88,9 +89,14 @@ def possible_outcomes(recruitment: Recruitment) -> list[str]:
     return [outcome for outcome in OUTCOMES if outcome not in impossible]
 
 
+_select_ruled_outcomes = CompiledSelect(
+    lambda recruitment: OutcomePay.objects.filter(recruitment=recruitment).values_list("outcome"), int
+)
+
+
 def outcomes_missing_required_pay_rule(recruitment: Recruitment) -> list[Outcome]:
     """Return the early ends without a pay rule, for a link that pays. Most links need two queries."""
-    ruled = set(OutcomePay.objects.filter(recruitment=recruitment).values_list("outcome", flat=True))
+    ruled = {outcome for (outcome,) in _select_ruled_outcomes(recruitment.pk)}
     missing = [outcome for outcome in Outcome if outcome not in ruled]
     missing = missing and [outcome for outcome in possible_early_ends(recruitment) if outcome not in ruled]
     return missing if missing and sorted_arm_rewards(recruitment, recruitment.reward)[-1] else []

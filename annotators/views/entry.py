@@ -3,11 +3,12 @@
 from urllib.parse import urlencode
 
 from django.core.signing import BadSignature, TimestampSigner
-from django.db import transaction
+from django.db.models import OuterRef, Subquery
 from django.http import Http404, HttpResponse, HttpResponseRedirect
 from django.views.decorators.http import require_http_methods
 
-from annotators.models import Annotator, Assignment, Recruitment
+from annotators.fast_path import CompiledSelect, columns_in_model_order, instance_from_row
+from annotators.models import Annotator, Assignment, Recruitment, RecruitmentArm
 from annotators.pages.presentation import render_cached_markdown
 from annotators.participation.parts import get_remaining_parts
 from annotators.pay.promises import early_end_pay_lines, is_outcome_paid_before_first_page
@@ -16,7 +17,8 @@ from annotators.places.barrings import is_barred
 from annotators.places.places import code_for_form, compute_receipt, new_form_token, new_limited_address, offer_range
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.links import LinkState, recruitment_link_state
-from studies.design.wording import Wording
+from studies.design.wording import Wording, wording_of
+from studies.models import Design, Study
 
 from .appeals import visitor_appeal_path
 from .lookup import (
@@ -26,7 +28,6 @@ from .lookup import (
     get_panel_way_back,
     has_assignment_ended,
     has_parts_overview,
-    newest_study_wording,
     render_notice,
     render_without_context_processors,
 )
@@ -42,17 +43,40 @@ NOTICE_BY_STATE = {
 WAIT_TOKEN_MAX_AGE = 24 * 3600
 
 
+LINK_COLUMNS, STUDY_COLUMNS = columns_in_model_order(Recruitment), columns_in_model_order(Study, "id", "state")
+_select_link = CompiledSelect(
+    lambda key: Recruitment.objects.filter(key=key).values_list(
+        *LINK_COLUMNS,
+        *(f"study__{name}" for name in STUDY_COLUMNS),
+        Subquery(Design.objects.filter(study=OuterRef("study")).order_by("-version").values("pk")[:1]),
+    ),
+    str,
+)
+_select_arms = CompiledSelect(
+    lambda recruitment: RecruitmentArm.objects.filter(recruitment=recruitment).values_list("arm_id"), int
+)
+
+
+def _find_link_and_newest_design(key: str) -> tuple[Recruitment | None, int | None]:
+    """Return the link with its study, and the id of the study's newest design, with one query."""
+    for row in _select_link(key):
+        recruitment = instance_from_row(Recruitment, LINK_COLUMNS, row[: len(LINK_COLUMNS)])
+        recruitment.study = instance_from_row(Study, STUDY_COLUMNS, row[len(LINK_COLUMNS) : -1])
+        return recruitment, row[-1]
+    return None, None
+
+
 @add_annotator_headers
 @require_http_methods(["GET", "HEAD", "POST"])
 def entry_page(request, key) -> HttpResponse:
     """Show the entry page. GET writes nothing; only the button Start claims a place."""
-    recruitment = Recruitment.objects.select_related("study").filter(key=key).first()
+    recruitment, design_id = _find_link_and_newest_design(key)
     state = recruitment_link_state(recruitment.study, recruitment) if recruitment else LinkState.UNPUBLISHED
     if recruitment is None or state is LinkState.UNPUBLISHED:
         raise Http404
     study, channel = recruitment.study, REGISTRY[recruitment.channel]
     allow_framing(request, recruitment.channel)
-    wording = newest_study_wording(study)
+    wording = wording_of(study, design_id)
     study_wording = wording.study
     repeated = [name for name, values in request.GET.lists() if len(values) > 1]
     parameters = request.GET.dict()
@@ -71,7 +95,8 @@ def entry_page(request, key) -> HttpResponse:
             "preview_words": channel.preview_words,
         }
         return render_entry_page(request, recruitment, wording, **arrival_context)
-    past_assignments = _past_assignments(recruitment, arrival)
+    annotator = assign.find_annotator(recruitment.pool, arrival.person)
+    past_assignments = _past_assignments(recruitment, annotator)
     returning = next((assignment for assignment in reversed(past_assignments) if assignment.batch_id), None)
     # The assignment of a person for whom this link had no place. Its end page shows the code that the person got.
     turned_away = next(
@@ -144,21 +169,17 @@ def entry_page(request, key) -> HttpResponse:
             shares_preferences=request.POST.get("share") == "1",
             form_token=new_form_token() if is_limited else "",
         )
-    arms = list(recruitment.arms.values_list("pk", flat=True))
-    # One transaction, so that the request waits for the disk only once.
-    with transaction.atomic():
-        annotator = assign.get_or_create_annotator(recruitment.pool, arrival.person)
-        claim = assign.claim_batch(
-            study,
-            annotator,
-            recruitment,
-            arms,
-            external_ids=dict(arrival.ids),
-            trust=arrival.trust,
-            is_consented=bool(study_wording["consent"]),
-            shares_preferences=study_wording["asks_to_share_preferences"] and request.POST.get("share") == "1",
-            code="" if returning else form_code,
-        )
+    claim = assign.claim_batch(
+        study,
+        annotator,
+        recruitment,
+        [arm for (arm,) in _select_arms(recruitment.pk)],
+        external_ids=dict(arrival.ids),
+        trust=arrival.trust,
+        is_consented=bool(study_wording["consent"]),
+        shares_preferences=study_wording["asks_to_share_preferences"] and request.POST.get("share") == "1",
+        code="" if returning else form_code,
+    )
     if claim.outcome == "claimed" and claim.assignment:
         return HttpResponseRedirect(path(claim.assignment))
     if remaining_parts is not None and finished:
@@ -211,18 +232,11 @@ def _turn_away_waiting_person(request, recruitment: Recruitment, arrival) -> Ass
     )
 
 
-def _past_assignments(recruitment: Recruitment, arrival) -> list[Assignment]:
-    """Return the person's assignments in this study, oldest first; empty if the channel has no person ids.
-
-    Writes nothing.
-    """
-    if not arrival.person:
+def _past_assignments(recruitment: Recruitment, annotator: Annotator) -> list[Assignment]:
+    """Return the person's assignments in this study, oldest first. Writes nothing."""
+    if annotator._state.adding:
         return []
-    assignments = Assignment.objects.filter(
-        study=recruitment.study,
-        annotator__pool=recruitment.pool,
-        annotator__external_id=assign.hash_person_id(recruitment.pool, arrival.person),
-    )
+    assignments = Assignment.objects.filter(study=recruitment.study, annotator=annotator)
     return list(
         assignments.exclude(origin=Assignment.Origin.TEST).select_related("study", "recruitment").order_by("pk")
     )

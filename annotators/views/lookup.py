@@ -12,8 +12,8 @@ from django.http import Http404, HttpResponse, HttpResponseRedirect
 from django.template.loader import get_template
 from django.utils import timezone
 
+from annotators.fast_path import CompiledSelect, columns_in_model_order, instance_from_row
 from annotators.models import Assignment, PageVisit, Recruitment
-from annotators.pages.fast_path import CompiledSelect, columns_in_model_order, instance_from_row
 from annotators.pages.record import PREVIOUS_VISIT_COLUMNS, VISIT_COLUMNS
 from annotators.pages.sequence import previous_fixed_page_key
 from annotators.pay.statement import pay_statement

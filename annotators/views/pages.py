@@ -7,9 +7,9 @@ from django.conf import settings
 from django.http import Http404, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect, QueryDict
 from django.views.decorators.http import require_http_methods, require_safe
 
+from annotators.fast_path import insert_missing_without_fsync
 from annotators.models import Assignment, Inquiry
 from annotators.models.identity import get_person_id, restored_external_ids
-from annotators.pages.fast_path import insert_missing_without_fsync
 from annotators.pages.form_data import (
     PageForm,
     describe_posted_answers,

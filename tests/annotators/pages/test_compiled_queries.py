@@ -1,6 +1,6 @@
 """Compiled statements do what the ORM would do, and are compiled once.
 
-`annotators.pages.fast_path` uses parts of Django that are not documented: compilers, update queries, the conversion of values and
+`annotators.fast_path` uses parts of Django that are not documented: compilers, update queries, the conversion of values and
 the state of instances. Each statement of the product is compared with the ORM here, so an upgrade that changes them fails.
 """
 
@@ -10,25 +10,30 @@ from decimal import Decimal
 
 import pytest
 from django.db import DEFAULT_DB_ALIAS, DataError, IntegrityError, connection, transaction
+from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 
-from annotators.models import Assignment, PageVisit, Response
-from annotators.pages import record
-from annotators.pages.fast_path import (
+from annotators.fast_path import (
     CompiledSelect,
     CompiledUpdate,
     columns_in_model_order,
+    insert_missing,
     insert_missing_without_fsync,
     instance_from_row,
     update_then_insert_if_all_matched,
 )
+from annotators.models import Annotator, Assignment, PageVisit, Response
+from annotators.pages import record
 from annotators.pages.form_data import NewResponse
 from annotators.pages.presentation import _texts_query
 from annotators.pages.record import NEW_VISIT_COLUMNS, RESPONSE_COLUMNS, VISIT_COLUMNS, record_page_answers
+from annotators.places import assign, places
+from annotators.recruitment import links
+from annotators.views import entry
 from annotators.views.lookup import _select_page_row
-from studies.models import Exposure
+from studies.models import Batch, Exposure
 from tests import ROOT
-from tests.builders import spa_study
+from tests.builders import humanlike_draft, launched, panel, spa_study
 from tests.players import claimed, form, open_page, plausible, submitted
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
@@ -48,6 +53,15 @@ UPDATES = {
     record.late_end: lambda one, _: ("screened_out", one.pk),
     record.late_submission: lambda one, _: (one.pk,),
     record.recording: lambda _, visit: (41, "1.A", visit.pk),
+}
+SELECTS = {
+    assign._lock_annotator: lambda one: (one.annotator_id,),
+    assign._select_study_and_newest_design: lambda one: (one.study_id,),
+    assign._has_past: lambda one: (one.study_id, one.annotator_id),
+    assign._select_annotator: lambda one: (one.annotator.pool, one.annotator.external_id),
+    links._select_ruled_outcomes: lambda one: (one.recruitment_id,),
+    entry._select_link: lambda one: (one.recruitment.key,),
+    entry._select_arms: lambda one: (one.recruitment_id,),
 }
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 RELEASED = {"released_at": LONG_AGO, "released_reason": "expired"}
@@ -86,7 +100,7 @@ def assert_same_changes(compiled, plain) -> None:
 def test_every_statement_of_the_product_is_compared_here():
     sources = [path.read_text() for app in ("annotators", "analysis", "boards") for path in (ROOT / app).rglob("*.py")]
     made = [text for source in sources for text in re.findall(r"= (Compiled\w+\()|return (Compiled\w+\()", source)]
-    assert len(made) == len([*UPDATES, _select_page_row, _texts_query])
+    assert len(made) == len([*UPDATES, *SELECTS, _select_page_row, _texts_query, assign._take_open_batch_of_arms])
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -107,6 +121,46 @@ def test_each_update_changes_the_rows_that_the_orm_changes(state):
             assert_same_changes(compiled, changed_by(by_orm))
             changes.append(compiled[0])
     assert set(changes) == {0, 1}
+
+
+@pytest.mark.parametrize("select", SELECTS)
+def test_each_select_of_an_arrival_reads_what_the_orm_reads(select):
+    study = launched(humanlike_draft(domains=("news",), target_n=6))
+    door = panel(study, reward="2.50", opens_at=LONG_AGO)
+    door.arms.set(study.arms.all())
+    annotator = assign.find_annotator("panel", "a")
+    one = assign.claim_batch(study, annotator, door, external_ids={"person": "a"}).assignment
+    values = SELECTS[select](one)
+    assert select(*values) == list(select.build(*values)) != []
+    assert select(*("nobody" if isinstance(value, str) else 0 for value in values)) == []
+
+
+@pytest.mark.parametrize("n_arms", [0, 2])
+def test_a_place_is_taken_from_the_batch_that_the_orm_would_lock(n_arms):
+    study = launched(humanlike_draft(conditions=("none", "instructions", "examples"), domains=("news",), target_n=6))
+    arms = list(study.arms.values_list("pk", flat=True))[:n_arms]
+    take = assign._take_open_batch_of_arms(n_arms).key_of_changed_row
+    for _ in range(Batch.objects.filter(study=study, **({"arm__in": arms} if arms else {})).count()):
+        expected = places.open_batches(study, arms).first()
+        assert take(study.pk, *arms) == expected.pk
+        assert Batch.objects.get(pk=expected.pk).claimed == expected.claimed + 1
+    Batch.objects.filter(study=study).update(claimed=F("wanted"))
+    assert take(study.pk, *arms) is None
+
+
+def test_a_row_is_inserted_once_and_its_key_returned():
+    columns = ("code", "pool", "external_id")
+    one, again = (Annotator(pool="panel", external_id="x") for _ in range(2))
+    assert insert_missing(Annotator, columns, one) == Annotator.objects.get().pk
+    assert insert_missing(Annotator, columns, again) is None
+    assert Annotator.objects.get().code == one.code
+
+
+def test_an_inserted_row_has_what_the_database_set():
+    given = claimed(spa_study(target_n=1), "a")
+    kept = Assignment.objects.get(pk=given.pk)
+    columns = [field.attname for field in Assignment._meta.concrete_fields]
+    assert [getattr(given, name) for name in columns] == [getattr(kept, name) for name in columns]
 
 
 def test_each_select_reads_what_the_orm_reads():

@@ -10,7 +10,7 @@ from django.db import connection, connections, transaction
 from django.test import Client
 from django.utils import timezone
 
-from annotators.models import Assignment, PageVisit, Response
+from annotators.models import Annotator, Assignment, PageVisit, Response
 from annotators.pages.record import AssignmentClosed, ConflictingAnswers, PageOutOfOrder, full_page_state
 from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from annotators.places import assign, places
@@ -24,7 +24,8 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgres]
 
 
 def claim(study):
-    return lambda person: assign.claim_batch(study, assign.get_or_create_annotator("panel", person)).outcome
+    """A claim as a link's page makes it: it creates a person who is new, too."""
+    return lambda person: assign.claim_batch(study, assign.find_annotator("panel", person)).outcome
 
 
 def test_every_person_gets_one_place_however_many_tabs_they_open():
@@ -33,6 +34,7 @@ def test_every_person_gets_one_place_however_many_tabs_they_open():
     random.Random(1).shuffle(tabs)
     assert set(all_at_once(claim(study), tabs, 12)) == {"claimed"}
     assert Assignment.objects.filter(study=study).count() == 12 and counts_are_true(study)
+    assert Annotator.objects.count() == 12
 
 
 @pytest.mark.slow

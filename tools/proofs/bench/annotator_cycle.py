@@ -40,6 +40,11 @@ BOUNDS = (
     ("p95 at most clients, of the bare view's", "p95_of_bare", "<=", 2.0),
     ("errors", "errors", "<=", 0),
 )
+CLAIM_BOUNDS = (
+    ("claims per CPU second, of the bare view's", "cycles_per_cpu_of_bare", ">=", 0.3),
+    ("milliseconds of a claim, p95", "p95", "<=", 2000),
+    ("errors of claims", "errors", "<=", 0),
+)
 
 
 @dataclass
@@ -335,9 +340,10 @@ def verdicts(found: dict) -> list[str]:
     for database, parts in found.items():
         if cycles := parts.get("load", {}).get("cycle"):
             most = max(cycles)
-            for words, key, sign, bound in BOUNDS:
-                value = cycles[most]["ours"]["errors"] if key == "errors" else cycles[most][key]
-                judge(f"{database}, {most} clients: {words}", value, sign, bound)
+            for bounds, measured_kind in ((BOUNDS, cycles[most]), (CLAIM_BOUNDS, parts["load"]["claim"][most])):
+                for words, key, sign, bound in bounds:
+                    value = measured_kind[key] if key in measured_kind else measured_kind["ours"][key]
+                    judge(f"{database}, {most} clients: {words}", value, sign, bound)
             if "most_of_eight" in parts["load"]:
                 judge(
                     f"{database}: cycles per second at {most} of those at 8",

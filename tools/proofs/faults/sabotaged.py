@@ -11,8 +11,9 @@ from heval_site.wsgi import application
 
 # The models can be imported only once the application is made.
 # isort: split
+from annotators import fast_path
 from annotators.models import Response
-from annotators.pages import fast_path, form_data, record
+from annotators.pages import form_data, record
 from annotators.views import pages
 
 __all__ = ["application"]

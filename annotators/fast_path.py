@@ -17,6 +17,7 @@ from django.db.models.sql import UpdateQuery
 SYNCHRONOUS_NORMAL = 1
 INSERT_SQL = "{insert} VALUES {places}"
 INSERT_OR_IGNORE_SQL = "{insert} VALUES {places} ON CONFLICT DO NOTHING"
+INSERT_OR_IGNORE_RETURNING_SQL = INSERT_OR_IGNORE_SQL + " RETURNING id"
 # The same on PostgreSQL, without a wait for its disk.
 INSERT_WITHOUT_FSYNC_SQL = (
     "WITH light AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)) "
@@ -102,6 +103,13 @@ class CompiledUpdate(_CompiledStatement):
             self.run(cursor, values)
             return cursor.rowcount
 
+    def key_of_changed_row(self, *values: Any) -> int | None:
+        """Change at most one row, and return its primary key, or None if no row matched."""
+        with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
+            cursor.execute(f"{self.compiled[0]} RETURNING id", self.parameters(values))
+            changed = cursor.fetchone()
+        return changed and changed[0]
+
     @staticmethod
     def query(built):
         rows, columns = built
@@ -128,6 +136,32 @@ def _insert_sql(model: type[Model], columns: tuple[str, ...], rows: int, stateme
     row = ", ".join(f"%s::{str(field.db_type(connection)).partition('(')[0]}" if is_typed else "%s" for field in fields)
     insert = f"INSERT INTO {quoted(model._meta.db_table)} ({names})"
     return statement.format(insert=insert, places=", ".join([f"({row})"] * rows), row=row)
+
+
+def insert_and_read_back(row: Model, *names: str) -> None:
+    """Insert an instance with one statement, and set its key and these columns to the values that the database gave them.
+
+    ``save`` sends signals and leaves expressions in the instance, so that their values need a query of their own.
+    """
+    fields = [field for field in row._meta.concrete_fields if not field.primary_key]
+    returned: list[Any] = [row._meta.pk, *(_column(type(row), name) for name in names)]
+    insert = type(row)._base_manager._insert  # type: ignore[attr-defined]  # not documented
+    (values,) = insert([row], fields=fields, returning_fields=returned, using=DEFAULT_DB_ALIAS)
+    row.__dict__.update(zip((field.attname for field in returned), values, strict=True))
+    row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
+
+
+def insert_missing(model: type[Model], columns: tuple[str, ...], row: Any) -> int | None:
+    """Insert a row and return its primary key, or None if a unique constraint has it already.
+
+    The ORM returns no key of a row that it may have ignored. A second request waits for the first one's transaction.
+    """
+    connection = connections[DEFAULT_DB_ALIAS]
+    with connection.cursor() as cursor:
+        statement = _insert_sql(model, columns, 1, INSERT_OR_IGNORE_RETURNING_SQL)
+        cursor.execute(statement, _values(model, columns, [row], connection))
+        inserted = cursor.fetchone()
+    return inserted and inserted[0]
 
 
 def insert_missing_without_fsync(model: type[Model], columns: tuple[str, ...], row: Any) -> None:
