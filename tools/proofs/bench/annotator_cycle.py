@@ -29,7 +29,7 @@ WINDOW = 150  # pages at either end of a long assignment
 TOGETHER = 6  # people of one look at the size of a study
 READERS = {"small": 60, "large": 600}  # people who have read before: both processes have met all texts then
 CLAIMS = (
-    160  # in one round of claims, of which there are few; they also make the assignments whose pages are answered then
+    200  # in one round of claims, of which there are few; they also make the assignments whose pages are answered then
 )
 CLAIM_ROUNDS = 3
 PAGES = 100
