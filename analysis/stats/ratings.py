@@ -227,8 +227,8 @@ def expected_utility(
 
 
 def _labels(labels: npt.NDArray[Any], positions: IntArray, codes: npt.NDArray[np.intp]) -> tuple[Any, ...]:
-    first = {int(position): row for row, position in reversed(list(enumerate(positions.tolist())))}
-    return tuple(labels[[first[int(number)] for number in codes]].tolist())
+    _, first = np.unique(positions, return_index=True)
+    return tuple(labels[first[codes]].tolist())
 
 
 # Two systems rated by the same annotators: mean differences, reversals of the preference, and rank tests.

@@ -6,13 +6,15 @@ independent stream.
 
 import csv
 import hashlib
-import io
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from analysis.stats.results import json_safe
+
+LINES_AT_ONCE = 10_000
 
 
 def canonical_json(value: object) -> str:
@@ -67,12 +69,16 @@ def unordered_rows_sha256(rows: Iterable[Sequence[object]]) -> str:
     >>> unordered_rows_sha256([("a", 1), ("b", 2)]) == unordered_rows_sha256([("b", 2), ("a", 1)])
     True
     """
-    lines = []
-    for row in rows:
-        buffer = io.StringIO()
-        csv.writer(buffer, lineterminator="\n").writerow(row)
-        lines.append(buffer.getvalue())
+    lines: list[str] = []
+    csv.writer(_Lines(lines.append), lineterminator="\n").writerows(rows)
+    lines.sort()
     digest = hashlib.sha256()
-    for line in sorted(lines):
-        digest.update(line.encode())
+    for start in range(0, len(lines), LINES_AT_ONCE):
+        digest.update("".join(lines[start : start + LINES_AT_ONCE]).encode())
     return digest.hexdigest()
+
+
+class _Lines(NamedTuple):
+    """A file for ``csv.writer``, which writes each row by one call."""
+
+    write: Callable[[str], object]

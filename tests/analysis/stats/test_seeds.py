@@ -1,3 +1,4 @@
+import hashlib
 import subprocess
 import sys
 
@@ -25,6 +26,13 @@ def test_the_hash_of_the_rows_knows_their_content_and_not_their_order():
     assert seeds.unordered_rows_sha256(rows) == seeds.unordered_rows_sha256(rows[::-1])
     assert seeds.unordered_rows_sha256(rows) != seeds.unordered_rows_sha256(rows[:2])
     assert seeds.unordered_rows_sha256([("a,b",)]) != seeds.unordered_rows_sha256([("a", "b")])
+
+
+def test_the_hash_is_of_the_sorted_lines(monkeypatch):
+    monkeypatch.setattr(seeds, "LINES_AT_ONCE", 2)
+    rows = [("b", 1.5, True), ("a\nb", None, 'said "yes"'), ("a,b", "", "ü")]
+    lines = "b,1.5,True\n", '"a\nb",,"said ""yes"""\n', '"a,b",,ü\n'
+    assert seeds.unordered_rows_sha256(rows) == hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()
 
 
 def test_nan_settings_have_one_canonical_form():
