@@ -1,4 +1,4 @@
-"""Read database rows into DataFrames. Each frame is one query. Numeric answers are rescaled to 0..1.
+"""Read database rows into DataFrames. Numeric answers are rescaled to 0..1, and texts that repeat are categories.
 
 A damaged row never stops a frame: unreadable values become missing and are listed in ``FrameResult.problems``. Withdrawn
 assignments are not included, and erased values are missing.
@@ -6,24 +6,28 @@ assignments are not included, and erased values are missing.
 
 import json
 import math
+from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import Count, F, OuterRef, Q, Subquery, Sum, TextField
+from django.db.models import Count, F, Model, OuterRef, Q, QuerySet, Subquery, Sum, TextField
 from django.db.models.functions import Cast
 
 from annotators.counting import Use, select
 from annotators.models import Assignment, Response
 from annotators.recruitment.channels import REGISTRY as CHANNELS
-from studies.models import Item, Question, Section, Study
+from studies.models import Exposure, Item, Question, Section, Study
 from studies.protocols.base.fields import ScaleSpec, parse_scale
 
 from .flat_rows import annotator_pseudonym
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    import numpy as np
+    from pandas import DataFrame, Series
 
 ORIGINS = tuple(Assignment.Origin.values)
 # The column with the second sample beside annotators: the group of the row's prompt or, if it is alone, the prompt.
@@ -41,7 +45,7 @@ RESPONSE_PATHS = {
     "origin": "assignment__origin",
     "trust": "assignment__trust",
     "is_late": "assignment__is_late",
-    "is_submitted": "assignment__submitted_at",
+    "is_submitted": "assignment__submitted_text",
     "design_version": "assignment__design__version",
     "section": "question__section__position",
     "protocol": "question__section__protocol",
@@ -73,6 +77,23 @@ RESPONSE_PATHS = {
     "is_erased": "erased_text",
     "id": "pk",
 }
+# What an answer refers to, with the path from there to the study.
+REFERRED: dict[str, tuple[type[Model], str]] = {
+    "assignment": (Assignment, "study"),
+    "question": (Question, "section__study"),
+    "item": (Item, "study"),
+    "exposure": (Exposure, "item__study"),
+    "chosen": (Exposure, "item__study"),
+}
+ROWS_AT_ONCE = 20_000
+# Columns of texts that can be compared with each other.
+COMPARABLE = (("system", "chosen_system", "x", "y"), ("prompt", SECOND_SAMPLE))
+TEXTS = frozenset(
+    {
+        "annotator", "arm", "condition", "origin", "trust", "protocol", "purpose", "question", "criterion", "x", "y", "item", "kind",
+        "prompt", "domain", SECOND_SAMPLE, "system", "chosen_system", "label", "slot", "part", "value", "choice", "text", "skip_reason",
+    }
+)  # fmt: skip
 ORDER = ["annotator", "section", "prompt", "item", "system", "x", "y", "question", "slot", "ordinal", "id"]
 ASSIGNMENT_PATHS = {
     "assignment": "pk",
@@ -121,7 +142,6 @@ def responses_frame(
     ``asked_first`` says whether a directed question came before its reverse. The problems are rows with values that no page
     could have stored. Raises ValueError for an unknown origin.
     """
-    import pandas as pd
 
     origins = validate_origins(origins)
     rows = (
@@ -134,29 +154,90 @@ def responses_frame(
             value_text=Cast("value", TextField()),
             received_text=Cast("received_at", TextField()),
             erased_text=Cast("erased_at", TextField()),
-            submitted_text=Cast("assignment__submitted_at", TextField()),
         )
     )
-    paths = ["submitted_text" if name == "is_submitted" else path for name, path in RESPONSE_PATHS.items()]
-    frame = pd.DataFrame.from_records(list(rows.values_list(*paths)), columns=list(RESPONSE_PATHS))
-    problems: list[dict[str, Any]] = []
-    names = {code: annotator_pseudonym(study, code) for code in frame["annotator"].unique()}
-    frame["annotator"] = frame["annotator"].map(names).astype("object")
-    frame["is_submitted"] = frame["is_submitted"].notna()
-    frame["is_erased"] = frame["is_erased"].notna()
+    frame = _answers(study, rows)
+    for name in ("is_submitted", "is_erased"):
+        frame[name] = frame[name].notna()
     frame["is_late"] = frame["is_late"].astype(bool)
+    problems: list[dict[str, Any]] = []
     frame["value"] = _values(frame, read_scales_by_question(study, problems), problems)
     frame["received_at"] = _parse_times(frame["received_at"], "received_at", frame["id"], problems)
-    frame["item"] = [
-        None if number is None or number != number else f"s{int(section)}.{int(number)}"
-        for section, number in zip(frame["item_section"], frame["item"], strict=True)
-    ]
-    frame[SECOND_SAMPLE] = second_sample_labels(frame["prompt"], frame[SECOND_SAMPLE], study.group_noun)
     frame = frame.drop(columns=["item_section", "question_id"])
     frame = frame.sort_values(ORDER, kind="stable", na_position="first", ignore_index=True)
     frame["asked_first"] = _asked_first(frame)
     problems += _strays(study, origins)
     return FrameResult(frame, problems[:MAX_PROBLEMS], len(problems))
+
+
+def _answers(study: Study, rows: QuerySet[Response]) -> "DataFrame":
+    """Return the columns of ``RESPONSE_PATHS``.
+
+    A million answers refer to few people, questions and outputs, and repeat few texts. So an answer is read with its keys, what they
+    refer to is read once, and each column is made from its distinct values.
+    """
+    import numpy as np
+    import pandas as pd
+
+    keys = {name: f"{name}_id" for name in REFERRED}
+    read = list(dict.fromkeys([*keys.values(), *(path for path in RESPONSE_PATHS.values() if "__" not in path)]))
+    read.remove("pk")
+    numbers: dict[str, dict[Any, int]] = {path: {} for path in read}
+    codes, pks = {path: array("i") for path in read}, array("q")
+    answers = rows.values_list("pk", *read).iterator(chunk_size=ROWS_AT_ONCE)
+    while chunk := list(islice(answers, ROWS_AT_ONCE)):
+        first, *columns = zip(*chunk, strict=True)
+        pks.extend(first)
+        for path, values in zip(read, columns, strict=True):
+            number = numbers[path]
+            codes[path].extend([number.setdefault(value, len(number)) for value in values])
+    referred = {name: _referred(study, name, numbers[key]) for name, key in keys.items()}
+    frame: dict[str, Any] = {"id": np.array(pks, dtype=np.int64)}
+    for column, path in RESPONSE_PATHS.items():
+        if path == "pk":
+            continue
+        name, _, rest = path.partition("__")
+        distinct = pd.Series(referred[name][rest] if rest else list(numbers[path]))
+        if column in TEXTS:
+            distinct = distinct.astype("category")
+        frame[column] = distinct.array.take(np.array(codes[keys[name] if rest else path], dtype=np.int64))
+    found = pd.DataFrame(frame, columns=list(RESPONSE_PATHS))
+    return found.astype(
+        {
+            name: pd.CategoricalDtype(sorted({label for one in names for label in found[one].cat.categories}))
+            for names in COMPARABLE
+            for name in names
+        }
+    )
+
+
+def _referred(study: Study, name: str, keys: Iterable[int | None]) -> dict[str, list[Any]]:
+    """Return what answers with these keys refer to: one list for each path, with None for the key None."""
+    model, path_to_study = REFERRED[name]
+    paths = [path.removeprefix(f"{name}__") for path in RESPONSE_PATHS.values() if path.startswith(f"{name}__")]
+    rows = model._default_manager.all()
+    if model is Assignment:
+        rows = rows.annotate(submitted_text=Cast("submitted_at", TextField()))
+    found = {row[0]: row[1:] for row in rows.filter(**{path_to_study: study}).values_list("pk", *paths)}
+    # A damaged answer can refer to another study; see ``_strays``.
+    if others := set(keys) - found.keys() - {None}:
+        found |= {row[0]: row[1:] for row in rows.filter(pk__in=others).values_list("pk", *paths)}
+    cells = [found.get(key, (None,) * len(paths)) for key in keys]
+    columns = {path: [row[place] for row in cells] for place, path in enumerate(paths)}
+    if name == "assignment":
+        pseudonym = cache(lambda code: annotator_pseudonym(study, code))
+        columns["annotator__code"] = [pseudonym(code) for code in columns["annotator__code"]]
+    if name == "item":
+        places = zip(columns["section__position"], columns["number"], strict=True)
+        columns["number"] = [None if number is None else f"s{section}.{number}" for section, number in places]
+        groups = second_sample_labels(columns["prompt__key"], columns["prompt__group"], study.group_noun)
+        columns["prompt__group"] = groups
+    return columns
+
+
+def with_plain_texts(frame: "DataFrame") -> "DataFrame":
+    """Return a frame whose categories are texts, for code that makes other texts from them."""
+    return frame.astype(dict.fromkeys(frame.select_dtypes("category").columns, "str"))
 
 
 def second_sample_labels(
@@ -232,8 +313,13 @@ def frame_sha256(frame: "DataFrame") -> str:
     if {"origin", "received_at"} <= set(hashed):
         hashed["received_at"] = hashed["received_at"].mask(hashed["origin"] == Assignment.Origin.IMPORTED)
     hashed = hashed[sorted(hashed.columns)]
+    chunks = range(0, len(hashed), ROWS_AT_ONCE)
     columns = [_plain_column(hashed[name]) for name in hashed.columns]
-    return unordered_rows_sha256([list(hashed.columns), *(list(row) for row in zip(*columns, strict=True))])
+    rows = chain.from_iterable(
+        zip(*([plain[code] for code in codes[start : start + ROWS_AT_ONCE]] for codes, plain in columns), strict=True)
+        for start in chunks
+    )
+    return unordered_rows_sha256(chain([list(hashed.columns)], rows))
 
 
 def validate_origins(origins: Iterable[str]) -> list[str]:
@@ -258,62 +344,67 @@ def read_scales_by_question(study: Study, problems: list[dict[str, Any]] | None 
     return scales
 
 
-def _values(frame: "DataFrame", scales: dict[int, ScaleSpec], problems: list[dict[str, Any]]) -> list[float]:
+def _values(frame: "DataFrame", scales: dict[int, ScaleSpec], problems: list[dict[str, Any]]) -> "np.ndarray":
     """Return the stored values rescaled to 0..1. NaN if there is no value, or if it is outside its scale."""
+    import numpy as np
+
     ends = {
         pk: (float(scale.minimum), float(scale.maximum)) if scale.kind in RANGED_SCALE_KINDS else (0.0, 1.0)
         for pk, scale in scales.items()
     }
-    values = []
-    for row, question, stored in zip(frame["id"], frame["question_id"], frame["value"], strict=True):
-        if stored is None or stored != stored:
-            values.append(math.nan)
-            continue
-        low, high = ends.get(question, (math.nan, math.nan))
-        try:
-            number = float(stored)
-        except ValueError:
-            number = math.nan
-        if low <= number <= high:
-            values.append((number - low) / (high - low))
-        else:
-            values.append(math.nan)
-            reason = "its scale is unreadable" if low != low else f"outside {low:g}..{high:g}"
-            problems.append({"row": f"response {row}", "column": "value", "text": f"{str(stored)[:40]!r}: {reason}"})
+    stored = frame["value"].cat
+    numbers = np.array([*map(_number, stored.categories), math.nan])[stored.codes]
+    low, high = (
+        frame["question_id"].map({pk: pair[end] for pk, pair in ends.items()}).to_numpy(float) for end in (0, 1)
+    )
+    with np.errstate(invalid="ignore"):
+        is_inside = (low <= numbers) & (numbers <= high)
+        values = np.where(is_inside, (numbers - low) / (high - low), math.nan)
+    for row in np.flatnonzero(frame["value"].notna() & ~is_inside):
+        reason = "its scale is unreadable" if math.isnan(low[row]) else f"outside {low[row]:g}..{high[row]:g}"
+        text = f"{frame['value'].iloc[row][:40]!r}: {reason}"
+        problems.append({"row": f"response {frame['id'].iloc[row]}", "column": "value", "text": text})
     return values
 
 
-def _parse_times(column: Iterable[Any], name: str, rows: Iterable[Any], problems: list[dict[str, Any]]) -> Any:
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def _parse_times(column: "Series", name: str, rows: "Series", problems: list[dict[str, Any]]) -> Any:
+    import numpy as np
     import pandas as pd
 
-    parsed: list[datetime | None] = []
-    for row, stored in zip(rows, column, strict=True):
-        moment = None
-        if stored is not None and stored == stored:
-            try:
-                moment = datetime.fromisoformat(str(stored))
-            except ValueError:
-                problems.append({"row": f"row {row}", "column": name, "text": f"{str(stored)[:40]!r} is not a time"})
-        parsed.append(moment)
-    return pd.to_datetime(
-        pd.Series(parsed, dtype="object", index=getattr(column, "index", None)), utc=True, errors="coerce"
-    )
+    codes, distinct = pd.factorize(column)
+    moments: list[datetime | None] = []
+    damaged = set()
+    for number, stored in enumerate(distinct):
+        try:
+            moments.append(datetime.fromisoformat(str(stored)))
+        except ValueError:
+            moments.append(None)
+            damaged.add(number)
+    for row in np.flatnonzero(np.isin(codes, list(damaged))):
+        text = f"{str(distinct[codes[row]])[:40]!r} is not a time"
+        problems.append({"row": f"row {rows.iloc[row]}", "column": name, "text": text})
+    # The last one is for the code -1, of missing times.
+    parsed = pd.to_datetime(pd.Series([*moments, None], dtype="object"), utc=True, errors="coerce")
+    return parsed.array[codes]
 
 
 def _asked_first(frame: "DataFrame") -> list[bool | None]:
     """Return whether each directed question came before its reverse for a person, or None if it has no reverse."""
-    places: dict[tuple, float] = {}
-    keys = []
-    columns = (frame[name] for name in ("assignment", "section", "criterion", "x", "y", "position"))
-    for assignment, section, criterion, x, y, position in zip(*columns, strict=True):
-        is_directed = isinstance(x, str) and isinstance(y, str) and position == position and position is not None
-        keys.append((assignment, section, criterion, x, y) if is_directed else None)
-        if is_directed:
-            places[assignment, section, criterion, x, y] = position
-    first: list[bool | None] = []
-    for key in keys:
-        reverse = None if key is None else places.get((*key[:3], key[4], key[3]))
-        first.append(None if key is None or reverse is None else places[key] < reverse)
+    directed = frame[frame["x"].notna() & frame["y"].notna() & frame["position"].notna()]
+    columns = (directed[name] for name in ("assignment", "section", "criterion", "x", "y"))
+    keys = list(zip(*columns, strict=True))
+    places = dict(zip(keys, directed["position"], strict=True))
+    first: list[bool | None] = [None] * len(frame)
+    for row, (*about, x, y) in zip(directed.index, keys, strict=True):
+        if (reverse := places.get((*about, y, x))) is not None:
+            first[row] = places[*about, x, y] < reverse
     return first
 
 
@@ -330,8 +421,10 @@ def _strays(study: Study, origins: Sequence[str]) -> list[dict[str, Any]]:
     return [{"row": f"response {pk}", "column": "question", "text": f"{question}: {text}"} for pk, question in strays]
 
 
-def _plain_column(column: Any) -> list[Any]:
-    """Return values in canonical form: '' if missing, times as ISO 8601 in UTC."""
-    if str(column.dtype).startswith("datetime64"):
-        return ["" if value != value else value.isoformat() for value in column]
-    return ["" if value is None or value != value else value for value in column.tolist()]
+def _plain_column(column: "Series") -> tuple["np.ndarray", list[Any]]:
+    """Return the number of each row's value, and the distinct values in canonical form: '' if missing, times as ISO 8601 in UTC."""
+    import pandas as pd
+
+    codes, distinct = pd.factorize(column)
+    is_time = str(column.dtype).startswith("datetime64")
+    return codes, [*(value.isoformat() if is_time else value for value in distinct.tolist()), ""]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from analysis.data.exports import TABLE_FORMATS, TABLES, ExportDigest, Table, compact_json
 from analysis.data.flat_rows import Column, Selection, stimulus_text
+from analysis.data.frames import with_plain_texts
 from analysis.protocols import REGISTRY, ProtocolAnalysis, StartedAnalysis
 from analysis.report.archive import file_name, zip_blocks
 from analysis.report.build import analysis_contexts, default_origins, validate_parameters
@@ -62,7 +63,7 @@ def _people(study: Study) -> dict[int, Any]:
 
 def _counted_answers(data: ReportData) -> "DataFrame":
     rows = data.live_answers()
-    return rows[rows["is_kept"].astype(bool)]
+    return with_plain_texts(rows[rows["is_kept"].astype(bool)])
 
 
 # Scores of outputs

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from analysis.data.frames import SECOND_SAMPLE
+from analysis.data.frames import SECOND_SAMPLE, with_plain_texts
 from analysis.protocols import REGISTRY as ANALYSES
 from analysis.protocols.scores import Scorer
 from annotators.counting import counted_origins
@@ -150,7 +150,7 @@ def _kept_answers(study: Study) -> "DataFrame":
         data = read_report_data(study, counted_origins(study))
         people = dict(Assignment.objects.filter(study=study).values_list("pk", "annotator_id"))
     rows = data.live_answers()
-    rows = rows[rows["is_kept"].astype(bool)]
+    rows = with_plain_texts(rows[rows["is_kept"].astype(bool)])
     return rows.assign(
         annotator=rows["assignment"].map(people),
         day=rows["received_at"].dt.strftime("%Y-%m-%d"),

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from analysis.data.frames import with_plain_texts
 from analysis.protocols.blocks.populations import SECOND_SAMPLE
 from analysis.protocols.kinds.answers import kept_and_paper_rows, readable_scale
 from studies.design.subjects import in_parentheses, join_words, words_of_section
@@ -127,7 +128,7 @@ def read_judgements(frame: "DataFrame", section: Any, suffix: str = "") -> Judge
     low, high = float(scale.minimum), float(scale.maximum)
     arms, model_by_arm, human = _arms_with_machine_systems(section)
     is_own = (frame["section"] == section.position) & (frame["question"] == SOURCE) & frame["system"].notna()
-    rows = frame[is_own & frame["value"].notna()].copy()
+    rows = with_plain_texts(frame[is_own & frame["value"].notna()])
     rows["rating"] = (low + rows["value"] * (high - low)).round(6)
     rows["is_machine"] = (~rows["system"].isin(human)).astype(float)
     rows["model"] = rows["arm"].map(model_by_arm).fillna("")
