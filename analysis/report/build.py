@@ -2,7 +2,7 @@
 
 import hashlib
 import logging
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,7 +16,7 @@ from analysis.data.context import AnalysisContext
 from analysis.data.frames import validate_origins
 from analysis.data.snapshot import database_snapshot
 from analysis.exclusions.screening import UNSEEN_RULE, excluding_rules, exclusion_flow
-from analysis.protocols import REGISTRY, StartedAnalysis
+from analysis.protocols import REGISTRY, HeadlineAnswers, StartedAnalysis
 from analysis.protocols.blocks import Block, Overview, add_default_planned_conclusions, cells, sentences
 from analysis.protocols.blocks.comparisons import AdjustedByBlock
 from analysis.protocols.blocks.layouts import (
@@ -195,9 +195,11 @@ def build_notices(data: ReportData, parameters: Mapping[str, Any], blocks: Seque
     ]
 
 
-def build_dependence_notices(data: ReportData, contexts: Sequence[AnalysisContext]) -> Iterator[Notice]:
+def build_dependence_notices(
+    data: ReportData, contexts: Sequence[AnalysisContext], headlines: Mapping[str, Sequence[HeadlineAnswers]]
+) -> Iterator[Notice]:
     """Give notices of prompts that count as independent and seem to belong together."""
-    for correlation in similar_neighbours(data.study, contexts):
+    for correlation in similar_neighbours(data.study, contexts, headlines):
         yield make_notice(
             "neighbours",
             f"Prompts that follow each other got similar answers (correlation {cells.format_number(correlation)}), so intervals may be too "
@@ -512,11 +514,13 @@ def build_report(
     effects: list[dict[str, Any]] = []
     items: list[dict[str, Any]] = []
     compared_groups: list[Compared] = []
+    headlines: dict[str, Sequence[HeadlineAnswers]] = defaultdict(list)
     groupings = [] if hidden else read_groupings(data)
     for context in contexts:
         with _keeping_other_protocols(context.protocol, problems):
             effects += rule_effects(blocks, context, data.applied_rules)
-            items += build_items(context, blocks)
+            headlines[context.protocol] = REGISTRY[context.protocol].headline_answers(context)
+            items += build_items(context, blocks, headlines[context.protocol])
             compared_groups += compare_groups(context, groupings, blocks)
     opinions = None
     if compared_groups:
@@ -572,7 +576,7 @@ def build_report(
         "families": _families(blocks),
         "notices": [
             *build_notices(data, validated, blocks),
-            *([] if hidden else build_dependence_notices(data, contexts)),
+            *([] if hidden else build_dependence_notices(data, contexts, headlines)),
         ],
         "blocks": [block.as_dict() for block in blocks],
         "problems": [*data.problems, *problems],

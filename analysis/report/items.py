@@ -5,7 +5,8 @@ a report's JSON or its files, and the comments of people who withdraw later are 
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import F
@@ -24,13 +25,16 @@ from studies.models import Exposure, Item, Output, Study
 from studies.protocols import REGISTRY as PROTOCOLS
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    import numpy as np
 
+    from analysis.stats.arrays import FloatArray
     from analysis.stats.results import Estimate
 
 MOST_ITEMS = 3  # of each kind
 # An item counts as if this number of further answers were in the middle, so that a single answer does not come first.
 ADDED_ANSWERS = 2
+# Sums in another order differ by less than this.
+CLOSE = 1e-7
 LONG_TEXT = 400
 KINDS = (
     ("won", "Where {winner} won most clearly"),
@@ -42,27 +46,50 @@ ITEM_COLUMNS = {"section": "section__position", "number": "number", "retired": "
 OutputsByItem = Mapping[str, Mapping[str, tuple[int, ...]]]
 
 
-def build_items(context: AnalysisContext, blocks: Sequence[Block]) -> list[dict[str, Any]]:
-    """Return the clearest and the most divided items of each planned comparison of a protocol."""
+def build_items(
+    context: AnalysisContext, blocks: Sequence[Block], headline: Sequence[HeadlineAnswers]
+) -> list[dict[str, Any]]:
+    """Return the clearest and the most divided items of each planned comparison of a protocol.
+
+    ``headline``: the answers behind the headlines of the protocol.
+    """
     analysis, name = REGISTRY[context.protocol], headline_name(context.protocol)
     shown = _outputs_by_item(context.sections)
     claims = analysis.planned_claims(context.sections).values()
     planned = {one.key: one for claimed in claims for one in claimed if one.is_planned}
-    answers = {one.comparison.key: one for one in analysis.headline_answers(context)}
-    free = {(section.position, key) for section in context.sections for key in _free_texts(section)}
-    columns = (context.rows[column] for column in ("section", "question", "text"))
-    is_comment = [bool(text) and (section, key) in free for section, key, text in zip(*columns, strict=True)]
-    commented = context.rows.assign(is_comment=is_comment)
+    answers = {one.comparison.key: one for one in headline}
+    rows = {section.position: _RowsOfSection.read(context, section) for section in context.sections}
     found = []
     for key, compared in planned.items():
         estimate = estimate_of_comparison(blocks, analysis.headline_blocks.get(name, ""), key)
         about = _about(compared) | {"protocol": context.protocol}
-        found.append(about | _items_of(answers.get(key), estimate, HEADLINES.get(name), commented, shown))
+        found.append(about | _items_of(answers.get(key), estimate, HEADLINES.get(name), rows, shown))
     return found
 
 
-def _free_texts(section: Any) -> list[str]:
-    return list(section.questions.filter(scale__kind="text").values_list("key", flat=True))
+@dataclass(frozen=True, slots=True)
+class _RowsOfSection:
+    """What the items of all comparisons of a section need of its rows: the items of each prompt, and who commented on each item.
+
+    A comment is about one system, or about none.
+    """
+
+    items: Mapping[str, Sequence[str]]
+    comments: Mapping[str, Sequence[tuple[str | None, str]]]
+
+    @classmethod
+    def read(cls, context: AnalysisContext, section: Any) -> "_RowsOfSection":
+        rows = context.rows
+        rows = rows[(rows["section"] == section.position) & rows["is_kept"].astype(bool) & rows["item"].notna()]
+        items: dict[str, list[str]] = {}
+        for prompt, item in rows[["prompt", "item"]].drop_duplicates().itertuples(index=False):
+            items.setdefault(prompt, []).append(item)
+        free = list(section.questions.filter(scale__kind="text").values_list("key", flat=True))
+        comments: dict[str, list[tuple[str | None, str]]] = {}
+        texts = rows[rows["question"].isin(free) & (rows["text"] != "")]
+        for item, system, annotator in texts[["item", "system", "annotator"]].itertuples(index=False):
+            comments.setdefault(item, []).append((system if isinstance(system, str) else None, annotator))
+        return cls(items, comments)
 
 
 def _outputs_by_item(sections: Sequence[Any]) -> OutputsByItem:
@@ -110,7 +137,7 @@ def _items_of(
     answers: HeadlineAnswers | None,
     estimate: "Estimate | None",
     headline: Any,
-    rows: "DataFrame",
+    rows: Mapping[int, _RowsOfSection],
     shown: OutputsByItem,
 ) -> dict[str, Any]:
     if answers is None or answers.keys is None:
@@ -118,22 +145,22 @@ def _items_of(
     if not len(answers.values):
         return {"reason": "nobody judged the two side by side"}
     null, compared = headline.null, answers.comparison
-    found = list(_judged_items(answers, null, rows, shown))
-    split = sorted((one for one in found if one["n"] > 1 and one["sd"]), key=lambda one: _place(one, one["sd"] ** 2))
+    judged = _JudgedItems(answers, answers.keys, rows[compared.section], shown)
+    split = judged.first(lambda one: one["sd"] ** 2 if one["n"] > 1 else 0.0, judged.variances)
     if estimate is None or estimate.estimate is None:
-        return {"null": null, "reason": "nothing could be estimated, so no side won", "split": split[:MOST_ITEMS]}
+        return {"null": null, "reason": "nothing could be estimated, so no side won", "split": split}
     side = estimate.estimate - (cells.claim_of(estimate).null or 0.0)
     if not side:
-        return {"null": null, "reason": "the estimate is on neither side", "split": split[:MOST_ITEMS]}
+        return {"null": null, "reason": "the estimate is on neither side", "split": split}
     # How far each item is on the side of the estimate.
-    ahead = [((one["mean"] - null) * (1 if side > 0 else -1), one) for one in found]
+    sign = 1 if side > 0 else -1
     return {
         "null": null,
         "winner": compared.x if (side > 0) is not compared.is_lower_better else compared.y,
-        "side": 1 if side > 0 else -1,
-        "won": [one for far, one in sorted(ahead, key=lambda two: _place(two[1], two[0])) if far > 0][:MOST_ITEMS],
-        "lost": [one for far, one in sorted(ahead, key=lambda two: _place(two[1], -two[0])) if far < 0][:MOST_ITEMS],
-        "split": split[:MOST_ITEMS],
+        "side": sign,
+        "won": judged.first(lambda one: (one["mean"] - null) * sign, (judged.means - null) * sign),
+        "lost": judged.first(lambda one: (null - one["mean"]) * sign, (null - judged.means) * sign),
+        "split": split,
     }
 
 
@@ -143,40 +170,69 @@ def _place(item: Mapping[str, Any], amount: float) -> tuple[float, int, str, lis
     return round(-amount * n / (n + ADDED_ANSWERS), 9), -n, item["prompt"], item["items"]
 
 
-def _judged_items(
-    answers: HeadlineAnswers, null: float, rows: "DataFrame", shown: OutputsByItem
-) -> Iterator[dict[str, Any]]:
-    """Yield each prompt with the outputs of the two systems that were judged for it.
+class _JudgedItems:
+    """Each prompt with the outputs of the two systems of a comparison that were judged for it.
 
     Where a page shows a single output, the outputs of a prompt are one item, because the headline compares their means.
     """
-    import pandas as pd
 
-    compared = answers.comparison
-    rows = rows[(rows["section"] == compared.section) & rows["is_kept"].astype(bool) & rows["item"].notna()]
-    items_of_prompt = rows.groupby("prompt")["item"].unique()
-    is_about_pair = rows["system"].isna() | rows["system"].isin([compared.x, compared.y])
-    writers = rows[rows["is_comment"].astype(bool) & is_about_pair].groupby("item")["annotator"].unique()
-    frame = pd.DataFrame({"prompt": answers.keys, "item": answers.items, "value": answers.values})
-    outputs = {
-        item: (shown.get(item, {}).get(compared.x, ()), shown.get(item, {}).get(compared.y, ()))
-        for item in frame["item"].dropna().unique()
-    }
-    frame["outputs"] = frame["item"].map(outputs) if outputs else None
-    for (prompt, _), judged in frame.groupby(["prompt", "outputs"], dropna=False, sort=False):
-        items = judged["item"].dropna().unique() if outputs else items_of_prompt.get(prompt, ())
-        items = [item for item in items if {compared.x, compared.y} & set(shown.get(item, {}))]
-        yield {
+    def __init__(
+        self, answers: HeadlineAnswers, prompts: "np.ndarray", rows: _RowsOfSection, shown: OutputsByItem
+    ) -> None:
+        import numpy as np
+        import pandas as pd
+
+        self.answers, self.prompts, self.rows, self.shown = answers, prompts, rows, shown
+        self.items = np.full(len(prompts), None) if answers.items is None else answers.items
+        x, y = answers.comparison.x, answers.comparison.y
+        items, names = pd.factorize(self.items)
+        self.has_items = len(names) > 0
+        outputs = {name: (shown.get(name, {}).get(x, ()), shown.get(name, {}).get(y, ())) for name in names}
+        # The last number is for answers without an item.
+        of_items = np.append(pd.factorize(pd.Series(outputs, dtype=object))[0], -1)[items] if self.has_items else items
+        cells = pd.factorize(prompts)[0] * (len(names) + 1) + of_items
+        _, codes = np.unique(cells, return_inverse=True)
+        self.order, self.sizes = np.argsort(codes, kind="stable"), np.bincount(codes)
+        self.ends = np.cumsum(self.sizes)
+        self.means = np.bincount(codes, weights=answers.values) / self.sizes
+        self.variances = np.bincount(codes, (answers.values - self.means[codes]) ** 2) / self.sizes
+
+    def first(self, amount_of: Callable[[dict[str, Any]], float], amounts: "FloatArray") -> list[dict[str, Any]]:
+        """Return the first items with a positive amount; see ``_place``. ``amounts``: about those of all items."""
+        import numpy as np
+
+        weighted = amounts * self.sizes / (self.sizes + ADDED_ANSWERS)
+        least = np.sort(weighted)[-MOST_ITEMS:][0] if len(weighted) else 0.0
+        found = [self._item(int(number)) for number in np.flatnonzero((weighted > least - CLOSE) & (weighted > -CLOSE))]
+        return sorted((one for one in found if amount_of(one) > 0), key=lambda one: _place(one, amount_of(one)))[
+            :MOST_ITEMS
+        ]
+
+    def _item(self, number: int) -> dict[str, Any]:
+        compared, end = self.answers.comparison, self.ends[number]
+        found = self.order[end - self.sizes[number] : end]
+        prompt, values = self.prompts[found[0]], self.answers.values[found]
+        own = {item for item in self.items[found] if isinstance(item, str)}
+        named = own if self.has_items else self.rows.items.get(prompt, ())
+        items = [item for item in named if {compared.x, compared.y} & set(self.shown.get(item, {}))]
+        return {
             "prompt": prompt,
             "items": sorted(items, key=_number),
             **{
-                side: sorted({n for item in items for n in shown[item].get(system, ())})
+                side: sorted({n for item in items for n in self.shown[item].get(system, ())})
                 for side, system in (("x", compared.x), ("y", compared.y))
             },
-            "n": len(judged),
-            "mean": float(judged["value"].mean()),
-            "sd": round(float(judged["value"].std(ddof=0)), 12),
-            "comments": sorted({one for item in items for one in writers.get(item, ())}),
+            "n": len(values),
+            "mean": float(values.mean()),
+            "sd": round(float(values.std()), 12),
+            "comments": sorted(
+                {
+                    person
+                    for item in items
+                    for system, person in self.rows.comments.get(item, ())
+                    if system in (None, compared.x, compared.y)
+                }
+            ),
         }
 
 

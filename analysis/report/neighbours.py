@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from django.db.models import Count
 
 from analysis.data.context import AnalysisContext
-from analysis.protocols import REGISTRY, HeadlineAnswers
+from analysis.protocols import HeadlineAnswers
 from studies.models import Study
 
 if TYPE_CHECKING:
@@ -20,8 +20,12 @@ def count_prompts_with_shared_source(study: Study) -> int:
     return sum(shared.values_list("n", flat=True))
 
 
-def similar_neighbours(study: Study, contexts: Sequence[AnalysisContext]) -> "Iterator[float]":
+def similar_neighbours(
+    study: Study, contexts: Sequence[AnalysisContext], headlines: Mapping[str, Sequence[HeadlineAnswers]]
+) -> "Iterator[float]":
     """Yield the correlation of neighbouring prompts, in the order of import, for each protocol in which they have similar answers.
+
+    ``headlines``: the answers behind the headlines, by protocol.
 
     A study with groups says itself what belongs together. One answer about all that a person read has no prompt.
     """
@@ -31,7 +35,7 @@ def similar_neighbours(study: Study, contexts: Sequence[AnalysisContext]) -> "It
         return
     places = {key: place for place, key in enumerate(study.prompts.order_by("pk").values_list("key", flat=True))}
     for context in contexts:
-        found = REGISTRY[context.protocol].headline_answers(context)
+        found = headlines[context.protocol]
         if not any(section.questions.filter(x__isnull=False).exists() for section in context.sections) and found:
             dependence = neighbour_dependence(_contributions(found, places), rng=context.rng("neighbours"))
             if dependence.is_found and dependence.correlation is not None:
