@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 DIFFERENCE, SUPERIORITY = "difference", "superiority"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class QuestionRatings:
     """The ratings of one question. ``kept``: the ratings for the recommended estimates.
 
@@ -60,6 +61,15 @@ class QuestionRatings:
     named: tuple[Comparison, ...]
     points_comparisons: Mapping[str, Comparison]
     superiority_keys: frozenset[str]
+
+    @cached_property
+    def standardised_wide(self) -> "DataFrame":
+        """``wide`` of ratings in standard deviations of each annotator's own ratings, for annotators with enough ratings."""
+        from analysis.stats import ratings
+
+        rows = self.kept[self.kept["rating"].notna()]
+        scores = ratings.z_scores_by_annotator(*column_arrays(rows, "rating", "annotator")).scores
+        return wide_scores(rows.assign(rating=scores), "rating")
 
     @property
     def point_distance(self) -> float:
@@ -261,11 +271,9 @@ def add_planned_points_equivalence_test(
 
 def _standardised_difference(question_ratings: QuestionRatings, comparison: Comparison, level: float) -> "Estimate":
     """Return the difference in standard deviations of each annotator's own ratings, for annotators with enough ratings."""
-    from analysis.stats import clusters, ratings
+    from analysis.stats import clusters
 
-    rows = question_ratings.kept[question_ratings.kept["rating"].notna()]
-    scores = ratings.z_scores_by_annotator(*column_arrays(rows, "rating", "annotator")).scores
-    pairs = paired_scores(wide_scores(rows.assign(rating=scores), "rating"), comparison)
+    pairs = paired_scores(question_ratings.standardised_wide, comparison)
     return clusters.clustered_mean(
         pairs["x"].to_numpy(float) - pairs["y"].to_numpy(float),
         pairs["annotator"].to_numpy(object),
