@@ -1,5 +1,6 @@
 """Reliability of mean scores, and concordance of rankings."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from analysis.stats.results import Estimate, HypothesisTest, ResultWarning
 
 # Number of random halvings.
 SPLITS = 500
+# Halvings times items that are computed at once.
+MAX_CELLS = 1_000_000
 
 
 def split_half_reliability(
@@ -75,15 +78,21 @@ def split_half_reliability(
     if n_items < 3 or n_annotators < 2:
         return Estimate(status="not_identified", reason="needs three items and two annotators", **common)
     filled, ones = np.where(is_observed, table, 0.0), is_observed.astype(np.float64)
-    first, second = _halves(filled, ones, SPLITS, rng)
-    correlations = _weighted_correlations(first, second, np.ones((len(first), n_items)))
-    defined = _stepped_up(correlations)
+    halves = _random_halves(n_annotators, SPLITS, rng)
+    defined = np.concatenate(
+        [
+            _stepped_up(_weighted_correlations(*_means_of_halves(filled, ones, part), np.ones((len(part), n_items))))
+            for part in _blocks(halves, n_items)
+        ]
+    )
     defined = defined[np.isfinite(defined)]
-    if len(defined) <= len(first) / 2:
+    if len(defined) <= SPLITS / 2:
         return Estimate(status="not_identified", reason="the halves share too few items that differ", **common)
-    first, second = _halves(filled, ones, resamples, rng)
-    weights = rng.multinomial(n_items, np.full(n_items, 1 / n_items), size=resamples).astype(np.float64)
-    draws = _stepped_up(_weighted_correlations(first, second, weights))
+    parts = []
+    for part in _blocks(_random_halves(n_annotators, resamples, rng), n_items):
+        weights = rng.multinomial(n_items, np.full(n_items, 1 / n_items), size=len(part)).astype(np.float64)
+        parts.append(_stepped_up(_weighted_correlations(*_means_of_halves(filled, ones, part), weights)))
+    draws = np.concatenate(parts)
     finite = draws[np.isfinite(draws)]
     warnings: tuple[ResultWarning, ...] = ()
     if len(finite) < resamples:
@@ -92,15 +101,23 @@ def split_half_reliability(
     return Estimate(estimate=float(np.mean(defined)), interval=interval, warnings=warnings, **common)
 
 
-def _halves(
-    filled: FloatArray, ones: FloatArray, splits: int, rng: np.random.Generator
-) -> tuple[FloatArray, FloatArray]:
-    """Return the items' means in the two halves of each random halving; NaN if a half did not score an item."""
-    n_annotators = len(filled)
+def _random_halves(n_annotators: int, splits: int, rng: np.random.Generator) -> FloatArray:
+    """Return which annotators are in the first half of each random halving, as 0 and 1; shape (splits, n_annotators)."""
     order = np.argsort(rng.random((splits, n_annotators)), axis=1)
     # With an odd number the extra annotator is in a random half, so neither half is always the larger one.
     size = n_annotators // 2 + (rng.integers(0, 2, size=splits) if n_annotators % 2 else np.zeros(splits, dtype=int))
-    in_first = (order < size[:, None]).astype(np.float64)
+    return (order < size[:, None]).astype(np.float64)
+
+
+def _blocks(halves: FloatArray, n_items: int) -> Iterator[FloatArray]:
+    """Yield so many halvings at a time that their items fit into memory."""
+    size = max(1, MAX_CELLS // n_items)
+    for start in range(0, len(halves), size):
+        yield halves[start : start + size]
+
+
+def _means_of_halves(filled: FloatArray, ones: FloatArray, in_first: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the items' means in the two halves of each halving; NaN if a half did not score an item."""
     with np.errstate(invalid="ignore", divide="ignore"):
         first = (in_first @ filled) / (in_first @ ones)
         second = ((1 - in_first) @ filled) / ((1 - in_first) @ ones)

@@ -31,3 +31,10 @@ def test_split_half_of_noise_is_near_zero_and_needs_three_items():
     for scores, status in ((np.ones((4, 2)), "not_identified"), (np.ones((4, 9)), "not_identified")):
         assert reliability.split_half_reliability(scores, rng=rng()).status == status
     assert reliability.split_half_reliability(np.full((3, 3), np.nan), rng=rng()).status == "no_data"
+
+
+def test_blocks_of_halvings_change_nothing(monkeypatch):
+    scores = rng(6).integers(1, 6, (7, 30)).astype(float)
+    whole = reliability.split_half_reliability(scores, rng=rng(), resamples=99)
+    monkeypatch.setattr(reliability, "MAX_CELLS", 300)
+    assert reliability.split_half_reliability(scores, rng=rng(), resamples=99) == whole
