@@ -84,11 +84,14 @@ def import_file(kind: str, path: Path) -> None:
     else:
         report = import_stimuli_file(study, path, options=Options(creates_systems=True), by=None)
     assert report.is_written, [str(problem) for problem in report.problems][:3]
-    # Not getrusage: its value begins with the peak of the process that started this one.
-    status = Path("/proc/self/status").read_text()
-    peak = next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))
     seconds = time.perf_counter() - begun
-    print(json.dumps({"seconds": seconds, "cpu": time.process_time() - cpu, "megabytes": int(peak) / 1024}))
+    print(json.dumps({"seconds": seconds, "cpu": time.process_time() - cpu, "megabytes": peak_megabytes()}))
+
+
+def peak_megabytes() -> float:
+    """Return the largest memory of this process until now. That of getrusage begins with the peak of the process that started it."""
+    status = Path("/proc/self/status").read_text()
+    return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))) / 1024
 
 
 def wait_for_turns(home: Path, until: Path) -> None:
