@@ -6,6 +6,7 @@ them. A person is a pseudonym, and one who withdrew is only the place that they 
 """
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +21,8 @@ from zlib import error as ZlibError
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
 from django.db import DatabaseError, models, transaction
-from django.db.models import QuerySet
+from django.db.models import DecimalField, FloatField, QuerySet
+from django.db.models.functions import Cast
 
 from analysis.coding.models import Coding, CodingItem, CodingSample, CodingSeat
 from analysis.data.flat_rows import (
@@ -230,9 +232,14 @@ def _lines(part: Part, study: Study, origins: Sequence[str]) -> Iterator[bytes]:
     unblinded = access.allowed_member_ids(Action.CODE, study) & access.allowed_member_ids(Action.VIEW, study)
     launch = study.launched_at or study.created_at
     paths = [f"{field.name}__code" if field.related_model is Annotator else field.attname for field in part.fields]
-    rows = _rows_of(part, study, origins).values_list(*paths)
+    # Django reads no decimal that SQLite stores as infinite.
+    decimals = {field.attname for field in part.fields if isinstance(field, DecimalField)}
+    read = [Cast(path, FloatField()) if path in decimals else path for path in paths]
+    rows = _rows_of(part, study, origins).values_list(*read)
     for cells in rows.iterator(chunk_size=ROWS_AT_ONCE):
         row = {field.name: cell for field, cell in zip(part.fields, cells, strict=True)}
+        for name in decimals:
+            row[name] = str(row[name]) if row[name] is not None and math.isfinite(row[name]) else None
         for field in part.fields:
             if field.related_model is Annotator:
                 row[field.name] = annotator_pseudonym(study, row[field.name])
