@@ -243,7 +243,7 @@ PSEUDO_COUNT = 0.1
 def given_labels(responses: "DataFrame") -> "DataFrame":
     """Return the answers of submitted work in live sections that are a value or a choice, with the answer in one column."""
     rows = responses[responses["is_submitted"] & ~responses["is_erased"]]
-    rows = rows[rows["value"].notna() | (rows["choice"] != "") | rows["chosen_system"].notna()].copy()
+    rows = with_plain_texts(rows[rows["value"].notna() | (rows["choice"] != "") | rows["chosen_system"].notna()])
     turn_to_one_side(rows)
     rows["given"] = [
         f"{value:.9g}|{choice}|{chosen}"
@@ -506,7 +506,7 @@ def screen_annotators(study: Study, origin: str, by) -> AnnotatorScreening:
         assignments = assignments[assignments["is_submitted"]]
         test_answers = read_test_answers(study, [origin])
         labels, names = (
-            given_labels(with_plain_texts(responses_frame(study, [origin], ["live"]).rows)),
+            given_labels(responses_frame(study, [origin], ["live"]).rows),
             name_questions(study),
         )
         model, simple = declared_settings(study)
