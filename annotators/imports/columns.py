@@ -7,12 +7,14 @@ prompt and one system (``value:overall@p1@ada``). A row with several columns of 
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import compress
+from operator import attrgetter
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from annotators.recruitment.channels import is_unfilled
 from studies.design.wording import QuestionWording
@@ -34,13 +36,14 @@ from studies.stimuli.texts import SettingsRefused, name_key
 MAX_COLUMN_NAME_LENGTH = 200
 
 
-def natural_sort_key(key: str) -> list[tuple[int, int, str]]:
+@lru_cache(10_000)
+def natural_sort_key(key: str) -> tuple[tuple[int, int, str], ...]:
     """Return a sort key that compares numbers by their value, so that p2 comes before p10."""
-    return [
+    return tuple(
         (0, int(part), "") if part.isascii() and part.isdigit() else (1, 0, part)
         for part in re.split(r"([0-9]+)", key)
         if part
-    ]
+    )
 
 
 # Cells
@@ -177,7 +180,10 @@ ROLES = {
 }
 # fmt: on
 COLUMNS = tuple(ROLES)
+# What a file without the column gives.
+ABSENT = {role.name: role.parse(None, role.name, role.limit) for role in ROLES.values()}
 ANSWER_COLUMNS = tuple(role.name for role in ROLES.values() if role.is_answer)
+_answers = attrgetter(*ANSWER_COLUMNS)
 # The system that was shown under each letter of the screen: shown:A, shown:B, …
 SHOWN_COLUMN = re.compile(r"shown:([A-Z]{1,2})")
 SHOWN_NAMES = {"shown:A": OTHER_NAMES["first"], "shown:B": OTHER_NAMES["second"]}
@@ -386,6 +392,11 @@ def _point(scale: ScaleSpec, written: str) -> str:
     return found[0] if len(found) == 1 else ""
 
 
+def _skip_reason(question: QuestionWording, written: str) -> str:
+    """Return the key of the reason to skip that a text names by its key or its label, or ''."""
+    return Names((name, key) for key, label in question.skip_reasons for name in (key, label)).find(written)
+
+
 def _option_key(scale: ScaleSpec, written: str) -> str:
     keys = [option.key for option in scale.options if option.key == written]
     keys = keys or [o.key for o in scale.options if name_key(written) in (name_key(o.key), name_key(o.label))]
@@ -395,8 +406,7 @@ def _option_key(scale: ScaleSpec, written: str) -> str:
 # Rows
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerRow:
+class AnswerRow(NamedTuple):
     """One answer of the file, and what it is about.
 
     ``shown``: the (letter, system) pairs that the file contains. ``outputs``: the (system, sample) pairs of the item, as an own export
@@ -424,12 +434,12 @@ class AnswerRow:
     shown: tuple[tuple[str, str], ...] = ()
     outputs: tuple[tuple[str, int], ...] = ()
     status: str = ""
-    columns: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False)
+    columns: Mapping[str, str] = MappingProxyType({})
 
     @property
     def answered_columns(self) -> tuple[str, ...]:
         """Return the answer columns that are not empty in this row."""
-        return tuple(name for name in ANSWER_COLUMNS if getattr(self, name))
+        return tuple(compress(ANSWER_COLUMNS, _answers(self)))
 
     @property
     def canonical_order(self) -> tuple[Any, ...]:
@@ -458,32 +468,30 @@ class AnswerRow:
         """Return the row with its answer in the column of the question's scale, in the study's words. Raises CellRefused."""
         row, scale = self, question.scale
         if row.value and row.answered_columns == ("value",):
-            reasons = Names((name, key) for key, label in question.skip_reasons for name in (key, label))
-            if not is_number(row.value) and (reason := reasons.find(row.value)):
-                return replace(row, value="", skip_reason=reason)
+            if not is_number(row.value) and (reason := _skip_reason(question, row.value)):
+                return row._replace(value="", skip_reason=reason)
             if scale.answer_column != "value":
                 moved: dict[str, Any] = {"value": "", scale.answer_column: row.value}
-                row = replace(row, **moved)
-        if row.value:
-            row = replace(row, value=parse_scale_value(scale, row.value, "value"))
+                row = row._replace(**moved)
+        if row.value and (value := parse_scale_value(scale, row.value, "value")) != row.value:
+            row = row._replace(value=value)
         if row.choice and (key := _option_key(scale, row.choice)):
-            row = replace(row, choice=key)
+            row = row._replace(choice=key)
         if row.skip_reason:
-            reasons = Names((name, key) for key, label in question.skip_reasons for name in (key, label))
-            row = replace(row, skip_reason=reasons.find(row.skip_reason) or row.skip_reason)
+            row = row._replace(skip_reason=_skip_reason(question, row.skip_reason) or row.skip_reason)
         return row._with_chosen(systems) if scale.kind == "output" and row.chosen else row
 
     def _with_chosen(self, systems: Names) -> "AnswerRow":
         """Return the row with the name of the chosen system, which the file may give by a letter, by a side or by a column of its own."""
         if name := systems.find(self.chosen):
-            return replace(self, chosen=name)
+            return self._replace(chosen=name)
         word = name_key(self.chosen)
         if word in TIE_WORDS and not self.choice:
-            return replace(self, chosen="", choice=TIE)
+            return self._replace(chosen="", choice=TIE)
         shown = dict(self.shown)
         by_column = {name_key(self.columns.get(f"shown:{letter}", letter)): letter for letter in shown}
         letter = by_column.get(word) or LETTER_WORDS.get(word) or self.chosen.strip().upper()
-        return replace(self, chosen=shown[letter]) if letter in shown else self
+        return self._replace(chosen=shown[letter]) if letter in shown else self
 
 
 def _cause_to_leave_out(values: Mapping[str, Any]) -> str:
@@ -511,6 +519,7 @@ class WideColumn:
 class AnswerLayout(ColumnLayout):
     places: tuple[tuple[str, str], ...] = ()  # letter, column
     wide: tuple[WideColumn, ...] = ()
+    roles: tuple[tuple[Role, str], ...] = ()  # with the column of each
     columns: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -556,7 +565,8 @@ class AnswerReader(RecordReader):
             problem = f"no column annotator; the columns found are: {found}. Give one of them the role “annotator” (--map annotator=COLUMN)."
         elif not wide and not any(name in cells for name in (*ANSWER_COLUMNS, "label")):
             problem = f"no column holds an answer ({', '.join(ANSWER_COLUMNS)}); the columns found are: {found}. Give one of them the role “answer” (--map value=COLUMN)."
-        return AnswerLayout(cells, ignored, problem, places, wide, MappingProxyType(cells))
+        roles = tuple((role, cells[name]) for name, role in ROLES.items() if name in cells)
+        return AnswerLayout(cells, ignored, problem, places, wide, roles, MappingProxyType(cells))
 
     def _wide(self, column: str, to: re.Match[str], columns: Mapping[str, str]) -> WideColumn:
         question, prompt, system = (name or "" for name in to.groups())
@@ -573,14 +583,14 @@ class AnswerReader(RecordReader):
         if base is None or not layout.wide:
             return base and [base]
         answers = [base] if base.answered_columns else []
-        bare = replace(base, **dict.fromkeys(ANSWER_COLUMNS, ""))
+        bare = base._replace(**dict.fromkeys(ANSWER_COLUMNS, ""))
         for wide in layout.wide:
             written = self._written_or_none(row, wide.column)
             if not written:
                 self.n_empty += written is not None
                 continue
             about = {"prompt": wide.prompt or base.prompt, "system": wide.system or base.system}
-            answers.append(replace(bare, value=written, question=wide.question, columns=wide.columns, **about))
+            answers.append(bare._replace(value=written, question=wide.question, columns=wide.columns, **about))
         return answers
 
     def _written_or_none(self, row: Row, column: str) -> str | None:
@@ -590,10 +600,9 @@ class AnswerReader(RecordReader):
 
     def _base(self, row: Row, layout: AnswerLayout) -> AnswerRow:
         values, cells = row.values, layout.cells
-        read = {
-            name: role.parse(values.get(cells[name]) if name in cells else None, cells.get(name, name), role.limit)
-            for name, role in ROLES.items()
-        }
+        read = ABSENT.copy()
+        for role, column in layout.roles:
+            read[role.name] = role.parse(values.get(column), column, role.limit)
         if not read["annotator"]:
             raise CellRefused(cells["annotator"], "must not be empty.")
         shown = tuple(

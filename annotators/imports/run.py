@@ -4,12 +4,10 @@ import json
 from array import array
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import fields
 from datetime import datetime
 from functools import partial
 from heapq import nsmallest
 from itertools import chain
-from operator import attrgetter
 from os import SEEK_END
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -166,7 +164,7 @@ class RowsOfAnnotators:
     def add(self, row: AnswerRow) -> None:
         self.n_without_offset += not row.has_utc_offset
         self.has_times |= row.time is not None
-        if name_key(row.status) in NOT_COUNTED:
+        if row.status and name_key(row.status) in NOT_COUNTED:
             self.rejected.add(row.row)
         self.has_prompts |= bool(row.prompt)
         self.has_places |= bool(row.shown or row.label)
@@ -194,17 +192,16 @@ class RowsOfAnnotators:
         place = self._places_of_columns.setdefault(tuple(row.columns.items()), len(self._columns))
         if place == len(self._columns):
             self._columns.append(dict(row.columns))
-        return *_values_without_columns(row), place
+        return *row[:-1], place
 
     def _row(self, values: list[Any]) -> AnswerRow:
-        stored = dict(zip(_FIELDS, values[:-1], strict=True))
-        stored["time"] = stored["time"] and datetime.fromisoformat(stored["time"])
-        stored |= {name: tuple(map(tuple, stored[name])) for name in ("shown", "outputs")}
-        return AnswerRow(**stored, columns=self._columns[values[-1]])
-
-
-_FIELDS = tuple(field.name for field in fields(AnswerRow) if field.name != "columns")
-_values_without_columns = attrgetter(*_FIELDS)
+        row = AnswerRow(*values)
+        return row._replace(
+            time=row.time and datetime.fromisoformat(str(row.time)),
+            shown=tuple((letter, system) for letter, system in row.shown),
+            outputs=tuple((system, sample) for system, sample in row.outputs),
+            columns=self._columns[values[-1]],
+        )
 
 
 def _read_rows(

@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from string import ascii_uppercase
@@ -191,7 +191,7 @@ def _resolve_item(
         }
     elif answer_row.outputs:
         outputs = [
-            _resolve_output(study_index, replace(answer_row, sample=sample), system, "outputs")
+            _resolve_output(study_index, answer_row._replace(sample=sample), system, "outputs")
             for system, sample in answer_row.outputs
         ]
         letters = dict(zip(ascii_uppercase, outputs, strict=False))
@@ -254,11 +254,13 @@ def _fill_section_pages(
     section = rows[0].section
     protocol = study_index.protocol(section)
     items_by_id = {id(resolved.item): resolved.item for resolved in rows if resolved.item}
-    shown_items = sorted(items_by_id.values(), key=lambda item: item.sort_key)
-    orders = Counter(item.sort_key for item in shown_items)
+    orders = {key: item.sort_key for key, item in items_by_id.items()}
+    shown_items = sorted(items_by_id.values(), key=lambda item: orders[id(item)])
+    alike = Counter(orders.values())
     for item in shown_items:
         # Items with one time are in the order of their prompts' keys, which is not that of the screen.
-        item.is_position_known = orders[item.sort_key] == 1 and item.sort_key != (SORTS_LAST, SORTS_LAST)
+        order = orders[id(item)]
+        item.is_position_known = alike[order] == 1 and order != (SORTS_LAST, SORTS_LAST)
     numbers = {key: number for number, key in enumerate(sitting.items, 1)}
     for item in shown_items:
         if item.key not in numbers:  # a section may reuse the items of another section
@@ -297,11 +299,14 @@ def _fill_section_pages(
     _apply_page_rules(protocol, pages, values, rows_by_slot, problems)
     stored = {slot: _row(slot, *rows_by_slot[slot], value) for slot, value in values.items()}
     stored_values = {slot: answer_value(row) for slot, row in stored.items()}
-    reachable = _reachable_slots(protocol, page_section, items, stored_values)
+    asked = {slot for _, asks in pages for slot in asks}
+    later = list(protocol.pages(page_section, items, stored_values))
+    if later != [page for page, _ in pages]:  # what is asked depends on the answers
+        asked = {slot for page in later for slot in protocol.page_fields(page)}
     for slot, row in stored.items():
         resolved = rows_by_slot[slot][0]
         line, label = resolved.answer_row.row, resolved.answer_row.label
-        if slot not in reachable:
+        if slot not in asked:
             problems.add(line, "question", f"“{resolved.question.key}” is not asked after the earlier answers.")
             continue
         if label and row.label != label:
@@ -335,13 +340,6 @@ def _apply_page_rules(
             for slot, message in protocol.complete_data_and_find_errors(page, page_values).items():
                 problems.add(rows_by_slot[slot][0].answer_row.row, None, message)
             values.update(page_values)
-
-
-def _reachable_slots(
-    protocol: Protocol, page_section: PageSection, items: Sequence[PageItem], answers: Mapping[str, Any]
-) -> set[str]:
-    """Return the slots that are asked after these answers."""
-    return {slot for page in protocol.pages(page_section, items, answers) for slot in protocol.page_fields(page)}
 
 
 def _row(slot: str, resolved: ResolvedRow, ask: PageField, value: Any) -> NewResponse:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from django.db import InterfaceError, OperationalError, connection
+from django.db import DEFAULT_DB_ALIAS, InterfaceError, OperationalError, connection, connections
 from django.db.models import DateTimeField, DecimalField, JSONField, Model
 
 # Tell a database that cannot be used from a fault of heval.
@@ -32,11 +32,12 @@ def is_database_unavailable_error(exception: BaseException | None) -> bool:
 def prepare_rows(model: type[Model], columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[list[Any]]:
     """Return rows of these columns as the database stores them. Do this before the transaction."""
     prepared = [list(row) for row in rows]
+    database = connections[DEFAULT_DB_ALIAS]  # itself: ``connection`` looks it up at each use
     for place, name in enumerate(columns):
         field = model._meta.get_field(name.removesuffix("_id"))
         if isinstance(field, DateTimeField | DecimalField | JSONField):
             for row in prepared:
-                row[place] = field.get_db_prep_save(row[place], connection)
+                row[place] = field.get_db_prep_save(row[place], database)
     return prepared
 
 

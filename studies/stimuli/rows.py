@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from itertools import chain, islice
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import texts
 from .columns import SEEN_ROWS, Columns, renamed_note
@@ -92,8 +92,7 @@ class TableProblems:
         return len(self.first)
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """One record: texts by column, or JSON values in JSON lines."""
 
     number: int

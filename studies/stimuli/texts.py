@@ -52,6 +52,8 @@ def clean_text(value: object, *, is_required: bool = False, max_length: int | No
 
 def clean_name(value: object, *, max_length: int = 200, field: str = "name") -> str:
     """Return a name or key: one line, in NFC, without outer blanks and without invisible or direction characters."""
+    if isinstance(value, str) and value.isascii() and value.isprintable() and 0 < len(value.strip()) <= max_length:
+        return value.strip()  # most names: the rules below cannot refuse or change it
     text = unicodedata.normalize("NFC", clean_text(value, is_required=True, field=field)).strip()
     for number, character in enumerate(text, 1):
         if unicodedata.category(character) in {"Cf", "Zl", "Zp", "Cc"} and character not in "\u200c\u200d":
@@ -65,6 +67,8 @@ def clean_name(value: object, *, max_length: int = 200, field: str = "name") -> 
 
 def name_key(name: str) -> str:
     """Return a key that is equal for names that look the same to a person (case, width, composition, blanks)."""
+    if name.isascii():
+        return " ".join(name.casefold().split())
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
     visible = "".join(character for character in folded if unicodedata.category(character) != "Cf")
     return " ".join(visible.split())
