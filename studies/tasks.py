@@ -12,7 +12,7 @@ def run_launch_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     study = job.study
     if study.launched_at is None:
         study = lifecycle.launch(
-            study, by=job.by, acknowledged=job.arguments.get("acknowledged", ()), progress=progress
+            study, by=job.by, acknowledged=job.arguments.get("acknowledged", ()), progress=progress, job=job
         )
     return {"study": str(study.code), "batches": study.batches.count()}
 

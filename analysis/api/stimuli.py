@@ -11,7 +11,7 @@ from studies.access import Action, check_draw_is_readable, check_permission_or_4
 from studies.models import Batch, Output, Prompt, Study, System, audit
 from studies.models.fields import FIRST_IMPORT_NUMBER
 from studies.models.guards import StudyFrozen
-from studies.services.drafts import refuse_during_import
+from studies.services.lifecycle import refuse_during_import
 from studies.stimuli.texts import is_blank, name_key
 
 from .base import CreatedOrUnchangedMixin, StudyView

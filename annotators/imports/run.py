@@ -30,7 +30,7 @@ from studies.imports.tables.run import (
 )
 from studies.imports.tables.writing import remove_unfinished_stimuli
 from studies.models import Job, Question, Study, audit
-from studies.services import drafts, lifecycle
+from studies.services import lifecycle
 from studies.stimuli.columns import Columns
 from studies.stimuli.rows import TableLimits, read_rows
 from studies.stimuli.texts import is_shortened_number, lookalikes, name_key
@@ -122,7 +122,7 @@ def import_answers_and_close_draft(
         return report
     with ExitStack() as stack:
         job, progress = stack.enter_context(running_import(job, "answers", study, by, report, progress))
-        drafts.refuse_other_import(study, job)
+        lifecycle.refuse_other_import(study, job)
         stack.enter_context(removing_if_stopped(partial(remove_unfinished_import, study, job)))
         writer = ImportWriter(study, by, job, answers, progress)
         writer.store()

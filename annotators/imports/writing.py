@@ -21,19 +21,11 @@ from annotators.pages.form_data import NewResponse, answer_value, response_colum
 from annotators.pages.sequence import build_page_question
 from annotators.places.batch_plan import erase_test_run_data
 from studies.design.serialization import canonical_json, serialize_design, sha256_of
+from studies.design.unfinished import chunks_of, publish_rows, unfinished_rows
 from studies.design.wording import QuestionWording, SectionWording
 from studies.imports.tables.columns import CellRefused
 from studies.imports.tables.run import KIND
-from studies.imports.tables.writing import (
-    ItemWriter,
-    NewItem,
-    Turns,
-    chunks_of,
-    publish_rows,
-    refuse_changed,
-    remove_in_turns,
-    unfinished_rows,
-)
+from studies.imports.tables.writing import ItemWriter, NewItem, Turns, refuse_changed, remove_in_turns
 from studies.models import FIRST_TEST_NUMBER, Batch, Exposure, Item, Job, Output, Placement, Study
 from studies.models.fields import FIRST_IMPORT_NUMBER
 from studies.models.guards import allowing_amendment
@@ -574,8 +566,8 @@ def remove_unfinished_import(study: Study, job: Job | None) -> None:
 
 
 def remove_unfinished_imports() -> int:
-    """Remove what killed imports have left. Return the number of studies."""
-    stopped = Job.objects.filter(kind=KIND, state__in=[Job.State.FAILED, Job.State.CANCELLED])
+    """Remove what killed imports and launches have left. Return the number of studies."""
+    stopped = Job.objects.filter(kind__in=[KIND, "launch"], state__in=[Job.State.FAILED, Job.State.CANCELLED])
     number = {"number__gte": FIRST_IMPORT_NUMBER}
     batches = Batch.objects.filter(study=OuterRef("pk"), **number)
     items = Item.objects.filter(section__study=OuterRef("pk"), **number)

@@ -44,8 +44,8 @@ from studies.models.fields import FIRST_IMPORT_NUMBER
 from studies.models.guards import allowing_erasure
 from studies.protocols import REGISTRY
 from studies.protocols.base.known_answers import KnownAnswer, practice_answer
-from studies.services.drafts import locked_draft, refuse_during_import
-from studies.services.lifecycle import ActionRefused
+from studies.services.drafts import locked_draft
+from studies.services.lifecycle import ActionRefused, refuse_during_import
 
 from .assign import get_or_create_annotator
 from .places import Offer, arm_offer

@@ -81,7 +81,7 @@ def clone_study(
     ``has_texts``: False copies no prompt, no output, and nothing that is made from them.
     """
     check_permission_or_404(by, Action.CLONE, study)
-    drafts.refuse_during_import(study)
+    lifecycle.refuse_during_import(study)
     copy = Study.objects.create(
         **_columns(study, _NOT_COPIED),
         title=(title or f"Copy of {study.title}")[:200],

@@ -1,5 +1,6 @@
 """Tell a database that cannot be used from a fault of heval, insert many rows, and update PostgreSQL's statistics about tables."""
 
+import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from django.db.models import DateTimeField, DecimalField, JSONField, Model
 READ_ONLY = "25006"  # a standby after a switch of servers
 # PostgreSQL's classes of errors: no connection, no resources such as disk space, an operator's act, the system.
 UNAVAILABLE_CLASSES = ("08", "53", "57", "58")
+LONGEST_PAUSE = 0.1
 
 
 def is_database_unavailable_error(exception: BaseException | None) -> bool:
@@ -55,6 +57,12 @@ def update_rows(model: type[Model], columns: Sequence[str], prepared_rows: Seque
     assignments = ", ".join(f"{quote(name)} = %s" for name in columns)
     with connection.cursor() as cursor:
         cursor.executemany(f"UPDATE {quote(model._meta.db_table)} SET {assignments} WHERE id = %s", prepared_rows)  # noqa: S608 - only names of the model
+
+
+def let_others_write(seconds: float) -> None:
+    """On SQLite, leave the lock free for as long as it was held: others look for it only now and then."""
+    if connection.vendor == "sqlite" and not connection.in_atomic_block:
+        time.sleep(min(seconds, LONGEST_PAUSE))
 
 
 # Update PostgreSQL's statistics about the size of tables.

@@ -5,13 +5,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F, QuerySet
-from django.db.models.functions import Now
+from django.db.models import F
 
 from studies import access, signals
 from studies.access import Action, check_permission_or_404
 from studies.design.serialization import LATER_STUDY_FIELDS, STUDY_FIELDS
-from studies.models import Arm, Expected, Exposure, Item, Job, Question, ResearcherFacts, Section, Study, audit
+from studies.models import Arm, Expected, Exposure, Item, Question, ResearcherFacts, Section, Study, audit
 
 from .lifecycle import ActionRefused
 
@@ -105,33 +104,6 @@ def delete_item_with_exposures_and_expected(item: Item) -> None:
     Expected.objects.filter(item=item).delete()
     Exposure.objects.filter(item=item).delete()
     item.delete()
-
-
-# Imports write in many short transactions. Meanwhile nobody else adds stimuli to their study or deletes what they refer to.
-
-IMPORT_KIND = "import"  # of the jobs that import files
-UNFINISHED = (
-    "unfinished"  # the argument of a job that says which rows it has stored before the import's last transaction
-)
-
-
-def writing_imports() -> QuerySet[Job]:
-    """Return the jobs that write imported files now, or are about to."""
-    running = Job.objects.filter(kind=IMPORT_KIND, state=Job.State.RUNNING, leased_until__gt=Now())
-    return running.filter(arguments__is_confirmed=True)
-
-
-def refuse_other_import(study: Study, job: Job | None) -> None:
-    """Raise ActionRefused if another import than this job writes into the study."""
-    if writing_imports().filter(study=study).exclude(pk=job.pk if job else 0).exists():
-        raise ActionRefused("Another file is being imported into this study. Wait until that import has ended.")
-
-
-def refuse_during_import(study: Study, job: Job | None = None) -> None:
-    """Raise ActionRefused if another import than this job writes into the study, or has left rows that are to be removed."""
-    unfinished = Job.objects.filter(kind=IMPORT_KIND, arguments__has_key=UNFINISHED)
-    if (writing_imports() | unfinished).filter(study=study).exclude(pk=job.pk if job else 0).exists():
-        raise ActionRefused("A file is being imported into this study. Wait until the import has ended, or cancel it.")
 
 
 def _lock_study(study_id: int) -> Study:

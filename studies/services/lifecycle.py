@@ -3,12 +3,14 @@
 ``by`` is the user who acts; their permission is checked. It is None if the site itself or its operator's command acts.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from django.db import models, transaction
+from django.db import IntegrityError, models, transaction
 from django.db.models.functions import Greatest, Now
 
 from studies import signals
@@ -16,6 +18,7 @@ from studies.access import Action, check_permission_or_404
 from studies.design.checklist import find_analysis_blockers, find_design_problems
 from studies.design.draw import UnfillableBatch, draw_batches, store_drawn_batches
 from studies.design.serialization import canonical_json, serialize_design, sha256_of
+from studies.design.unfinished import UnfinishedBatches, delete_in_turns, unfinished_rows
 from studies.models import Arm, Batch, Design, Exposure, Item, Job, Output, Placement, Prompt, Question, Study, audit
 from studies.models.guards import allowing_amendment
 from studies.protocols import Problem
@@ -123,6 +126,37 @@ def _refuse_launched(study: Study) -> None:
         raise ActionRefused("The study is archived. Bring it back first.")
 
 
+# Imports and launches write in many short transactions. Meanwhile nobody else adds stimuli to their study or deletes what they refer to.
+
+IMPORT_KIND = "import"  # of the jobs that import files
+UNFINISHED = (
+    "unfinished"  # the argument of a job that says which rows it has stored before the import's last transaction
+)
+
+
+def writing_imports() -> models.QuerySet[Job]:
+    """Return the jobs that write imported files or launch a study now, or are about to."""
+    running = Job.objects.filter(state=Job.State.RUNNING, leased_until__gt=Now())
+    return running.filter(models.Q(kind="launch") | models.Q(kind=IMPORT_KIND, arguments__is_confirmed=True))
+
+
+def refuse_other_import(study: Study, job: Job | None) -> None:
+    """Raise ActionRefused if another job than this one imports into the study or launches it."""
+    if writing_imports().filter(study=study).exclude(pk=job.pk if job else 0).exists():
+        raise ActionRefused(
+            "Another file is being imported into this study, or it is being launched. Wait until that has ended."
+        )
+
+
+def refuse_during_import(study: Study, job: Job | None = None) -> None:
+    """The same, and raise ActionRefused if an import has left rows that are to be removed."""
+    unfinished = Job.objects.filter(kind=IMPORT_KIND, arguments__has_key=UNFINISHED)
+    if (writing_imports() | unfinished).filter(study=study).exclude(pk=job.pk if job else 0).exists():
+        raise ActionRefused(
+            "A file is being imported into this study, or it is being launched. Wait until that has ended, or cancel it."
+        )
+
+
 def request_launch(study: Study, by, acknowledged: Iterable[str] = ()) -> Job:
     """Check the study and submit the launch as a job. Return the Job. Raise NotReady or ActionRefused."""
     check_permission_or_404(by, Action.LAUNCH, study)
@@ -138,8 +172,14 @@ def request_launch(study: Study, by, acknowledged: Iterable[str] = ()) -> Job:
         return jobs.submit("launch", study=study, by=by, request_token=token, acknowledged=acknowledged)
 
 
-def launch(study: Study, by, acknowledged: Iterable[str] = (), progress=lambda done, total, doing="": None) -> Study:
-    """Freeze the design, draw the batches and open the places, in one transaction."""
+def launch(
+    study: Study,
+    by,
+    acknowledged: Iterable[str] = (),
+    progress=lambda done, total, doing="": None,
+    job: Job | None = None,
+) -> Study:
+    """Draw the batches and store them in short transactions. The last one freezes the design and opens the places."""
     check_permission_or_404(by, Action.LAUNCH, study)
     acknowledged = sorted(set(acknowledged))
     study = Study.objects.get(pk=study.pk)  # launch the stored study, not the values of an instance
@@ -156,25 +196,66 @@ def launch(study: Study, by, acknowledged: Iterable[str] = (), progress=lambda d
             drawn_batches = draw_batches(study, 0, count, progress)
         except UnfillableBatch as spent:
             raise NotReady([Problem(str(spent), spent.field)]) from None
-    with transaction.atomic():
-        study = _lock_study(study)
-        _refuse_launched(study)
-        # Checking and drawing leave the rows of test runs out. A launch that is refused keeps them.
-        signals.deleting_test_runs.send(Study, study=study)
-        if ready_made:
-            study.batches.filter(origin=Batch.Origin.IMPORTED).update(wanted=places_per_batch)
-        text = canonical_json(serialize_design(study))
-        if sha256_of(text) != before:
-            raise ActionRefused("The study was edited during the launch. Check it and launch it again.")
-        store_drawn_batches(study, drawn_batches, places_per_batch=places_per_batch)
-        progress(count, count, "Freezing the design")
-        Design.objects.create(study=study, version=1, canonical=text, sha256=sha256_of(text), by=by)
-        open_to = _open_to(study, study.target_n or 0)
-        _set_state(study, Study.State.LAUNCHED, launched_at=Now(), open_to=open_to)
-        audit.record("launch", study=study, by=by, sha256=sha256_of(text), acknowledged=acknowledged, open_to=open_to)
+    edited = ActionRefused("The study was edited during the launch. Check it and launch it again.")
+    checked = study
+
+    @contextmanager
+    def turn() -> Iterator[Study]:
+        with _turn_of_launch(checked, job) as locked:
+            progress(count, count, "Storing batches")
+            if locked.version != checked.version:
+                raise edited
+            yield locked
+
+    _remove_unfinished_launch(study, job)  # one that was killed
+    batches = UnfinishedBatches(study, drawn_batches, places_per_batch)
+    try:
+        batches.store(turn)
+        with turn() as study:
+            if unfinished_rows(study)[1].count() != len(drawn_batches):
+                raise edited
+            # Checking and drawing leave the rows of test runs out. A launch that is refused keeps them.
+            signals.deleting_test_runs.send(Study, study=study, spares_imports=True)
+            if ready_made:
+                study.batches.filter(origin=Batch.Origin.IMPORTED).update(wanted=places_per_batch)
+            text = canonical_json(serialize_design(study))
+            if sha256_of(text) != before:
+                raise edited
+            batches.publish()
+            progress(count, count, "Freezing the design")
+            Design.objects.create(study=study, version=1, canonical=text, sha256=sha256_of(text), by=by)
+            open_to = _open_to(study, study.target_n or 0)
+            _set_state(study, Study.State.LAUNCHED, launched_at=Now(), open_to=open_to)
+            audit.record(
+                "launch", study=study, by=by, sha256=sha256_of(text), acknowledged=acknowledged, open_to=open_to
+            )
+    except jobs.LeaseLost:
+        raise  # another process has the job now, and the rows are its own
+    except BaseException as stopped:
+        with suppress(ActionRefused):  # somebody else writes, who removes them
+            _remove_unfinished_launch(checked, job)
+        if isinstance(stopped, IntegrityError):  # somebody has deleted the rows, or made the same
+            raise edited from None
+        raise
     databases.analyze_tables(*LAUNCH_MODELS)
     study.refresh_from_db()
     return study
+
+
+@contextmanager
+def _turn_of_launch(study: Study, job: Job | None) -> Iterator[Study]:
+    """Open a short transaction of a launch, unless somebody else has launched the study or imports into it. Yield the study."""
+    began = time.monotonic()
+    with transaction.atomic():
+        study = _lock_study(study)
+        _refuse_launched(study)
+        refuse_during_import(study, job)
+        yield study
+    databases.let_others_write(time.monotonic() - began)
+
+
+def _remove_unfinished_launch(study: Study, job: Job | None) -> None:
+    delete_in_turns(unfinished_rows(study), lambda: _turn_of_launch(study, job))
 
 
 def freeze_and_close(draft: Study, by) -> Study:

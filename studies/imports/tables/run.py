@@ -116,9 +116,9 @@ def import_stimuli_file(
         with transaction.atomic():
             if is_new:
                 drafts.create_draft_with_default_arm(study, by)
-            marks = {drafts.UNFINISHED: {"is_new_study": True}} if is_new else {}
+            marks = {lifecycle.UNFINISHED: {"is_new_study": True}} if is_new else {}
             job, progress = stack.enter_context(running_import(job, "stimuli", study, by, report, progress, **marks))
-        drafts.refuse_other_import(study, job)
+        lifecycle.refuse_other_import(study, job)
         writer = StimuliWriter(plan, Turns(study, job, plan.n_operations, progress))
         with removing_if_stopped(lambda: remove_unfinished_stimuli(study, job)), images.storing_used_images():
             writer.store()
@@ -403,7 +403,7 @@ def purge_old_files(older_than_seconds: float = RETENTION_SECONDS) -> int:
 # Each importer handles one kind of file. Other apps register their importers in ready().
 
 
-KIND = drafts.IMPORT_KIND
+KIND = lifecycle.IMPORT_KIND
 SMALL_BYTES = 2 * 1024 * 1024
 USER_FACING_ERRORS = (lifecycle.ActionRefused,)
 
@@ -568,7 +568,7 @@ def dry_run_or_import_upload_job(job: Job, progress: jobs.ProgressReporter) -> d
 @jobs.register_periodic(60)
 def remove_unfinished_imports_of_stimuli() -> int:
     """Remove the stimuli of imports that were killed, or could not remove them. Return the number of studies."""
-    stopped = Job.objects.filter(arguments__has_key=drafts.UNFINISHED, state__in=jobs.ENDED)
+    stopped = Job.objects.filter(arguments__has_key=lifecycle.UNFINISHED, state__in=jobs.ENDED)
     n = 0
     for study in Study.objects.filter(pk__in=stopped.values("study")):
         with suppress(ActionRefused):  # another process has begun to import

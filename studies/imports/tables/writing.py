@@ -5,14 +5,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import islice
 from typing import Any, NamedTuple
 
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 from django.db.models import F, Max, Model, ProtectedError, QuerySet
 
 from studies import signals
 from studies.design.draw import item_content_hash
+from studies.design.unfinished import CHUNK, chunks_of, delete_in_turns, publish_rows, unfinished_rows
 from studies.imports.preparation import ORIGINAL_KEY
 from studies.models import (
     FIRST_TEST_NUMBER,
@@ -30,18 +30,13 @@ from studies.models import (
     audit,
 )
 from studies.models.fields import FIRST_IMPORT_NUMBER
-from studies.models.guards import allowing_amendment, allowing_erasure
 from studies.services.copying import delete_draft
-from studies.services.databases import insert_rows, prepare_rows, update_rows
-from studies.services.drafts import UNFINISHED, refuse_other_import
-from studies.services.lifecycle import ActionRefused
+from studies.services.databases import insert_rows, let_others_write, prepare_rows, update_rows
+from studies.services.lifecycle import UNFINISHED, ActionRefused, refuse_other_import
 
 from .batches import GatheredBatch, GatheredPlacement
 from .existing import last_ids
 from .plan import ImportPlan, Journal
-
-CHUNK = 1000  # rows in one transaction
-LONGEST_PAUSE = 0.1
 
 
 class StudyChanged(ActionRefused):
@@ -79,18 +74,6 @@ class Turns:
             prepared = prepare_rows(model, columns, chunk)
             with self.turn(doing):
                 insert_rows(model, columns, prepared)
-
-
-def let_others_write(seconds: float) -> None:
-    """On SQLite, leave the lock free for as long as it was held: others look for it only now and then."""
-    if connection.vendor == "sqlite" and not connection.in_atomic_block:
-        time.sleep(min(seconds, LONGEST_PAUSE))
-
-
-def chunks_of(rows: Iterable[Any], size: int) -> Iterator[list[Any]]:
-    rows = iter(rows)
-    while chunk := list(islice(rows, size)):
-        yield chunk
 
 
 class NewItem(NamedTuple):
@@ -143,54 +126,28 @@ class ItemWriter:
         insert_rows(Exposure, ("item_id", "output_id", "number"), exposures)
 
 
-def unfinished_rows(study: Study) -> list[QuerySet]:
-    """Return the batches and items of an import that is not published, in the order in which they can be deleted."""
-    batches = Batch.objects.filter(study=study, number__gte=FIRST_IMPORT_NUMBER)
-    items = Item.objects.filter(study=study, number__gte=FIRST_IMPORT_NUMBER)
-    return [
-        Placement.objects.filter(batch__in=batches.values("pk")),
-        batches,
-        Exposure.objects.filter(item__in=items.values("pk")),
-        items,
-    ]
-
-
-def publish_rows(study: Study, origin: str) -> None:
-    """Give the batches and items of the import their final numbers, and the batches their origin."""
-    number = F("number") - FIRST_IMPORT_NUMBER
-    _, batches, _, items = unfinished_rows(study)
-    _unguarded(batches).update(origin=origin, number=number)
-    _unguarded(items).update(number=number)
-
-
-def _unguarded(rows: QuerySet) -> QuerySet:
-    """Return the same rows without the guard of frozen designs. These are no part of the design until they are published."""
-    unguarded: QuerySet = QuerySet(rows.model, rows.query.chain())
-    return unguarded
-
-
 def remove_in_turns(study: Study, job: Job | None, rows_in_order: Iterable[QuerySet]) -> None:
     """Delete rows of an import that did not end, in short transactions. Raise ActionRefused if another one is writing.
 
     ``job``: the import that removes its own rows, or None.
     """
-    for rows in rows_in_order:
-        while True:
-            began = time.monotonic()
-            with allowing_erasure(), allowing_amendment():
-                Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
-                refuse_other_import(study, job)
-                keys = list(rows.order_by().values_list("pk", flat=True)[:CHUNK])
-                QuerySet(rows.model).filter(pk__in=keys).delete()
-            if not keys:
-                break
-            let_others_write(time.monotonic() - began)
+
+    @contextmanager
+    def turn() -> Iterator[None]:
+        began = time.monotonic()
+        with transaction.atomic():
+            Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
+            refuse_other_import(study, job)
+            yield
+        let_others_write(time.monotonic() - began)
+
+    delete_in_turns(rows_in_order, turn)
 
 
 # Stimuli
 #
 # Their rows are in the draft from the first transaction on. The job remembers the last ids from before, and which systems are new, so
-# that they can be found and removed. Nobody else adds stimuli to the draft meanwhile (drafts.refuse_during_import).
+# that they can be found and removed. Nobody else adds stimuli to the draft meanwhile (lifecycle.refuse_during_import).
 
 
 def remove_unfinished_stimuli(study: Study, job: Job | None) -> None:

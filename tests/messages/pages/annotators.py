@@ -14,7 +14,7 @@ from annotators.places.exclusions import (
 )
 from studies.models import Arm
 from studies.services import lifecycle
-from studies.services.drafts import refuse_other_import
+from studies.services.lifecycle import refuse_other_import
 from tests import builders, players
 from tests.admin_pages import logged_in
 from tests.messages.importers.answers import importing

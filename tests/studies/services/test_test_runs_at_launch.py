@@ -7,6 +7,7 @@ from annotators.places.batch_plan import start_test_run
 from studies.design import checklist
 from studies.design.draw import draw_batches
 from studies.design.serialization import canonical_json, serialize_design
+from studies.design.unfinished import UnfinishedBatches
 from studies.design.workload import estimate_stored_or_trial_batch_workloads
 from studies.models import FIRST_TEST_NUMBER, Batch, Exposure, Item, Output, Placement, Study
 from studies.protocols import REGISTRY
@@ -81,7 +82,7 @@ def test_a_refused_launch_keeps_the_test_runs(monkeypatch):
         patched.setattr(lifecycle, "draw_batches", edit)
         lifecycle.launch(study, study.owner, keys)
     with monkeypatch.context() as patched, pytest.raises(RuntimeError):
-        patched.setattr(lifecycle, "store_drawn_batches", lambda *_, **__: (_ for _ in ()).throw(RuntimeError))
+        patched.setattr(UnfinishedBatches, "publish", lambda self: (_ for _ in ()).throw(RuntimeError))
         lifecycle.launch(study, study.owner, keys)
     assert (Assignment.objects.count(), Response.objects.count()) == kept
     assert lifecycle.launch(study, study.owner, keys).state == "launched"

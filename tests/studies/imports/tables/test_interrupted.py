@@ -71,7 +71,7 @@ def comparable(study: Study) -> tuple:
 
 
 def unfinished() -> bool:
-    return Job.objects.filter(arguments__has_key=drafts.UNFINISHED).exists()
+    return Job.objects.filter(arguments__has_key=lifecycle.UNFINISHED).exists()
 
 
 class Killed(BaseException):
