@@ -38,7 +38,7 @@ KIND = "compute_metrics"
 PLUG_INS = "heval.metrics"
 NOT_INSTALLED = (
     "Automatic metrics need optional packages. Install them in heval's environment: "
-    "pip install 'sacrebleu>=2.6,<3' 'rouge-score>=0.1.2,<0.2'"
+    "pip install 'sacrebleu>=2.6,<2.7' 'rouge-score>=0.1.2,<0.2' 'rapidfuzz>=3.14,<4'"
 )
 # So many outputs are a part of the job: at most, with a slow metric until they take so many seconds, and with a plug-in, which may be slow.
 OUTPUTS_OF_A_PART, SECONDS_OF_A_PART, PLUG_IN_OUTPUTS_OF_A_PART = 200, 2.0, 20

@@ -138,6 +138,10 @@ def _sacrebleu(chosen: Sequence[TextMetric]) -> ScoreBeside:
     from sacrebleu import metrics
 
     (metric,) = chosen
+    if metric.name == "ter":
+        from .edit_distance import use_fast_edit_distance
+
+        use_fast_edit_distance()
     classes = {"bleu": metrics.BLEU, "chrf": metrics.CHRF, "ter": metrics.TER}
     # The scores of chrF are about characters in every script.
     split = None if metric.name == "chrf" else _splitter()
@@ -318,7 +322,15 @@ BUILT_IN = {
             **_OF_SACREBLEU,
         ),
         TextMetric("chrf", "chrF", "chrf", make_of_all=_chrf_of_all, **_OF_CHARACTERS),
-        TextMetric("ter", "TER", "ter", is_lower_better=True, is_slow=True, **_OF_SACREBLEU),
+        TextMetric(
+            "ter",
+            "TER",
+            "ter",
+            _version_of("sacrebleu"),
+            packages=("sacrebleu", "rapidfuzz"),
+            is_lower_better=True,
+            is_slow=True,
+        ),
         *(
             TextMetric(
                 name,

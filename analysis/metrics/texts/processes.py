@@ -82,8 +82,8 @@ class ChunkScorer:
 
 # Seconds of one processor for one output, by its words. Low: the reference with words changed and moved, as of translations. High:
 # another text about the same prompt. Docs: explanation/performance.
-LOW = ((10, 0.0002), (25, 0.0034), (40, 0.0105), (80, 0.1))
-HIGH = ((10, 0.0002), (25, 0.0036), (40, 0.026), (80, 0.6))
+LOW = ((10, 0.0002), (25, 0.001), (40, 0.003), (80, 0.01), (160, 0.03), (320, 0.1))
+HIGH = ((10, 0.0002), (25, 0.0014), (40, 0.006), (80, 0.045), (160, 0.18), (320, 2.0))
 # A shorter time needs no word before the start.
 SECONDS_WORTH_A_WORD = 30
 # A word and the space after it, for texts whose words were not counted.

@@ -177,7 +177,7 @@ def test_a_part_of_a_slow_metric_takes_seconds_and_not_minutes(monkeypatch):
         return [len(chunk) for chunk in computed._chunks([BUILT_IN["ter"]], outputs)]
 
     assert sizes(10) == [200, 50]
-    assert sizes(40) == [77, 77, 77, 19]
-    assert set(sizes(80)[:-1]) == {4}
+    assert sizes(80) == [45, 45, 45, 45, 45, 25]
+    assert set(sizes(160)[:-1]) == {12}
     assert set(sizes(400)) == {1}
     assert sizes(80, "很") == sizes(80), "a character of Chinese is a word"

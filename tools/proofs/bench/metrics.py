@@ -1,15 +1,17 @@
 """What the built-in metrics of many outputs cost.
 
     python -m tools.proofs.bench.metrics [--outputs 10000] [--systems 20] [--words 25] [--only ter,chrf]
+    python -m tools.proofs.bench.metrics --bounds
 
 It makes a study in a new SQLite database, computes all eight metrics as the job does, and stores them. Then it prints the seconds
 of the wall clock, the seconds of CPU of this process and its children, and the memory of the largest child. The outputs are references with words replaced and
-moved, so that TER has shifts to search.
+moved, so that TER has shifts to search. With ``--bounds`` it compares only TER with sacreBLEU's own, and fails if a bound is broken.
 """
 
 import argparse
 import random
 import resource
+import sys
 import tempfile
 import time
 
@@ -73,13 +75,50 @@ def cpu_seconds() -> tuple[float, float]:
     return mine.ru_utime + mine.ru_stime, children.ru_utime + children.ru_stime
 
 
+TER_BOUND = 8.0  # sacreBLEU's seconds of CPU divided by heval's
+
+
+def compare_ter(n_texts: int = 30, n_words: int = 80) -> bool:
+    """Score other texts about the same prompt in both ways, and return whether the scores are equal and heval is so much faster."""
+    from sacrebleu.metrics import TER, lib_ter
+
+    own = lib_ter.BeamEditDistance
+    from analysis.metrics.texts.edit_distance import use_fast_edit_distance
+
+    draw = random.Random(1)
+    pairs = [[" ".join(reference_text(draw, n_words)) for _ in range(2)] for _ in range(n_texts)]
+
+    def score_all() -> tuple[list[float], float]:
+        started = time.process_time()
+        scores = [TER().sentence_score(text, [reference]).score for text, reference in pairs]
+        return scores, time.process_time() - started
+
+    ratios, are_equal = [], True
+    for _ in range(3):
+        lib_ter.BeamEditDistance = own
+        expected, slow = score_all()
+        use_fast_edit_distance()
+        found, fast = score_all()
+        ratios.append(slow / fast)
+        are_equal = are_equal and found == expected
+    holds = are_equal and min(ratios) >= TER_BOUND
+    print(
+        f"{'holds ' if holds else 'MISSED'} TER, {n_words} words: {min(ratios):.1f} to {max(ratios):.1f} times as fast as sacreBLEU "
+        f"(>= {TER_BOUND:g}), scores {'equal' if are_equal else 'DIFFER'}"
+    )
+    return holds
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--outputs", type=int, default=10_000)
     parser.add_argument("--systems", type=int, default=20)
     parser.add_argument("--words", type=int, default=25, help="of a mean reference")
     parser.add_argument("--only", default="", help="names of metrics, with commas")
+    parser.add_argument("--bounds", action="store_true", help="only compare TER with sacreBLEU's own")
     chosen = parser.parse_args()
+    if chosen.bounds:
+        sys.exit(not compare_ter())
     with tempfile.TemporaryDirectory() as folder:
         set_up(folder)
         from analysis.metrics.computed import compute_metrics
