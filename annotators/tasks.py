@@ -15,12 +15,12 @@ from .recruitment.panels import reconcile, sync
 
 logger = logging.getLogger("heval.annotators")
 
-jobs.register(sync.KIND, user_facing_errors=(ActionRefused,), is_one_per_study=True, keeps_steps=True)(
+jobs.register(sync.KIND, user_facing_errors=(ActionRefused,), is_one_per_study=True, is_short=True, keeps_steps=True)(
     sync.run_requested_steps_and_sync_panel
 )
-jobs.register(sync.NOTIFICATIONS_KIND, user_facing_errors=(ActionRefused,), is_one_per_study=True, keeps_steps=True)(
-    sync.run_incremental_sync_job
-)
+jobs.register(
+    sync.NOTIFICATIONS_KIND, user_facing_errors=(ActionRefused,), is_one_per_study=True, is_short=True, keeps_steps=True
+)(sync.run_incremental_sync_job)
 
 
 @jobs.register_periodic(sync.OPEN_EVERY)

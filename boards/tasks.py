@@ -10,7 +10,7 @@ from .models import Board
 from .services import images, metric_tables, rounds, snapshots
 
 
-@jobs.register(rounds.KIND, user_facing_errors=(ActionRefused,))
+@jobs.register(rounds.KIND, is_short=True, user_facing_errors=(ActionRefused,))
 def open_round_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     """Make and launch the next round of a board."""
     board = Board.objects.select_related("template").get(pk=job.arguments["board"])

@@ -1,7 +1,7 @@
 """Celery, if a broker is set: `celery -A heval_site.celery worker` and the same with `beat`.
 
-Its three tasks carry no content. `look` runs one waiting job, `heval.run_batch` one waiting batch, `tick` the periodic work. A
-lost or doubled message changes nothing, and pickled or unknown messages are refused.
+Its four tasks carry no content. `look` runs one waiting job, `heval.run_short_job` one short job, `heval.run_batch` one waiting
+batch, `tick` the periodic work. A lost or doubled message changes nothing, and pickled or unknown messages are refused.
 """
 
 import logging
@@ -29,8 +29,12 @@ app.conf.update(
     # Analyses leak memory; a new process frees it.
     worker_max_tasks_per_child=200,
     task_default_queue="jobs",
-    # Releasing places must not wait for an analysis of an hour, and a launch not for a batch.
-    task_routes={"heval.run_periodic": {"queue": "periodic"}, "heval.run_batch": {"queue": "batches"}},
+    # Releasing places and a launch must not wait for an analysis of an hour, and an analysis not for a batch.
+    task_routes={
+        "heval.run_periodic": {"queue": "periodic"},
+        "heval.run_short_job": {"queue": "short"},
+        "heval.run_batch": {"queue": "batches"},
+    },
     broker_connection_retry_on_startup=True,
     broker_transport_options={"socket_connect_timeout": 3, "socket_timeout": 10, "max_retries": 1},
     timezone="UTC",
@@ -70,7 +74,8 @@ def _run_one(runner: str, task: Any) -> None:
 
     jobs.record_runner_heartbeat(runner)
     if not jobs.run_waiting_jobs(limit=1, runner=runner):
-        jobs.compute_open_part(runner=runner)
+        if runner != jobs.SHORT_JOBS:
+            jobs.compute_open_part(runner=runner)
     elif jobs.has_waiting_jobs(runner):
         task.apply_async(expires=60)
 
@@ -83,6 +88,14 @@ def run_one_job_and_trigger_next() -> None:
     _run_one(jobs.JOBS, run_one_job_and_trigger_next)
 
 
+@app.task(name="heval.run_short_job")
+def run_short_job_and_trigger_next() -> None:
+    """Run a short job."""
+    from studies.services import jobs
+
+    _run_one(jobs.SHORT_JOBS, run_short_job_and_trigger_next)
+
+
 @app.task(name="heval.run_batch")
 def run_one_batch_and_trigger_next() -> None:
     """Run a batch."""
@@ -93,16 +106,17 @@ def run_one_batch_and_trigger_next() -> None:
 
 @app.task(name="heval.run_periodic")
 def run_periodic_work() -> None:
-    """Run the periodic work that is due, and let a worker of batches look for one and record its heartbeat."""
+    """Run the periodic work that is due, and let workers of one class look for a job and record their heartbeat."""
     from studies.services import jobs
 
     jobs.run_due_functions_and_record_heartbeat()
-    wake_worker_of_batches()
+    wake_workers_of_one_class()
 
 
-def wake_worker_of_batches() -> None:
-    """Send a message to the queue of batches if it is empty: a site without such a worker would collect messages for ever."""
-    with app.connection_or_acquire() as connection:
-        waiting = app.amqp.queues["batches"](connection.default_channel).queue_declare().message_count
-    if not waiting:
-        run_one_batch_and_trigger_next.apply_async(retry=False, ignore_result=True)
+def wake_workers_of_one_class() -> None:
+    """Send a message to the queues of short jobs and batches that are empty: without a worker they would collect messages for ever."""
+    for queue, task in (("short", run_short_job_and_trigger_next), ("batches", run_one_batch_and_trigger_next)):
+        with app.connection_or_acquire() as connection:
+            waiting = app.amqp.queues[queue](connection.default_channel).queue_declare().message_count
+        if not waiting:
+            task.apply_async(retry=False, ignore_result=True)

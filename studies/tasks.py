@@ -6,7 +6,7 @@ from .models import Job
 from .services import jobs, lifecycle
 
 
-@jobs.register("launch", is_one_per_study=True, user_facing_errors=(lifecycle.ActionRefused,))
+@jobs.register("launch", is_one_per_study=True, is_short=True, user_facing_errors=(lifecycle.ActionRefused,))
 def run_launch_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     """Freeze the design and draw the batches. A second attempt finds the study launched and changes nothing."""
     study = job.study

@@ -55,11 +55,11 @@ def _send_for_ever() -> None:
 
 
 def send_wakeup() -> None:
-    """Send one message for any free worker, and one for a worker of batches. Raises if the broker cannot be reached."""
-    from heval_site.celery import run_one_job_and_trigger_next, wake_worker_of_batches
+    """Send one message for any free worker, and one for a worker of each class. Raises if the broker cannot be reached."""
+    from heval_site.celery import run_one_job_and_trigger_next, wake_workers_of_one_class
 
     run_one_job_and_trigger_next.apply_async(retry=False, ignore_result=True, expires=60)
-    wake_worker_of_batches()
+    wake_workers_of_one_class()
 
 
 def is_broker_reachable(timeout_seconds: float = 3) -> bool:

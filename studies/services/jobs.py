@@ -9,8 +9,9 @@ to remember anything. All times come from the database.
         progress(0, 10, "Drawing batches")
         return {"batches": 10}
 
-A job that takes long and that nobody waits for is a batch (``is_batch=True``). Batches run after all other jobs, or in a process of
-their own. A batch may have parts: it goes on after those that are done, and other processes may compute some of them.
+A job of a few seconds that people wait for, such as a launch, is short (``is_short=True``). Short jobs run before the others, and do
+not wait for one that runs. A job that takes long and that nobody waits for is a batch (``is_batch=True``). Batches run after all other
+jobs, or in a process of their own. A batch may have parts: it goes on after those that are done, and other processes may compute some of them.
 
 Each app registers its kinds in its ``tasks`` module. This package imports it when the first job is submitted or run, so a
 ``tasks`` module must import numpy and similar packages inside its functions.
@@ -61,6 +62,7 @@ class JobKind:
     part: Callable[[dict[str, Any]], Any] | None = None
     is_batch: bool = False
     keeps_steps: bool = False
+    is_short: bool = False
 
 
 _kinds: dict[str, JobKind] = {}
@@ -71,6 +73,7 @@ def register(
     kind: str,
     *,
     is_one_per_study: bool = False,
+    is_short: bool = False,
     is_batch: bool = False,
     user_facing_errors: tuple[type[Exception], ...] = (),
     part: Callable[[dict[str, Any]], Any] | None = None,
@@ -78,7 +81,8 @@ def register(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function ``work(job, progress)`` for a kind of job. Its result must be serializable as JSON.
 
-    ``is_one_per_study``: only one job of this kind runs at a time for a study. ``is_batch``: the job takes long, and people do
+    ``is_one_per_study``: only one job of this kind runs at a time for a study. ``is_short``: the job takes seconds and little
+    memory, and starts at once whatever else runs. ``is_batch``: the job takes long, and people do
     something else meanwhile, so other jobs run first. ``user_facing_errors``: exceptions whose message the researcher sees; other
     errors appear only in the log. ``part``: computes a part of the job from its arguments, in any process that runs such jobs
     (``jobs.compute_parts``). ``keeps_steps``: what the job did before it is cancelled stays. A job runs again after a crash, so the work must be idempotent.
@@ -90,7 +94,7 @@ def register(
                 f"Two functions want to be the job {kind!r}: in {_kinds[kind].work.__module__} and {work.__module__}."
             )
         errors: tuple[type[Exception], ...] = (UserFacingError, *user_facing_errors)
-        _kinds[kind] = JobKind(kind, work, is_one_per_study, errors, part, is_batch, keeps_steps)
+        _kinds[kind] = JobKind(kind, work, is_one_per_study, errors, part, is_batch, keeps_steps, is_short)
         return work
 
     return registered
@@ -120,6 +124,11 @@ def get_job_kind(name: str) -> JobKind:
 def batch_kinds() -> list[str]:
     """Return the kinds of jobs that run after the others."""
     return [kind.name for kind in kinds().values() if kind.is_batch]
+
+
+def short_kinds() -> list[str]:
+    """Return the kinds of jobs that run before the others."""
+    return [kind.name for kind in kinds().values() if kind.is_short]
 
 
 def validate_json_value(value: Any) -> Any:
@@ -186,7 +195,7 @@ def request_cancel(job: Job, by) -> bool:
 
 HEARTBEAT_SECONDS = 90  # after this long without a heartbeat, no process does the work
 # What a process runs. One that runs JOBS also runs batches while no process records BATCHES.
-JOBS, BATCHES, PERIODIC_WORK = "jobs", "batches", "periodic work"
+JOBS, SHORT_JOBS, BATCHES, PERIODIC_WORK = "jobs", "short jobs", "batches", "periodic work"
 
 
 def heartbeat_key(work: str) -> str:
@@ -441,8 +450,8 @@ def _fail(job: Job, holder: str, error: Exception) -> None:
 def run_waiting_jobs(limit: int = 100, holder: str | None = None, runner: str = JOBS) -> int:
     """Run waiting jobs until no job can run or ``limit`` jobs have run. Return their number.
 
-    ``runner``: ``JOBS`` runs the oldest job first, and batches after all other jobs. It leaves batches to the processes that run only
-    them, if there is one. ``BATCHES`` runs only batches.
+    ``runner``: ``JOBS`` runs short jobs first and batches last, and of each class the oldest job first. It leaves batches to the
+    processes that run only them, if there is one. ``SHORT_JOBS`` and ``BATCHES`` run only these.
     """
     holder = holder or new_holder_id()
     blocked: list[int] = []
@@ -461,12 +470,12 @@ def has_waiting_jobs(runner: str = JOBS) -> bool:
 
 
 def _next_job(runner: str, blocked: Sequence[int] = ()) -> int | None:
-    batches = batch_kinds()
+    short, batches = short_kinds(), batch_kinds()
     waiting = Job.objects.filter(state=State.WAITING).exclude(pk__in=blocked)
-    if runner == BATCHES:
-        waiting = waiting.filter(kind__in=batches)
-    batches_last = Case(When(kind__in=batches, then=1), default=0)
-    found = waiting.order_by(batches_last, "pk").values_list("pk", "kind").first()
+    if runner != JOBS:
+        waiting = waiting.filter(kind__in=batches if runner == BATCHES else short)
+    by_class = Case(When(kind__in=short, then=0), When(kind__in=batches, then=2), default=1)
+    found = waiting.order_by(by_class, "pk").values_list("pk", "kind").first()
     if found is None or (runner != BATCHES and found[1] in batches and not _may_begin_batch()):
         return None
     return int(found[0])

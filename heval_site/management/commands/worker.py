@@ -9,14 +9,14 @@ from heval_site.runtime.pseudonym_key import refuse_wrong_key_at_start
 from studies.services import jobs
 
 logger = logging.getLogger("heval.worker")
-POLL_SECONDS = 0.5
+POLL_SECONDS = 1
 TICK_SECONDS = 5
 
 
 class Command(BaseCommand):
     help = (
         "Run waiting jobs and periodic work, without a broker. Not needed if Celery runs the jobs. "
-        "It runs batches, such as metrics and simulations, after all other jobs, or leaves them to heval worker --batches."
+        "It runs short jobs, such as launches, at once. It runs batches, such as metrics and simulations, after all other jobs, or leaves them to heval worker --batches."
     )
 
     def add_arguments(self, parser):
@@ -40,6 +40,12 @@ class Command(BaseCommand):
             daemon=True,
         )
         ticking.start()
+        if runner == jobs.JOBS:
+            # Beside the main thread, because a launch must not wait for a report.
+            threading.Thread(
+                target=lambda: _repeat(lambda: jobs.run_waiting_jobs(runner=jobs.SHORT_JOBS), POLL_SECONDS),
+                name="heval-short-jobs",
+            ).start()
         _repeat(lambda: _run_all_work(runner), POLL_SECONDS)
         ticking.join(5)
 

@@ -3,6 +3,7 @@
 import io
 import socket
 import subprocess
+import threading
 
 import pytest
 from django.conf import settings
@@ -86,7 +87,35 @@ def test_a_worker_looks_for_the_jobs_of_its_class_until_it_is_asked_to_end(monke
     finally:
         jobs.stop_requested.clear()
     runner = jobs.BATCHES if options else jobs.JOBS
-    assert set(asked) == {("tick", runner), ("jobs", runner), ("parts", runner)}
+    of_short_jobs = set() if options else {("jobs", jobs.SHORT_JOBS)}
+    assert set(asked) == {("tick", runner), ("jobs", runner), ("parts", runner)} | of_short_jobs
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_worker_begins_a_short_job_while_it_runs_another(monkeypatch):
+    from heval_site.management.commands import worker
+
+    jobs.autodiscover_tasks()
+    monkeypatch.setattr(jobs, "_kinds", dict(jobs._kinds))
+    monkeypatch.setattr(worker.signal, "signal", lambda *given: None)
+    monkeypatch.setattr(worker, "_tick", lambda runner: None)
+    has_begun = threading.Event()
+
+    def report(job, progress):
+        jobs.submit("urgent", by=None)
+        found = has_begun.wait(20)
+        jobs.stop_requested.set()
+        return found
+
+    jobs.register("report")(report)
+    jobs.register("urgent", is_short=True)(lambda job, progress: has_begun.set())
+    try:
+        job = jobs.submit("report", by=None)
+        call_command("worker")
+    finally:
+        jobs.stop_requested.clear()
+    job.refresh_from_db()
+    assert (job.state, job.result) == (Job.State.DONE, True)
 
 
 def test_the_site_has_a_web_server_and_a_process_for_each_class_of_jobs(monkeypatch):

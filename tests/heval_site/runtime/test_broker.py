@@ -90,12 +90,23 @@ def test_without_a_broker_nobody_is_woken(settings, monkeypatch):
     assert woken == [1], "a second connection is the first one"
 
 
-def test_batches_have_a_queue_of_their_own():
-    from heval_site.celery import app, run_one_batch_and_trigger_next, run_one_job_and_trigger_next, run_periodic_work
+def test_short_jobs_and_batches_have_queues_of_their_own():
+    from heval_site import celery
 
-    tasks = (run_one_job_and_trigger_next, run_one_batch_and_trigger_next, run_periodic_work)
+    app = celery.app
+    tasks = (
+        celery.run_one_job_and_trigger_next,
+        celery.run_short_job_and_trigger_next,
+        celery.run_one_batch_and_trigger_next,
+        celery.run_periodic_work,
+    )
     routed = {task.name: app.amqp.router.route({}, task.name)["queue"].name for task in tasks}
-    assert routed == {"heval.run_job": "jobs", "heval.run_batch": "batches", "heval.run_periodic": "periodic"}
+    assert routed == {
+        "heval.run_job": "jobs",
+        "heval.run_batch": "batches",
+        "heval.run_short_job": "short",
+        "heval.run_periodic": "periodic",
+    }
 
 
 def test_only_json_is_taken_from_the_broker():
@@ -189,6 +200,7 @@ def two_classes(monkeypatch):
         return threading.current_thread().name
 
     jobs.register("short")(work)
+    jobs.register("urgent", is_short=True)(work)
     jobs.register("long", is_batch=True)(work)
     yield jobs
     cache.delete_many(keys)  # a heartbeat would keep batches from later tests
@@ -231,21 +243,37 @@ def test_workers_of_batches_take_only_batches_and_others_take_them_without_one(
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("queues", "expected"),
+    [
+        (["short", "periodic"], {"long": "waiting", "short": "waiting", "urgent": "done"}),
+        (["jobs", "periodic"], {"long": "done", "short": "done", "urgent": "done"}),
+    ],
+)
+def test_a_worker_of_short_jobs_takes_only_them_and_others_take_them_without_one(
+    redis_url, celery_app, two_classes, queues, expected
+):
+    found = run_with_worker(celery_app(redis_url), ["long", "short", "urgent", "urgent"], queues, expected)
+    assert found == expected
+
+
+@pytest.mark.django_db(transaction=True)
 def test_a_worker_leaves_batches_to_one_of_their_own(redis_url, celery_app, two_classes):
     two_classes.record_runner_heartbeat(two_classes.BATCHES)
     expected = {"long": "waiting", "short": "done"}
     assert run_with_worker(celery_app(redis_url), ["long", "short"], ["jobs", "periodic"], expected) == expected
 
 
-def test_a_site_without_a_worker_of_batches_collects_no_messages(redis_url, celery_app):
+@pytest.mark.parametrize("queue_name", ["short", "batches"])
+def test_a_site_without_a_worker_of_one_class_collects_no_messages(redis_url, celery_app, queue_name):
     celery = celery_app(redis_url)
     celery.app.control.purge()
     for _ in range(5):
-        celery.wake_worker_of_batches()
+        celery.wake_workers_of_one_class()
     with celery.app.connection_or_acquire() as connection:
-        queue = celery.app.amqp.queues["batches"](connection.default_channel)
+        queue = celery.app.amqp.queues[queue_name](connection.default_channel)
         assert queue.queue_declare().message_count == 1
         queue.purge()
-    celery.wake_worker_of_batches()
+    celery.wake_workers_of_one_class()
     with celery.app.connection_or_acquire() as connection:
-        assert celery.app.amqp.queues["batches"](connection.default_channel).queue_declare().message_count == 1
+        assert celery.app.amqp.queues[queue_name](connection.default_channel).queue_declare().message_count == 1

@@ -1,4 +1,4 @@
-"""Batches are jobs that nobody waits for: they run after the others, in parts, or in a process of their own."""
+"""Short jobs run before the others. Batches run after them, in parts, or in a process of their own."""
 
 import time
 from datetime import timedelta
@@ -24,19 +24,16 @@ BATCHES = {
     "rehearsal",
     "invented_report",
 }
+SHORT = {"board_round", "launch", "panel_notifications", "panel_sync"}
 WAITED_FOR = {
     "example_study",
     "analyse",
-    "board_round",
     "board_snapshot",
     "board_submission",
     "compare_studies",
     "estimate_pilot",
     "export",
     "import",
-    "launch",
-    "panel_notifications",
-    "panel_sync",
     "report_pdf",
     "screen_annotators",
     "stopping_check",
@@ -80,6 +77,7 @@ def ran(monkeypatch):
 
     jobs.register("short")(work)
     jobs.register("alone", is_one_per_study=True)(work)
+    jobs.register("urgent", is_short=True)(work)
     jobs.register("batch", is_batch=True)(work)
     jobs.register("own parts", is_batch=True)(work_in_own_parts)
     jobs.register("shared parts", is_batch=True, part=compute)(work_in_shared_parts)
@@ -90,9 +88,18 @@ def submit(*wanted: str) -> list[Job]:
     return [jobs.submit(name, by=None, n=n) for n, name in enumerate(wanted)]
 
 
-def test_each_kind_is_waited_for_or_is_a_batch():
+def test_each_kind_is_short_or_waited_for_or_is_a_batch():
+    assert set(jobs.short_kinds()) == SHORT
     assert set(jobs.batch_kinds()) == BATCHES
-    assert set(jobs.kinds()) == BATCHES | WAITED_FOR
+    assert set(jobs.kinds()) == BATCHES | WAITED_FOR | SHORT
+
+
+def test_short_jobs_run_before_all_others_and_one_runner_takes_only_them(ran):
+    submit("batch", "short", "urgent", "urgent")
+    assert jobs.run_waiting_jobs(limit=1, runner=jobs.SHORT_JOBS) == 1 and jobs.has_waiting_jobs(jobs.SHORT_JOBS)
+    assert jobs.run_waiting_jobs() == 3 and ran == ["urgent 2", "urgent 3", "short 1", "batch 0"]
+    submit("batch", "short")
+    assert jobs.run_waiting_jobs(runner=jobs.SHORT_JOBS) == 0 and not jobs.has_waiting_jobs(jobs.SHORT_JOBS)
 
 
 def test_batches_run_after_all_other_jobs_and_each_class_in_its_order(ran):
