@@ -698,12 +698,14 @@ def run_due_functions_and_record_heartbeat() -> int:
     autodiscover_tasks()
     record_runner_heartbeat(PERIODIC_WORK)
     n = 0
-    for periodic in list(_periodic.values()):
+    keys = {name: f"heval:every:{name}" for name in _periodic}
+    not_due = cache.get_many(keys.values())
+    for periodic in [periodic for name, periodic in _periodic.items() if keys[name] not in not_due]:
         if stop_requested.is_set():
             break
         try:
             # All processes share the cache: the process that adds the key runs the function.
-            if cache.add(f"heval:every:{periodic.name}", 1, periodic.seconds):
+            if cache.add(keys[periodic.name], 1, periodic.seconds):
                 periodic.function()
                 n += 1
         except Exception:
@@ -737,6 +739,11 @@ def requeue_or_fail_expired_jobs() -> int:
         transaction.on_commit(wake_runners, robust=True)
     delete_parts_of_ended_jobs()
     return n
+
+
+def has_unfinished_jobs() -> bool:
+    """Return whether a job waits or runs. This costs less than to look for one that can start."""
+    return Job.objects.filter(state__in=(State.WAITING, State.RUNNING)).exists()
 
 
 def unfinished_job_counts() -> dict[str, int]:

@@ -10,6 +10,7 @@ from studies.services import jobs
 
 logger = logging.getLogger("heval.worker")
 POLL_SECONDS = 1
+BATCH_POLL_SECONDS = 3  # nobody waits for a batch
 TICK_SECONDS = 5
 
 
@@ -43,10 +44,10 @@ class Command(BaseCommand):
         if runner == jobs.JOBS:
             # Beside the main thread, because a launch must not wait for a report.
             threading.Thread(
-                target=lambda: _repeat(lambda: jobs.run_waiting_jobs(runner=jobs.SHORT_JOBS), POLL_SECONDS),
+                target=lambda: _repeat(lambda: _run_all_work(jobs.SHORT_JOBS), POLL_SECONDS),
                 name="heval-short-jobs",
             ).start()
-        _repeat(lambda: _run_all_work(runner), POLL_SECONDS)
+        _repeat(lambda: _run_all_work(runner), BATCH_POLL_SECONDS if options["batches"] else POLL_SECONDS)
         ticking.join(5)
 
 
@@ -58,9 +59,11 @@ def _tick(runner: str) -> None:
 
 
 def _run_all_work(runner: str) -> None:
-    """Run what waits, then help with the parts of jobs that other processes run."""
+    """Run what waits, then help with the parts of jobs that other processes run. Parts of short jobs are not shared."""
+    if not jobs.has_unfinished_jobs():
+        return
     jobs.run_waiting_jobs(runner=runner)
-    while not jobs.stop_requested.is_set() and jobs.compute_open_part(runner=runner):
+    while runner != jobs.SHORT_JOBS and not jobs.stop_requested.is_set() and jobs.compute_open_part(runner=runner):
         jobs.run_waiting_jobs(runner=runner)
 
 

@@ -82,6 +82,7 @@ def test_a_worker_looks_for_the_jobs_of_its_class_until_it_is_asked_to_end(monke
         jobs.stop_requested.set()
 
     monkeypatch.setattr(jobs, "compute_open_part", compute_open_part)
+    monkeypatch.setattr(jobs, "has_unfinished_jobs", lambda: True)
     try:
         call_command("worker", *options)
     finally:

@@ -6,6 +6,7 @@ from importlib import import_module
 
 import pytest
 from django.apps import apps
+from django.core.cache import cache
 from django.db import IntegrityError, OperationalError, connection, transaction
 from django.db.models.functions import Now
 from django.dispatch import Signal
@@ -381,3 +382,16 @@ def test_the_report_of_an_earlier_rehearsal_has_the_keys_of_a_new_one_after_an_u
     job.refresh_from_db()
     failed.refresh_from_db()
     assert job.result == old and failed.result is None
+
+
+def test_work_that_is_not_due_costs_one_look_at_the_cache(monkeypatch):
+    ran, names = [], [f"work-{n}" for n in range(9)]
+    functions = {name: jobs.PeriodicFunction(name, 60, lambda name=name: ran.append(name)) for name in names}
+    monkeypatch.setattr(jobs, "_periodic", functions)
+    cache.delete_many([f"heval:every:{name}" for name in names])
+    assert jobs.run_due_functions_and_record_heartbeat() == 9
+    cache.delete("heval:every:work-4")
+    asked = []
+    monkeypatch.setattr(cache, "add", lambda key, *value: asked.append(key))
+    assert jobs.run_due_functions_and_record_heartbeat() == 0
+    assert ran == names and asked == ["heval:every:work-4"]
