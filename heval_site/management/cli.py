@@ -38,7 +38,6 @@ def usage_text() -> str:
     return "\n".join(
         [
             "Usage: heval COMMAND [--help]",
-            "",
             *lines,
             "and every Django command, for example createsuperuser, migrate, shell.",
         ]
