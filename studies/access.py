@@ -12,7 +12,7 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 from django.http import Http404
 
 from .models import Study, StudyMember, audit
@@ -333,6 +333,11 @@ def allowed_active_member_users(action: Action, study: Study) -> QuerySet:
 def filter_by_role(queryset: QuerySet[Study], user, role: str) -> QuerySet[Study]:
     """Return the studies in which the user has exactly this role."""
     return queryset.filter(pk__in=StudyMember.objects.filter(user=user, role=role).values("study"))
+
+
+def has_role(user) -> Exists:
+    """Return the expression that says of each study of a query whether the user has a role in it."""
+    return Exists(StudyMember.objects.filter(user=user, study=OuterRef("pk")))
 
 
 def owner_names_by_study_id(study_ids) -> dict[int, list[str]]:

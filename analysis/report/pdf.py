@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.template.loader import render_to_string
 from django.urls import resolve, reverse
+from PIL import ImageFile
 
 from analysis.data.blinding import check_outcomes_visible
 from analysis.data.exports import export_file_path, new_export_file
@@ -28,7 +29,9 @@ from studies.stimuli.images import ImageRefused, image_path
 from .page import run_context
 
 KIND = "report_pdf"
-NOT_INSTALLED = "A PDF needs the optional packages of the extra “pdf”. Install them in heval's environment: pip install 'heval[pdf]'"
+NOT_INSTALLED = (
+    "A PDF needs the optional package WeasyPrint. Install it in heval's environment: pip install 'weasyprint>=70,<71'"
+)
 NO_LIBRARIES = (
     "A PDF needs the libraries of Pango and HarfBuzz. On Debian, install them with: "
     "apt-get install libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0"
@@ -94,6 +97,8 @@ def render_pdf(run: AnalysisRun) -> bytes:
         raise ActionRefused(NOT_INSTALLED) from None
     except OSError:
         raise ActionRefused(NO_LIBRARIES) from None
+    # WeasyPrint lets Pillow accept files that are cut off, in the whole process.
+    ImageFile.LOAD_TRUNCATED_IMAGES = False
     fetcher = _fetcher(run)
     page = PAGE_LINK.sub("", render_to_string("report/pdf.html", pdf_context(run)))
     html = HTML(string=page, base_url=BASE_URL, url_fetcher=fetcher)

@@ -218,7 +218,7 @@ def start_analysis(request, pk) -> HttpResponse:
 @login_required
 @require_POST
 def start_pdf(request, pk, number) -> HttpResponse:
-    """Return the PDF of a report if there is one. Otherwise show the job that makes it, and start one if there is none."""
+    """Return the PDF of a report if there is one. Otherwise show the job that makes it, and start one if no job makes it."""
     run = get_analysis_run(request, pk, number)
     try:
         job = newest_pdf_job(run) or request_pdf(run, request.user)

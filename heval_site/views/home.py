@@ -6,7 +6,7 @@ from datetime import timedelta
 from decimal import Decimal
 
 from django.contrib import admin, messages
-from django.db.models import Case, Count, Exists, F, IntegerField, OuterRef, Q, QuerySet, Subquery, Sum, Value, When
+from django.db.models import Case, Count, F, IntegerField, OuterRef, Q, QuerySet, Subquery, Sum, Value, When
 from django.http import HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -21,9 +21,9 @@ from annotators.pay.ledger import unpaid_payments
 from annotators.places.monitor import StudyProgress, progress_by_study
 from annotators.recruitment.panels.alerts import cached_alert_counts
 from boards.access import boards_of
-from studies.access import Action, check_permission_or_404, filter_allowed, roles_by_study_id
+from studies.access import Action, check_permission_or_404, filter_allowed, has_role, roles_by_study_id
 from studies.admin.jobs import job_title
-from studies.models import Job, Study, StudyMember
+from studies.models import Job, Study
 from studies.services import jobs
 
 # The page lists so many studies and boards; the lists behind "All studies" and "All boards" have the others.
@@ -92,14 +92,13 @@ def load_example_page(request) -> HttpResponse:
 
 def _most_urgent_first(user, studies: QuerySet[Study]) -> QuerySet[Study]:
     """Order studies: the user's own before those of others; of both first those that collect, then drafts, then closed ones, the newest first."""
-    is_own = Exists(StudyMember.objects.filter(user=user, study=OuterRef("pk")))
     order = [(State.PAUSED, 0), (State.LAUNCHED, 0), (State.CLOSING, 0), (State.LAUNCHING, 0), (State.DRAFT, 1)]
     rank = Case(
         *(When(state=state, then=Value(number)) for state, number in order),
         default=Value(2),
         output_field=IntegerField(),
     )
-    return studies.order_by(is_own.desc(), rank, "-pk")
+    return studies.order_by(has_role(user).desc(), rank, "-pk")
 
 
 def _study_rows(studies: list[Study], roles: Mapping[int, str]) -> list[StudyRow]:

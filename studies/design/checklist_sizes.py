@@ -542,8 +542,8 @@ def uncompared_system_problems(study: Study, drawing: BatchDraw) -> Iterator[Pro
     systems = study.systems.judged().exclude(reference__in=EXTREME_REFERENCES).filter(pk__in=shown - compared)
     if compared and (names := sorted(systems.values_list("name", flat=True))):
         yield Problem(
-            f"People will judge the outputs of {', '.join(names)}, but no planned comparison is about them, so the planned comparisons "
-            "get fewer answers. Remove systems under Your file, or plan their comparisons under All settings.",
+            f"People will judge {', '.join(names)}, but no planned comparison is about them. Remove systems under Your file, or plan "
+            "comparisons under All settings.",
             "systems",
             False,
             "not_compared",

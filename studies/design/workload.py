@@ -74,11 +74,12 @@ def low_pay_text(study: Study) -> str:
     if not (study.reward and study.minutes and study.wage_per_hour):
         return ""
     hourly = reward_per_hour(Decimal(study.reward), study.minutes)
-    if hourly >= study.wage_per_hour:
+    wage = Decimal(study.wage_per_hour)
+    if hourly >= wage:
         return ""
     return (
-        f"{study.reward:.2f} {study.currency} for {study.minutes} minutes is {hourly} {study.currency} an hour, less than the "
-        f"{study.wage_per_hour:.2f} that you aim at. Raise the pay for one person, or lower the aim."
+        f"{Decimal(study.reward):.2f} {study.currency} for {study.minutes} minutes is {hourly} {study.currency} an hour, less than the "
+        f"{wage:.2f} that you aim at. Raise the pay for one person, or lower the aim."
     )
 
 

@@ -39,7 +39,10 @@ def test_the_readme_has_two_commands_and_shows_pictures_that_are_there():
 def test_what_is_optional_is_installed_by_its_own_name():
     """heval is on no index: “pip install heval[parquet]” found nothing, or what somebody else puts there under that name."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    documented = {"parquet": ["analysis/data/exports.py", "templates/docs/reference/rest.md"]}
+    documented = {
+        "parquet": ["analysis/data/exports.py", "templates/docs/reference/rest.md"],
+        "pdf": ["analysis/report/pdf.py", "templates/docs/reference/rest.md", "README.md"],
+    }
     for extra, paths in documented.items():
         (package,) = extras[extra]
         assert not [
