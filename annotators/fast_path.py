@@ -145,7 +145,7 @@ def insert_and_read_back(row: Model, *names: str) -> None:
     """
     fields = [field for field in row._meta.concrete_fields if not field.primary_key]
     returned: list[Any] = [row._meta.pk, *(_column(type(row), name) for name in names)]
-    insert = type(row)._base_manager._insert  # type: ignore[attr-defined]  # not documented
+    insert = type(row)._base_manager._insert  # type: ignore[attr-defined]  # the stubs leave out what Django does not document
     (values,) = insert([row], fields=fields, returning_fields=returned, using=DEFAULT_DB_ALIAS)
     row.__dict__.update(zip((field.attname for field in returned), values, strict=True))
     row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS

@@ -155,11 +155,15 @@ def _notebook() -> bytes:
     """Return a notebook that loads the answers and computes the headline again. Its cells are in a script."""
     cells: list[dict[str, Any]] = [
         {
-            "cell_type": "code", "id": f"cell-{number}", "metadata": {}, "execution_count": None, "outputs": [],
+            "cell_type": "code",
+            "id": f"cell-{number}",
+            "metadata": {},
+            "execution_count": None,
+            "outputs": [],
             "source": cell.strip().splitlines(keepends=True),
         }
         for number, cell in enumerate(_script("notebook.py").split("# %%"), 1)
-    ]  # fmt: skip
+    ]
     kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
     return _pretty_json({"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5})
 

@@ -25,7 +25,8 @@ from .archive_rows import (
     read_manifest,
     study_row,
 )
-from .rerun import parameters_of, stored_runs
+from .build import settings_of
+from .rerun import stored_runs
 from .runs import request_analysis
 
 IMAGES = "stimuli/images/"
@@ -64,7 +65,11 @@ def import_archive(
         if is_there:
             code = uuid4()
         # Before anything is stored: a damaged analysis refuses the archive.
-        parameters = list({canonical_json(one): one for one in map(parameters_of, stored_runs(archive))}.values())
+        parameters = list(
+            {
+                canonical_json(one): one for one in (settings_of(run["parameters"]) for run in stored_runs(archive))
+            }.values()
+        )
         names = [name.removeprefix(IMAGES) for name in archive.namelist() if name.startswith(IMAGES)]
         with storing_images(names, lambda name: _image(archive, name)), transaction.atomic():
             study = load_rows(archive, owner, code)

@@ -170,7 +170,7 @@ PARTS = (
     Part(CodingSeat, "sample__study"),
     Part(CodingItem, "sample__study", "assignment"),
     Part(Coding, "item__sample__study", "item__assignment"),
-)  # fmt: skip
+)
 # A withdrawal leaves the place that was held. Its times say only that there was one: all are that of the launch.
 TIMES = {field.name for field in Assignment._meta.local_concrete_fields if isinstance(field, models.DateTimeField)}
 OF_A_PLACE = {"id", "study", "batch", "design", "origin", "queue_number", "judged_out", "released_reason", "is_late"}

@@ -15,9 +15,10 @@ from studies.access import Action, check_permission_or_404
 from .archive_import import import_archive
 from .archive_rows import ArchiveRefused
 
-# A page imports while its reader waits. Larger archives are for the command.
-MAX_UPLOAD = 100 * 1024 * 1024
-MAX_UNPACKED = 1024**3
+# A page imports while its reader waits, and in one transaction, for which others wait on SQLite. About 6,000 answers take two
+# seconds. Larger archives are for the command.
+MAX_UPLOAD = 2 * 1024**2
+MAX_UNPACKED = 64 * 1024**2
 
 
 class ArchiveForm(forms.Form):

@@ -76,6 +76,11 @@ def default_origins(study: Study) -> list[str]:
     return ["imported"] if is_imported else list(DEFAULT_PARAMETERS["origins"])
 
 
+def settings_of(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a stored analysis without the job that ran it."""
+    return {name: value for name, value in parameters.items() if name != "job"}
+
+
 def validate_parameters(parameters: Mapping[str, Any] | None, study: Study | None = None) -> dict[str, Any]:
     """Validate the parameters and fill in defaults, with the study's default origins. Raises BadParameters."""
     given = dict(parameters or {})

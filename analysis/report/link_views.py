@@ -6,8 +6,7 @@ The token in the address is the only credential. These pages are rendered withou
 import json
 from base64 import b64encode
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import partial, wraps
+from functools import cached_property, partial, wraps
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
-from analysis.models import AnalysisRun, Figure, ReportLink
+from analysis.models import Figure, ReportLink
 from studies.access import Action, get_study
 from studies.admin.study_page import render_study_page
 from studies.models import Study
@@ -59,32 +58,34 @@ NO_FILE = ("There is no such file", "The page of the report names all its files.
 TOO_MANY = ("Too many requests", "Wait a minute, then open the link again.")
 
 
-@dataclass(frozen=True)
 class LinkedReport:
-    """What a link shows now: the analysis, its result as the page prints it, and what is read from the study."""
+    """What a link shows now: the analysis, its result as the page prints it, and what is read from the study when it is asked for."""
 
-    link: ReportLink
-    run: AnalysisRun
-    heading: str
-    result: dict[str, Any]
-    items: dict[str, Any] | None
-    texts: list[tuple[str, str]]
-    n_withdrawn_since: int
+    def __init__(self, link: ReportLink):
+        self.link = link
+        self.run, self.n_withdrawn_since = find_shown_run(link)
+        study = self.run.study
+        self.words = identifying_words(study) if link.is_anonymous else None
+        self.heading = f"Study {study.code}" if link.is_anonymous else study.title
 
-    @classmethod
-    def of(cls, link: ReportLink) -> "LinkedReport":
-        run, n_withdrawn_since = find_shown_run(link)
-        study, parts = run.study, link.parts
-        heading, result = study.title, run.result
-        items = items_context(study, result, is_public=True, shows_comments=ReportLink.Part.COMMENTS in parts)
-        named = [(ReportLink.Part(name).label, getattr(study, name)) for name in parts if name != "comments"]
-        if link.is_anonymous:
-            words = identifying_words(study)
-            heading = f"Study {study.code}"
-            result, items = anonymous_result(result, heading, words), without_words(items, words)
-            contact = ReportLink.Part.CONTACT.label  # shown as it is: somebody ticked it
-            named = [(label, text if label == contact else without_words(text, words)) for label, text in named]
-        return cls(link, run, heading, result, items, [one for one in named if one[1].strip()], n_withdrawn_since)
+    @cached_property
+    def result(self) -> dict[str, Any]:
+        return anonymous_result(self.run.result, self.heading, self.words) if self.words else self.run.result
+
+    @cached_property
+    def items(self) -> dict[str, Any] | None:
+        shows_comments = ReportLink.Part.COMMENTS in self.link.parts
+        items = items_context(self.run.study, self.run.result, is_public=True, shows_comments=shows_comments)
+        return without_words(items, self.words) if self.words else items
+
+    @property
+    def texts(self) -> list[tuple[str, str]]:
+        """Return the texts of the study that the page shows, with their labels. The contact is as it is: somebody ticked it."""
+        named = [name for name in self.link.parts if name != ReportLink.Part.COMMENTS]
+        texts = {name: getattr(self.run.study, name) for name in named}
+        if self.words:
+            texts |= {name: without_words(texts[name], self.words) for name in named if name != ReportLink.Part.CONTACT}
+        return [(ReportLink.Part(name).label, text) for name, text in texts.items() if text.strip()]
 
     def html(self, styles: str = "") -> str:
         """Return the page. ``styles``: its style sheets in base64, for a file that needs no other."""
@@ -104,9 +105,8 @@ class LinkedReport:
         return render_to_string("report/link.html", context)
 
     def files(self) -> Iterator[tuple[str, Callable[[], HttpResponse]]]:
-        """Yield each file that the page names, below its address, with what makes it."""
-        text = json.dumps(self.result, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-        yield "result.json", partial(file_response, text, "application/json", f"analysis-{self.run.number}.json")
+        """Yield each file that the page names, below its address, with what makes it. Images come last: only they need the items."""
+        yield "result.json", self._json
         for form in FORMATS:
             yield f"answer.{form}", partial(self._answer, form)
         for table in self.result.get("tables", ()):
@@ -118,6 +118,10 @@ class LinkedReport:
                 yield f"figures/{figure['name']}.{form}", partial(self._figure, figure["name"], form)
         for url in sorted(self._media()):
             yield url, partial(self._image, url.removeprefix("media/"))
+
+    def _json(self) -> HttpResponse:
+        text = json.dumps(self.result, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        return file_response(text, "application/json", f"analysis-{self.run.number}.json")
 
     def _answer(self, form: str) -> HttpResponse:
         return file_response(render_answer(self.result, form), FORMATS[form], f"answer.{form}")
@@ -162,7 +166,7 @@ def link_view(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
         elif count_and_check_rate_limit(f"report-link:{link.pk}", MAX_PER_MINUTE):
             response = notice(*TOO_MANY, 429)
         else:
-            response = view(LinkedReport.of(link), **parts)
+            response = view(LinkedReport(link), **parts)
         if response.status_code == 429:
             response["Retry-After"] = "60"
         for header, value in HEADERS.items():
@@ -183,7 +187,7 @@ def linked_file(report: LinkedReport, name: str) -> HttpResponse:
     """Return a file of the report, or all of them as one zip."""
     if name == "report.zip":
         return report.archive()
-    make = dict(report.files()).get(name)
+    make = next((make for known, make in report.files() if known == name), None)
     return notice(*NO_FILE, 404) if make is None else make()
 
 

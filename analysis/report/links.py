@@ -4,10 +4,9 @@ import hmac
 import re
 import secrets
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from hashlib import sha256
-from typing import Any
 
 from django.db import transaction
 from django.db.models import Count, F
@@ -22,6 +21,8 @@ from studies.access import Action, check_permission_or_404
 from studies.models import audit
 from studies.services import jobs
 from studies.services.lifecycle import ActionRefused, FieldsRefused
+
+from .build import settings_of
 
 # Secret scanners recognise a leaked token by this prefix. 256 random bits follow it.
 PREFIX = "heval_report_"
@@ -86,11 +87,6 @@ def find_link(token: str) -> ReportLink | None:
     return None if are_outcomes_hidden(link.run.study, link.run.parameters["origins"]) else link
 
 
-def _settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of an analysis without the job that ran it."""
-    return {name: value for name, value in parameters.items() if name != "job"}
-
-
 def find_shown_run(link: ReportLink) -> tuple[AnalysisRun, int]:
     """Return the analysis that a link shows now, and the number of withdrawn assignments that are still in it.
 
@@ -104,7 +100,7 @@ def find_shown_run(link: ReportLink) -> tuple[AnalysisRun, int]:
         newest = run.pk
         later = run.study.analyses.filter(number__gt=run.number, result__outcomes__is_hidden=False).order_by("number")
         for pk, parameters, n in later.values_list("pk", "parameters", "result__data__n_withdrawn"):
-            if n > n_left_out and _settings(parameters) == _settings(link.run.parameters):
+            if n > n_left_out and settings_of(parameters) == settings_of(link.run.parameters):
                 n_left_out, newest = n, pk
         if newest != run.pk:
             run = AnalysisRun.objects.select_related("study", "by").get(pk=newest)
@@ -128,7 +124,7 @@ def submit_analyses_after_withdrawals() -> int:
     for run in runs.select_related("study").defer("result").annotate(n_left_out=F("result__data__n_withdrawn")):
         n = sum(withdrawn[run.study_id, origin] for origin in run.parameters["origins"])
         if n > (run.n_left_out or 0):
-            asked[_hash(f"{run.study_id} {sorted(_settings(run.parameters).items())} {n}")] = run
+            asked[_hash(f"{run.study_id} {sorted(settings_of(run.parameters).items())} {n}")] = run
     for token, run in asked.items():
-        jobs.submit("analyse", study=run.study, by=None, request_token=token, parameters=_settings(run.parameters))
+        jobs.submit("analyse", study=run.study, by=None, request_token=token, parameters=settings_of(run.parameters))
     return len(asked)

@@ -16,7 +16,7 @@ from studies.models import Study
 from studies.stimuli import texts
 
 from .archive_rows import MAX_LINE, ArchiveRefused, load_rows, open_member, opened_archive
-from .build import BadParameters, build_report, version_and_source_hash
+from .build import BadParameters, build_report, settings_of, version_and_source_hash
 
 FORMAT = "heval.rerun/1"
 SHOWN_DIFFERENCES = 20
@@ -45,10 +45,6 @@ def stored_runs(archive: ZipFile) -> Iterator[dict[str, Any]]:
         yield run | {"number": number}
 
 
-def parameters_of(run: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in run["parameters"].items() if name != "job"}
-
-
 def rerun_archive(path: Path, owner: Any, progress: Callable[[str], object] = lambda text: None) -> dict[str, Any]:
     """Store the study of an archive in this database, recompute its analyses, and return what differs. Raises ArchiveRefused."""
     with opened_archive(path) as archive:
@@ -69,7 +65,9 @@ def _rerun(study: Study, run: Mapping[str, Any], progress: Callable[[str], objec
     about["is_same_version"] = run["code_version"] == version_and_source_hash()
     try:
         result = build_report(
-            study, parameters_of(run), lambda done, total, doing: progress(f"Analysis {run['number']}: {doing}")
+            study,
+            settings_of(run["parameters"]),
+            lambda done, total, doing: progress(f"Analysis {run['number']}: {doing}"),
         )
     except BadParameters as refused:
         return about | {"is_equal": False, "error": str(refused)}

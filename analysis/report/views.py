@@ -70,7 +70,7 @@ class ReportLinkForm(forms.Form):
 
     def __init__(self, numbers: Iterable[int], *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.fields["analysis"].choices = [(number, f"Analysis {number}") for number in numbers]  # type: ignore[attr-defined]  # a choice
+        self.fields["analysis"].choices = [(number, f"Analysis {number}") for number in numbers]  # type: ignore[attr-defined]  # it is declared above as a ChoiceField
 
 
 class ReportForm(forms.Form):

@@ -246,9 +246,15 @@ def _lock_or_create_annotator(annotator: Annotator) -> bool:
 
 CLAIM_COLUMNS = columns_in_model_order(
     Study,
-    "id", "state", "batches_per_annotator", "exclusion_group", "clone_of_id", "keeps_origin_out", "open_to",
+    "id",
+    "state",
+    "batches_per_annotator",
+    "exclusion_group",
+    "clone_of_id",
+    "keeps_origin_out",
+    "open_to",
     "start_window_seconds",
-)  # fmt: skip
+)
 
 
 def _newest_design_column(name: str) -> Subquery:

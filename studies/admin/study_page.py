@@ -67,7 +67,7 @@ def render_new_study_page(
 
 
 def next_new_study_url(request, study: Study, step: str) -> str:
-    """Return the address of the page after ``step``, or of the study's own page if there is none.
+    """Return the address of the page after ``step``, or of the study's own page after the last step.
 
     Somebody who came to correct what the launch needs goes back to the launch.
     """

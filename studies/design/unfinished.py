@@ -128,7 +128,7 @@ class UnfinishedBatches:
                 study=self.study,
                 section_id=section,
                 number=FIRST_IMPORT_NUMBER + last[section],
-                prompt_id=record.prompt,  # type: ignore[misc]  # a new item has a prompt
+                prompt_id=record.prompt,  # type: ignore[misc]  # only a stored item may lack a prompt
                 kind=record.kind,
                 content=key[1],
             )

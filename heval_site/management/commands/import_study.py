@@ -263,32 +263,24 @@ class Command(BaseCommand):
                     transaction.set_rollback(True)
         except BundleRefused as refused:
             raise CommandError("\n".join(refused.problems)) from None
-        if options["json"]:
-            code = None if options["dry_run"] else str(study.code)
-            self.stdout.write(
-                json.dumps({"study": code, "title": study.title, "is_written": not options["dry_run"]}, indent=1)
-            )
-        elif options["dry_run"]:
-            self.stdout.write(f"“{study.title}” is a valid study. Nothing was stored.")
-        else:
-            self.stdout.write(f"“{study.title}” is a new draft: {study.code}")
+        self._print_study(study, options, "is a valid study", f"is a new draft: {study.code}")
 
     def _import_archive(self, path: Path, by, options) -> None:
         try:
             study = import_archive(path, by, is_copy=options["copy"], is_dry_run=options["dry_run"])
         except ArchiveRefused as refused:
             raise CommandError(str(refused)) from None
+        stored = f"is imported, closed as it was: {study.code}. Its analyses are computed again by jobs."
+        self._print_study(study, options, "is a whole study", stored)
+
+    def _print_study(self, study: Study, options, valid: str, stored: str) -> None:
         if options["json"]:
             code = None if options["dry_run"] else str(study.code)
-            self.stdout.write(
-                json.dumps({"study": code, "title": study.title, "is_written": not options["dry_run"]}, indent=1)
-            )
-        elif options["dry_run"]:
-            self.stdout.write(f"“{study.title}” is a whole study. Nothing was stored.")
+            result = {"study": code, "title": study.title, "is_written": not options["dry_run"]}
+            self.stdout.write(json.dumps(result, indent=1))
         else:
-            self.stdout.write(
-                f"“{study.title}” is imported, closed as it was: {study.code}. Its analyses are computed again by jobs."
-            )
+            said = f"{valid}. Nothing was stored." if options["dry_run"] else stored
+            self.stdout.write(f"“{study.title}” {said}")
 
     def _get_user(self, name: str):
         if not name:

@@ -34,9 +34,17 @@ pytestmark = pytest.mark.django_db
 TITLE, PUBLIC_TITLE = "Do our writers beat the Graz corpus", "Reading for the Language Laboratory"
 CONSENT = "You agree that the Graz Language Laboratory keeps your answers. Ask Maren Kessler."
 IDENTIFYING = (
-    TITLE, PUBLIC_TITLE, "maren", "kessler", "tobias", "Graz Language Laboratory", "graz-language", "eval.graz-host.example", "EK 2026-7",
+    TITLE,
+    PUBLIC_TITLE,
+    "maren",
+    "kessler",
+    "tobias",
+    "Graz Language Laboratory",
+    "graz-language",
+    "eval.graz-host.example",
+    "EK 2026-7",
     "Dean Ortner",
-)  # fmt: skip
+)
 IMAGE = f"{'a' * 64}.webp"
 
 
@@ -144,10 +152,14 @@ def test_an_anonymous_link_says_nowhere_who_made_the_study(owner, monkeypatch, c
 
 
 def test_parts_that_may_say_who_you_are_are_ticked_one_by_one(study, run, owner, client):
-    told = {"comments": "I know this one", "purpose": "You read a few short stories", "consent": "You agree that the"}
-    for part, words in told.items():
+    printed = {
+        "comments": "I know this one",
+        "purpose": "You read a few short stories",
+        "consent": "You agree that the",
+    }
+    for part, words in printed.items():
         page = client.get(address(create_link(run, owner, is_anonymous=True, parts=[part])[1])).content.decode()
-        assert [name for name, text in told.items() if text in page] == [part] and words in page
+        assert [name for name, text in printed.items() if text in page] == [part] and words in page
         assert "Graz Language Laboratory" not in page and "Maren" not in page
     page = client.get(address(create_link(run, owner, is_anonymous=True, parts=["contact"])[1])).content.decode()
     assert "Maren Kessler, office@graz-language.example" in page and TITLE not in page

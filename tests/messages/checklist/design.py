@@ -139,7 +139,7 @@ CHECKLIST = {
     "No comparison is planned": At("#contrasts-group", on(spa, without_contrasts)),
     "No planned comparison": At("#contrasts-group", on(spa, lambda s: s.contrasts.update(role="secondary"))),
     "No section estimates": At("#contrasts-group", on(spa, lambda s: s.contrasts.update(estimand="utility"))),
-    "People will judge the outputs": At(
+    "People will judge": At(
         "/new/file/", on(spa, lambda s: s.contrasts.exclude(pk=s.contrasts.first().pk).delete())
     ),
     "is expected to be equivalent": At("#contrasts-group", on(spa, lambda s: s.contrasts.update(expected="~"))),

@@ -206,8 +206,12 @@ def measure(name: str, size: int) -> list[str]:
         site.start()
         doing = subprocess.Popen(
             [sys.executable, "-m", "tools.proofs.bench.waits", "--part", name, str(size)],
-            env=site.environment, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            env=site.environment,
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         try:
             assert doing.stdout.readline() == "ready\n"
             doors = [f"{door}w{number}" for number in range(400)]
