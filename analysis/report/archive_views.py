@@ -24,7 +24,7 @@ MAX_UNPACKED = 64 * 1024**2
 class ArchiveForm(forms.Form):
     file = forms.FileField(
         label="Archive",
-        help_text="The zip that “Download the archive” gave on the site of the study.",
+        help_text="The zip that “Download the archive” gave on the site of the study, of at most 2 MB. The command heval import new reads larger ones.",
         widget=forms.FileInput(attrs={"accept": ".zip"}),
     )
     is_copy = forms.BooleanField(

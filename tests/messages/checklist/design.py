@@ -139,9 +139,7 @@ CHECKLIST = {
     "No comparison is planned": At("#contrasts-group", on(spa, without_contrasts)),
     "No planned comparison": At("#contrasts-group", on(spa, lambda s: s.contrasts.update(role="secondary"))),
     "No section estimates": At("#contrasts-group", on(spa, lambda s: s.contrasts.update(estimand="utility"))),
-    "People will judge": At(
-        "/new/file/", on(spa, lambda s: s.contrasts.exclude(pk=s.contrasts.first().pk).delete())
-    ),
+    "People will judge": At("/new/file/", on(spa, lambda s: s.contrasts.exclude(pk=s.contrasts.first().pk).delete())),
     "is expected to be equivalent": At("#contrasts-group", on(spa, lambda s: s.contrasts.update(expected="~"))),
     "are in one family and about": At("#contrasts-group", on(spa, lambda s: _in_the_section_too(s))),
     "No question asks": At("#contrasts-group", on(spa, lambda s: _third_contrast(s))),
