@@ -110,6 +110,8 @@ def filled(route: str, w) -> str:
     route = route.replace("<path:page>", "preview/").replace("<uidb64>/<token>", "MQ/no-token")
     if "exclusion/<int:pk>" in route:
         route = route.replace("<int:pk>", str(w["done"].exclusions.first().pk))
+    # The address of an image names its study, though the records of prompts serve it.
+    route = route.replace("prompt/media/<int:pk>/", f"prompt/media/{w['study'].pk}/")
     for place, pk in ids.items():
         if route.startswith(f"admin/{place}/"):
             route = route.replace("<path:object_id>", str(pk)).replace("<int:pk>", str(pk))
