@@ -1,6 +1,7 @@
 """All generated pages by their names in the documentation."""
 
 from collections.abc import Callable
+from functools import partial
 
 from heval_site.views.docs import DOCS_FOLDER
 
@@ -8,6 +9,7 @@ from .addresses import urls_page
 from .commands import commands_page
 from .data_model import analysis_data_model_page, studies_data_model_page
 from .environment import environment_page
+from .papers import PAPERS, paper_page
 from .permissions import permissions_page
 from .registries import channels_page, criteria_page, protocols_page, rules_page, scales_page
 from .states import states_page
@@ -27,6 +29,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/states": states_page,
     "reference/permissions": permissions_page,
     "reference/statistics": statistics_page,
+    **{f"reference/paper-{paper}": partial(paper_page, paper) for paper in PAPERS},
 }
 
 

@@ -14,6 +14,8 @@ from django.urls import reverse
 
 from analysis.models import StudiesComparison
 from analysis.report.between_studies import find_parts, offered_parts, request_comparison, run_comparison
+from annotators.models import Response
+from annotators.participation.simulate import record_simulated_answers
 from studies.models import AuditEvent, Job, Question
 from studies.services import jobs
 from studies.services.lifecycle import ActionRefused, FieldsRefused
@@ -21,7 +23,7 @@ from tests.analysis.api.rest import api_of
 from tests.analysis.protocols.answers import answer
 from tests.analysis.report.reported import closed, finished, report
 from tests.browsing import look_at, shot
-from tests.builders import recruitment, spa_draft, spa_study, user
+from tests.builders import humanlike_draft, recruitment, spa_draft, spa_study, user
 from tests.launching import launched
 
 pytestmark = pytest.mark.django_db
@@ -279,3 +281,21 @@ def test_the_pages_are_readable_on_a_phone(live_server, browser, client):
         look_at(page, name, wrong)
         shot(page, name)
     assert not wrong
+
+
+def test_experts_and_a_crowd_are_compared_by_their_links(owner):
+    """The pilot of Clark et al. 2021: the same texts, judged by people of two links."""
+    study = launched(humanlike_draft(owner=owner, domains=("news", "stories")), owner)
+    record_simulated_answers(study, 12, {"human": 2.0, "gpt3": 0.0})
+    links = [recruitment(study), recruitment(study)]
+    for number, row in enumerate(study.assignments.order_by("pk")):
+        type(row).objects.filter(pk=row.pk).update(recruitment=links[number % 2], origin="live")
+    closed(study)
+    result = run_comparison(study, {"studies": [f"{study.code}:{link.key}" for link in links]}, by=None).result
+    (compared,) = result["comparisons"]
+    guesses = Response.objects.filter(assignment__study=study, question__key="source", value__isnull=False)
+    for link, mean in zip(links, compared["means"], strict=True):
+        rows = guesses.filter(assignment__recruitment=link).values_list("value", "exposure__output__system__name")
+        right = [(value > 2) == (system == "gpt3") for value, system in rows]
+        assert len(right) == 30 and mean["estimate"] == pytest.approx(sum(right) / 30)
+    assert compared["protocol"] == "humanlike" and compared["differences"][0]["interval"]
