@@ -106,7 +106,13 @@ def test_eight_letters_hide_two_painters_and_the_curve_is_found(played):
     assert [(row["n_before"], row["n_after"]) for row in changes] == [(8, 6)] * 5
     assert all(abs(row["change"]) < 0.04 for row in changes)
     figures = {figure["name"] for figure in result["figures"]}
-    assert {"exposure", "gap", "rules", "forest"} <= figures
+    assert {"exposure", "exposure_tau", "gap", "rules", "forest"} <= figures
+    # The paper's Figures 1 and 5. The two who say yes to everything raise both directions, and tau leaves them out.
+    for row, chance in zip(tables["exposure_tau"], CHANCES.values(), strict=True):
+        assert (row["before_n"], row["after_n"]) == (8, 6)
+        assert abs(row["after_xy"] - chance) < 0.03 and abs(row["after_yx"] - (1 - chance)) < 0.03, row
+        assert row["before_xy"] > row["after_xy"] and row["before_yx"] > row["after_yx"], row
+    assert {row["n"] for row in tables["tau_values"] if row["tau"] in (1.3, 1.5)} == {6, 8}
 
 
 def test_letters_go_on_behind_a_section_that_begins_with_a(settings, tmp_path):

@@ -34,6 +34,7 @@ from .comparisons import (
     recommended_estimates,
     stated_chance_by_exposure_blocks,
 )
+from .tau import values_of_tau_blocks
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -98,6 +99,7 @@ class SPAAnalysis(PairAnalysis):
         blocks = pair_preference_blocks(records, adjusted["spa.pairs"], context)
         for answers, rules in zip(records, exclusion_effect_blocks(records, context), strict=True):
             blocks += [*_naming_blocks(answers, context), rules, *_criterion_blocks(answers, context)]
+        blocks += values_of_tau_blocks(records, context)
         blocks += overall_answer_drivers_blocks([answers.kept for answers in records], context)
         if len(records) > 1:
             blocks += stated_chance_by_exposure_blocks(records, context)

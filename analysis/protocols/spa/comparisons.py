@@ -1,7 +1,7 @@
 """Stated chances about a pair: both orders of naming, exposures, drivers, coherence and ranking."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from studies.design.subjects import in_parentheses, join_words
 
 from . import layouts
 from .answers import ESTIMAND, SectionAnswers, read_prompt_groups
+from .tau import directions_by_exposure_block, find_incoherent_annotators
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,13 +45,18 @@ def stated_chance_by_exposure_blocks(answers: Sequence[SectionAnswers], context:
             tables.setdefault((x, y, compared.criterion), {}).setdefault(
                 section_answers.section.m, (kept_answers, column, is_turned)
             )
-    levels, trends, steps = [], [], {}
+    incoherent = find_incoherent_annotators([section_answers.kept for section_answers in answers], context.tau)
+    levels, trends, steps, directions = [], [], {}, []
     for (x, y, criterion), by_m in tables.items():
         if len(by_m) < 2:
             continue
-        xy, yx = _answers_by_annotator([by_m[m] for m in sorted(by_m)])
+        columns = [by_m[m] for m in sorted(by_m)]
+        xy, yx = _answers_by_annotator(columns)
         study = preference_by_n_outputs_seen(xy, yx, levels=sorted(by_m), level=context.level)
         labels = {"x": x, "y": y, "criterion": criterion}
+        coherent = _answers_by_annotator(columns, without=incoherent)
+        after_tau = preference_by_n_outputs_seen(*coherent, levels=sorted(by_m), level=context.level)
+        directions.append((labels, study, after_tau, {"before": xy + yx - 100, "after": sum(coherent) - 100}))
         of_criterion = f" on {criterion}" if criterion else ""
         pair = f"{x} > {y}" + (f", {criterion}" if criterion else "")
         levels += [
@@ -74,6 +80,7 @@ def stated_chance_by_exposure_blocks(answers: Sequence[SectionAnswers], context:
     family = multiplicity.Family("spa.exposure_steps", tuple(steps))
     judged = multiplicity.adjust_pvalues_and_intervals_of_family(steps, family, star_scheme=context.star_scheme)
     changes = (*judged.values(), *trends)
+    by_direction = directions_by_exposure_block(directions, context)
     return [
         Block(
             "spa.exposure_levels",
@@ -90,6 +97,7 @@ def stated_chance_by_exposure_blocks(answers: Sequence[SectionAnswers], context:
             tables=[layouts.estimates_table(changes, "exposures", "What more exposure changes", "sure")],
             note=f"Within the annotator. Below 0 after the first number of examples: the overconfidence of {layouts.PAPER}.",
         ),
+        *([by_direction] if by_direction else []),
     ]
 
 
@@ -112,9 +120,12 @@ def _suffix_family(estimate: "Estimate", pair: str) -> "Estimate":
 
 
 def _answers_by_annotator(
-    columns_by_m: Sequence[tuple[SectionAnswers, int, bool]],
+    columns_by_m: Sequence[tuple[SectionAnswers, int, bool]], without: Container[str] = ()
 ) -> tuple["np.ndarray", "np.ndarray"]:
-    """Return one comparison's answers in both orders: one row per annotator, one column per section, NaN if missing."""
+    """Return one comparison's answers in both orders: one row per annotator, one column per section, NaN if missing.
+
+    ``without``: annotators whose row is left out.
+    """
     import numpy as np
 
     people = sorted({person for answers, _, _ in columns_by_m for person in answers.people["annotator"]})
@@ -124,7 +135,8 @@ def _answers_by_annotator(
         rows = [row_numbers[person] for person in answers.people["annotator"]]
         first, second = (answers.yx, answers.xy) if is_turned else (answers.xy, answers.yx)
         answers_by_order[0, rows, number], answers_by_order[1, rows, number] = first[:, column], second[:, column]
-    return answers_by_order[0], answers_by_order[1]
+    is_shown = [person not in without for person in people]
+    return answers_by_order[0][is_shown], answers_by_order[1][is_shown]
 
 
 def _add_settings(estimate: "Estimate", **settings: Any) -> "Estimate":

@@ -148,7 +148,11 @@ def examples_in_words(m: int) -> str:
 def comparison_after_exposures_label(estimate: "Estimate") -> str:
     """Return the label of a comparison after m exposures."""
     settings = estimate.settings
-    return join_words(f"{settings['x']} > {settings['y']}", settings["criterion"], examples_in_words(settings["m"]))
+    return comparison_after_exposures_words(settings["m"], settings["x"], settings["y"], settings["criterion"])
+
+
+def comparison_after_exposures_words(m: int, x: str, y: str, criterion: str) -> str:
+    return join_words(f"{x} > {y}", criterion, examples_in_words(m))
 
 
 def stated_chance_by_exposure_table(estimates: Iterable["Estimate"]) -> Table:

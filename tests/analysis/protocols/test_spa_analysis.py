@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from analysis.protocols.spa.answers import read_section_answers_by_annotator
 from studies.models import Contrast, Section
@@ -244,3 +245,64 @@ def test_nobody_is_no_error(section):
     empty = both(section).iloc[:0]
     blocks = analysed("spa", empty, [section])
     assert {e.status for e in block(blocks, "spa.pairs").estimates} == {"no_data"}
+
+
+def table(blocks, name):
+    return next(one for made in blocks for one in made.tables if one["name"] == name)
+
+
+def test_the_result_is_shown_over_values_of_tau(section):
+    """Sums of the six people: 100, 105, 110, 50, 105 and 130."""
+    blocks = analysed("spa", both(section), [section])
+    rows = {row["tau"]: row for row in table(blocks, "tau_values")["rows"]}
+    sums = [x + y for x, y in zip(XY, YX, strict=True)]
+    assert {tau: row["n"] for tau, row in rows.items()} == {1.0: 2, 1.05: 4, 1.1: 5, 1.2: 5, 1.3: 6, 1.5: 6, 2.0: 6}
+    for tau, row in rows.items():
+        kept = [(x, y) for x, y, total in zip(XY, YX, sums, strict=True) if total <= round(100 * tau)]
+        assert row["share"] == pytest.approx(len(kept) / 6)
+        assert row["one_order"] == pytest.approx(sum(x for x, _ in kept) / len(kept) / 100)
+        assert row["estimate"] == pytest.approx(sum(x + 100 - y for x, y in kept) / len(kept) / 200)
+
+
+def test_one_direction_alone_has_no_values_of_tau(section):
+    frame = frame_of(section, [(person, "beta", "alpha", n) for person, n in enumerate(XY)])
+    assert not [one for one in analysed("spa", frame, [section]) if one.name == "spa.tau_values"]
+
+
+def test_both_directions_by_the_number_of_examples_before_and_after_tau():
+    """Figures 1 and 5: who is above tau in one section is left out of both."""
+    one, two = of_two_exposures()
+    two_xy, two_yx = [75, 70, 60, 40, 60, 80], [20, 30, 45, 95, 40, 15]
+    frames = [
+        frame_of(
+            section,
+            [(p, "beta", "alpha", n) for p, n in enumerate(xy)] + [(p, "alpha", "beta", n) for p, n in enumerate(yx)],
+        )
+        for section, xy, yx in ((one, XY, YX), (two, two_xy, two_yx))
+    ]
+    blocks = analysed("spa", pd.concat(frames), [one, two])
+    first, second = table(blocks, "exposure_tau")["rows"]
+    kept = (0, 1, 2, 4)  # the last is above 110 after one example, the fourth after two
+    assert (first["before_n"], first["after_n"], second["after_n"]) == (6, 4, 4)
+    for row, xy, yx in ((first, XY, YX), (second, two_xy, two_yx)):
+        assert (row["before_xy"], row["before_yx"]) == (pytest.approx(sum(xy) / 600), pytest.approx(sum(yx) / 600))
+        assert row["after_xy"] == pytest.approx(sum(xy[n] for n in kept) / 400)
+        assert row["after_yx"] == pytest.approx(sum(yx[n] for n in kept) / 400)
+        gaps = np.array([x + y - 100 for x, y in zip(xy, yx, strict=True)])
+        assert row["before_p"] == pytest.approx(stats.ttest_1samp(gaps, 0).pvalue)
+        assert row["after_p"] == pytest.approx(stats.ttest_1samp(gaps[list(kept)], 0).pvalue)
+    paper = block(blocks, "spa.exposure_tau", "paper")
+    assert "proves nothing" in paper.note
+    series = {row["series"] for row in paper.figures[0]["rows"]}
+    assert series == {"P[x > y]", "P[y > x]", "P[x > y], after tau", "P[y > x], after tau"}
+
+
+def test_a_tau_that_leaves_nobody_has_no_numbers_after_it():
+    one, two = of_two_exposures()
+    answers = [(p, x, y, n) for p, n in enumerate((90, 80)) for x, y in (("beta", "alpha"), ("alpha", "beta"))]
+    blocks = analysed("spa", pd.concat([frame_of(one, answers), frame_of(two, answers)]), [one, two])
+    for row in table(blocks, "exposure_tau")["rows"]:
+        assert (row["before_n"], row["before_xy"], row["after_n"]) == (2, pytest.approx(0.85), 0)
+        assert row["after_xy"] is row["after_yx"] is row["after_p"] is None
+    strictest = table(blocks, "tau_values")["rows"][0]
+    assert (strictest["n"], strictest["share"], strictest["estimate"]) == (0, 0, None) and strictest["reason"]

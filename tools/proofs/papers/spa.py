@@ -57,8 +57,8 @@ NOTE_TAU = (
     "and leaves no one out."
 )
 NOTE_GAP = (
-    "The filter cuts the sum that the test of symmetry uses. So symmetry cannot be tested after it, and heval "
-    "refuses the test."
+    "The filter cuts the sum that the test of symmetry uses. So symmetry cannot be tested after it. heval "
+    "prints its p with this reason."
 )
 
 
