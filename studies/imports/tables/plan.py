@@ -330,6 +330,9 @@ class ImportPlan:
         self.groups = PromptGroups(options, existing, study.group_noun)
         self._profiles = existing.profiles
         self._without_text = 0
+        # Blank cells of a column of texts are problems only if another prompt has words.
+        self._blank_texts = TableProblems()
+        self._has_words = False
         # What is odd about outputs and prompts, by kind: its number, and the first examples.
         self._odd: dict[str, tuple[int, list[str]]] = {}
         self._sampling = seeded_random(study.seed, report.sha256)
@@ -369,6 +372,7 @@ class ImportPlan:
         except ImageRefused as refused:
             self.problems.add(entry.row, "prompt_image", str(refused))
             return None
+        self._has_words = self._has_words or bool(cells.text or cells.source or media)
         state = self.stored.prompt(cells.key)
         if other := self.groups.find_lookalike(cells.group):
             self.problems.add(entry.row, "group", f"“{cells.group}” and “{other}” differ only in case or blanks.")
@@ -408,12 +412,11 @@ class ImportPlan:
         self.stored.keep_prompt(cells.key, state)
         self._note_key(cells.key)
         if not (cells.text or cells.source or media):
+            self._without_text += 1
             if cells.has_text_column:
-                self.problems.add(
+                self._blank_texts.add(
                     entry.row, "prompt_text", f"the prompt {cells.key} has no text here and no text in the study."
                 )
-                return None
-            self._without_text += 1
         for noun in personal_data_in(f"{cells.text}\n{cells.source}"):
             self._note_odd(f"personal:{noun}", f"prompt {cells.key} (row {entry.row})")
         if cells.text:
@@ -600,6 +603,11 @@ class ImportPlan:
                     "system",
                     f"the study has no system “{name}” (in {n:,} row{'' if n == 1 else 's'}); correct the name, or tick “Add systems that the study does not have yet”.",
                 )
+        if self._blank_texts and (self._has_words or self.study.prompts.exclude(text="", source="", media="").exists()):
+            for problem in self._blank_texts:
+                report.problems.add(problem.row, problem.column, problem.text)
+            report.problems.count += self._blank_texts.count - len(self._blank_texts)
+            self._without_text -= self._blank_texts.count
         if self.batch_collector:
             self.batch_collector.check_and_count(report, self.stored.batches, set(self.systems))
             for batch in self.batch_collector.changed_batches(self.stored.batches):
@@ -677,7 +685,7 @@ class ImportPlan:
         if self._without_text:
             report.add_finding(
                 "prompt_without_text",
-                "New prompts have no text: the file has no column for it.",
+                "New prompts have no text: the file has no column for it, or only blank cells.",
                 [],
                 self._without_text,
             )

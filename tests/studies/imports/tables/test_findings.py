@@ -144,6 +144,23 @@ def test_rows_refer_to_a_prompt_given_before(study, put):
     )
 
 
+@pytest.mark.parametrize("rows", [[1, 2, 3], [3, 1, 2]])
+def test_blank_texts_of_all_prompts_are_one_finding_and_of_some_an_error_each(study, put, rows):
+    """As in two choices between sentences, where a pair has no words of its own."""
+    blank = [{"prompt_key": f"p{n}", "prompt_text": " ", "output:ada": "A.", "output:bo": "B."} for n in rows]
+    report = sound(put(table(blank), is_dry_run=True))
+    (finding,) = [one for one in report.findings if one.kind == "prompt_without_text"]
+    assert (finding.count, report.counts["prompts"].new) == (3, 3)
+    some = [row | ({"prompt_text": "Words."} if row["prompt_key"] == "p3" else {}) for row in blank]
+    report = put(table(some), is_dry_run=True)
+    assert [(one.row, one.column) for one in report.problems] == [
+        (number, "prompt_text") for number, row in enumerate(some, 2) if row["prompt_key"] != "p3"
+    ]
+    assert report.problems.count == 2 and not [one for one in report.findings if one.kind == "prompt_without_text"]
+    sound(put(table(blank)))
+    assert study.prompts.filter(text="").count() == 3
+
+
 def test_prompts_come_without_outputs_and_outputs_later(study, put):
     sound(put(b"prompt_key,prompt_text\np1,One\np2,Two\n"))
     report = sound(put(b"prompt_key,system,text\np1,ada,A.\np1,bo,B.\np2,ada,C.\n", "later.csv"))
