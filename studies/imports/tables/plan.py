@@ -331,7 +331,7 @@ class ImportPlan:
         self._profiles = existing.profiles
         self._without_text = 0
         # Blank cells of a column of texts are problems only if another prompt has words.
-        self._blank_texts = TableProblems()
+        self._blank_text_problems = TableProblems()
         self._has_words = False
         # What is odd about outputs and prompts, by kind: its number, and the first examples.
         self._odd: dict[str, tuple[int, list[str]]] = {}
@@ -414,7 +414,7 @@ class ImportPlan:
         if not (cells.text or cells.source or media):
             self._without_text += 1
             if cells.has_text_column:
-                self._blank_texts.add(
+                self._blank_text_problems.add(
                     entry.row, "prompt_text", f"the prompt {cells.key} has no text here and no text in the study."
                 )
         for noun in personal_data_in(f"{cells.text}\n{cells.source}"):
@@ -603,11 +603,13 @@ class ImportPlan:
                     "system",
                     f"the study has no system “{name}” (in {n:,} row{'' if n == 1 else 's'}); correct the name, or tick “Add systems that the study does not have yet”.",
                 )
-        if self._blank_texts and (self._has_words or self.study.prompts.exclude(text="", source="", media="").exists()):
-            for problem in self._blank_texts:
+        if self._blank_text_problems and (
+            self._has_words or self.study.prompts.exclude(text="", source="", media="").exists()
+        ):
+            for problem in self._blank_text_problems:
                 report.problems.add(problem.row, problem.column, problem.text)
-            report.problems.count += self._blank_texts.count - len(self._blank_texts)
-            self._without_text -= self._blank_texts.count
+            report.problems.count += self._blank_text_problems.count - len(self._blank_text_problems)
+            self._without_text -= self._blank_text_problems.count
         if self.batch_collector:
             self.batch_collector.check_and_count(report, self.stored.batches, set(self.systems))
             for batch in self.batch_collector.changed_batches(self.stored.batches):

@@ -14,7 +14,7 @@ IMPORTERS = {
     "differs from row …, which has the same": bad("another prompt text"),
     "studies/imports/tables:_prompt: “…” and “…” differ": file("group," + HEAD + "One,p1,P,ada,a\none,p2,P,ada,b\n"),
     "_new_prompt: “…” and “…” differ": bad("keys alike in case"),
-    "the prompt … has no text": file(HEAD + "p1,,ada,a\n"),
+    "the prompt … has no text": file(HEAD + "p1,,ada,a\np2,P,ada,b\n"),
     "has more than … samples": lambda: _many_samples(),
     "on … is already in row …, with the same": bad("same output twice"),
     "on … is already in row …, with another text": bad("two outputs unnumbered"),
