@@ -378,6 +378,14 @@ def _migrated_as(migrations: dict[str, list[str]]) -> Apps:
     """Migrate an empty database as far as the backup's was, and return the models of that time."""
     executor = MigrationExecutor(connection)
     wanted = {(app, name) for app, names in migrations.items() for name in names}
+    migrations_here = executor.loader.disk_migrations.items()
+    for key, migration in migrations_here:
+        if migration.replaces and wanted >= set(migration.replaces):
+            wanted = wanted - set(migration.replaces) | {key}
+    if not wanted.isdisjoint(name for _, migration in migrations_here for name in migration.replaces):
+        raise BackupRefused(
+            "The backup is from a version before 0.1.0. Restore it with commit 11713900 of heval, and run this version on that site."
+        )
     if unknown := sorted(wanted - executor.loader.disk_migrations.keys()):
         raise BackupRefused(
             f"The backup was made by a newer heval, which has the migration {'.'.join(unknown[0])}. Install that version, and restore again."

@@ -10,14 +10,18 @@ from django.conf import settings
 from django.core.checks import Error
 from django.core.management import CommandError, call_command
 from django.db import connection, connections
+from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.loader import MigrationLoader
 
 ADVISORY_LOCK_ID = 0x6865766C  # heval's key among PostgreSQL's advisory locks, so that two containers that start at once migrate in turn
 
-
-TOO_OLD_MESSAGE = (
-    "This database is from a version before 0.1.0. Check out commit be16bda of heval, run “heval prepare” there, "
-    "then run this version again."
-)
+# Where a database has these, it has all migrations of commit be16bda. Those of commit 11713900 are what the first migrations replace: the
+# first of each app replaces also the last of its app, so that a database whose upgrade ended in between has some of them and not all.
+LAST_OF_BE16BDA = {
+    "studies": "0009_a_level_lies_below_one_half",
+    "annotators": "0013_images_that_were_not_seen",
+    "analysis": "0004_codings_are_append_only",
+}
 
 
 def migrate_and_create_cache_and_media_folder(verbosity: int = 0, accept_new_key: bool = False) -> None:
@@ -33,8 +37,8 @@ def migrate_and_create_cache_and_media_folder(verbosity: int = 0, accept_new_key
             cursor.execute("SELECT pg_advisory_lock(%s)", [ADVISORY_LOCK_ID])
     try:
         # Django's own migrate command takes half a second even if there is nothing to do.
-        if is_schema_too_old():
-            raise CommandError(TOO_OLD_MESSAGE)
+        if problem := explain_too_old_database(MigrationLoader(connection)):
+            raise CommandError(problem)
         if verbosity or not is_migrated():
             call_command("migrate", interactive=False, verbosity=verbosity)
         call_command("createcachetable", verbosity=verbosity)
@@ -45,27 +49,32 @@ def migrate_and_create_cache_and_media_folder(verbosity: int = 0, accept_new_key
 
 def is_migrated() -> bool:
     """Return whether every migration is applied."""
-    from django.db.migrations.executor import MigrationExecutor
-
     executor = MigrationExecutor(connection)
-    return not is_schema_too_old() and not executor.migration_plan(executor.loader.graph.leaf_nodes())
+    loader = executor.loader
+    return not explain_too_old_database(loader) and not executor.migration_plan(loader.graph.leaf_nodes())
 
 
-def is_schema_too_old() -> bool:
-    """Return whether only some of the migrations that a later one replaces were applied."""
-    from django.db.migrations.loader import MigrationLoader
-
-    loader = MigrationLoader(connection)
-    applied_replaced = [
-        [key in loader.applied_migrations for key in migration.replaces]
-        for migration in loader.disk_migrations.values()
+def explain_too_old_database(loader: MigrationLoader) -> str:
+    """Return how to upgrade a database that this version cannot upgrade, and nothing for any other."""
+    applied = loader.applied_migrations.keys()
+    used = {app for app, _ in applied}
+    too_old = [
+        one.app_label
+        for one in loader.disk_migrations.values()
+        if one.initial and one.replaces and one.app_label in used and not applied >= set(one.replaces)
     ]
-    return any(any(applied) and not all(applied) for applied in applied_replaced)
+    if not too_old:
+        return ""
+    is_before = any((app, LAST_OF_BE16BDA[app]) not in applied for app in too_old if app in LAST_OF_BE16BDA)
+    steps = ", then ".join(f"with commit {commit}" for commit in ("be16bda", "11713900")[not is_before :])
+    return (
+        f"This database is from a version before 0.1.0. Run “heval prepare” {steps} of heval, then with this version."
+    )
 
 
 def check_schema_age(app_configs, databases, **options) -> list[Error]:
     """Check this before ``migrate``, which would fail with an unhelpful message."""
-    return [Error(TOO_OLD_MESSAGE)] if databases and is_schema_too_old() else []
+    return [Error(problem)] if databases and (problem := explain_too_old_database(MigrationLoader(connection))) else []
 
 
 def lock_home_and_check_port_or_exit() -> TextIO | None:

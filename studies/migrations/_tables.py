@@ -1,9 +1,9 @@
-"""Short forms for the first migrations, which make some sixty tables. Later migrations are written as Django writes them."""
+"""Short forms for the first migrations, which make some eighty tables. Later migrations are written as Django writes them."""
 
 from django.db import migrations, models
 
 
-def table(name: str, /, options: dict | None = None, **fields: models.Field) -> migrations.CreateModel:
+def table(name: str, options: dict | None = None, /, **fields: models.Field) -> migrations.CreateModel:
     """A table with the usual key and these columns, in this order."""
     key = models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")
     return migrations.CreateModel(name, [("id", key), *fields.items()], options)

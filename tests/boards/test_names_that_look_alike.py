@@ -2,9 +2,7 @@
 
 import pytest
 from django.core.exceptions import ValidationError
-from django.core.management import call_command
-from django.db import IntegrityError, connection, transaction
-from django.db.migrations.executor import MigrationExecutor
+from django.db import IntegrityError, transaction
 
 from boards.models import Submission, lookalike_key
 from boards.services import rounds, submissions
@@ -112,25 +110,3 @@ def test_the_second_of_two_published_names_gets_its_number():
         NAME,
         f"{NAME} (submission 3)",
     ]
-
-
-@pytest.mark.slow
-@pytest.mark.django_db(transaction=True)
-def test_names_that_clash_already_stay_readable():
-    before = ("boards", "0012_rounds_commit_to_secret_seeds")
-    board = builders.open_board()
-    team, _ = builders.team_of(board)
-    executor = MigrationExecutor(connection)
-    executor.migrate([before])
-    old = executor.loader.project_state([before]).apps.get_model("boards", "Submission")
-    for number, name in enumerate((NAME, *TWINS.values()), 10):
-        old.objects.create(board_id=board.pk, team_id=team.pk, number=number, name=name, n_outputs=1, sha256="0")
-    call_command("migrate", "boards", verbosity=0)
-    board.refresh_from_db()
-    kept = Submission.objects.filter(number__gte=10)
-    assert list(kept.values_list("name", flat=True)) == [NAME, *TWINS.values()]
-    assert kept.first().name_key == lookalike_key(NAME) and len(set(kept.values_list("name_key", flat=True))) == len(
-        kept
-    )
-    with pytest.raises(ValidationError, match="looks like it"):
-        builders.submit(board, builders.team_of(board, "Other")[0], NAME)

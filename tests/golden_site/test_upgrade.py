@@ -1,107 +1,86 @@
-"""A filled database that older code wrote is upgraded without loss, and has then the same schema as a new one."""
+"""A filled database of commit 11713900 is taken as it is, with the schema of a new one. An older one is refused, with the way to upgrade it."""
 
 import re
 import shutil
 import sqlite3
-import subprocess
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 from django.db import connection
+from django.db.migrations.loader import MigrationLoader
 
+from heval_site.runtime.startup import LAST_OF_BE16BDA, explain_too_old_database
 from tests.conftest import skip_or_fail
 
+from .compared import OURS, is_kept, made_in_postgres, made_in_sqlite
 from .conftest import heval
-from .stored import Rows, in_postgres, in_sqlite, into_postgres, into_sqlite, scratch
+from .stored import in_postgres, in_sqlite, into_postgres, into_sqlite, scratch
 
 # One worker makes each of the databases; two would make both of them twice.
 pytestmark = pytest.mark.xdist_group("upgrade")
-# What Django itself writes down while it migrates.
-DJANGOS = {"django_migrations", "django_content_type", "auth_permission"}
-# Tables whose rows a later migration changes, and columns (table, column) that one gave up, with the reason.
-CHANGED: dict[str, str] = {
-    "annotators_panelorder": "orders to Mechanical Turk are cancelled or unclear",
-    "annotators_panelsecret": "keys of Amazon accounts are deleted",
-}
-GONE: dict[tuple[str, str], str] = {}
-# Values that a later migration gave another name.
-RENAMED = {("studies_job", "kind"): {"panel": "panel_sync"}}
+FIRST = "Run “heval prepare” with commit be16bda, then with commit 11713900 of heval, then with this version."
+LATER = "Run “heval prepare” with commit 11713900 of heval, then with this version."
 
 
-def people_of_open_links_are_not_named(before: Rows, row: dict) -> dict:
-    columns, links = before["annotators_recruitment"]
-    channels = {link[columns.index("id")]: link[columns.index("channel")] for link in links}
-    is_open = channels.get(row["recruitment_id"]) == "open_link"
-    return row | ({"trust": "none"} if is_open and row["trust"] == "claimed" else {})
+# The names of applied migrations say which steps come first.
 
 
-# Values that a later migration corrected.
-CORRECTED = {"annotators_assignment": people_of_open_links_are_not_named}
+@pytest.fixture(scope="module")
+def loader() -> MigrationLoader:
+    return MigrationLoader(None)
 
 
-def is_kept(before: Rows, after: Rows) -> None:
-    """Every row of every table, in every column that is still there."""
-    assert sum(len(rows) for _, rows in before.values()) > 20_000
-    for table in before.keys() - DJANGOS - CHANGED.keys():
-        columns, rows = before[table]
-        assert table in after, table
-        known, there = after[table]
-        if table == "studies_auditevent":  # the preparation records the site's key
-            there = [row for row in there if row[known.index("verb")] != "set pseudonym key"]
-            assert len(there) == len(after[table][1]) - 1
-        assert {(table, column) for column in columns if column not in known} <= GONE.keys()
-        kept = [column for column in columns if column in known]
+def replaced(loader: MigrationLoader, *apps: str) -> list[tuple[str, str]]:
+    """What commit 11713900 records of these apps, from the first to the last."""
+    names = sorted(name for one in loader.disk_migrations.values() for name in one.replaces if name[0] in apps)
+    return [(app, LAST_OF_BE16BDA[app]) for app in apps if app in LAST_OF_BE16BDA] + names
 
-        def of(names, rows, kept=kept):
-            places = [names.index(column) for column in kept]
-            return sorted(repr([row[place] for place in places]) for row in rows)
 
-        for (_, column), names in ((where, names) for where, names in RENAMED.items() if where[0] == table):
-            place = columns.index(column)
-            rows = [(*row[:place], names.get(row[place], row[place]), *row[place + 1 :]) for row in rows]
-        if correct := CORRECTED.get(table):
-            rows = [tuple(correct(before, dict(zip(columns, row, strict=True))).values()) for row in rows]
-        assert of(columns, rows) == of(known, there), table
+def test_the_migrations_of_11713900_are_all_replaced_once(loader):
+    names = [name for one in loader.disk_migrations.values() for name in one.replaces]
+    counts = {app: sum(name[0] == app for name in names) for app in OURS}
+    assert counts == {"studies": 29, "annotators": 13, "analysis": 11, "boards": 13} and len(set(names)) == 66
+
+
+@pytest.mark.parametrize("app", OURS)
+def test_a_database_with_a_part_of_them_is_recognised(loader, app):
+    """Also if only the first or all but the last were applied, or another app has all of its own."""
+    names = replaced(loader, app)
+    for n in (1, 2, len(names) - 1):
+        loader.applied_migrations = dict.fromkeys(names[:n])
+        assert LATER in explain_too_old_database(loader), n
+    others = replaced(loader, *(one for one in OURS if one != app))
+    loader.applied_migrations = dict.fromkeys([*others, *names[:-1]])
+    assert LATER in explain_too_old_database(loader)
+
+
+@pytest.mark.parametrize("apps", [(), ("auth",), ("studies",), ("studies", "annotators"), OURS])
+def test_whole_apps_are_taken(loader, apps):
+    """A new database whose making was interrupted between two apps is finished."""
+    loader.applied_migrations = dict.fromkeys([("auth", "0001_initial"), *replaced(loader, *apps)])
+    assert explain_too_old_database(loader) == ""
+
+
+def test_the_steps_from_be16bda_and_from_before_it(loader):
+    of_be16bda = [("studies", "0001_a_study_has_a_design"), *LAST_OF_BE16BDA.items()]
+    loader.applied_migrations = dict.fromkeys(of_be16bda)
+    assert LATER in explain_too_old_database(loader)
+    for missing in LAST_OF_BE16BDA:
+        older = [name for name in of_be16bda if name != (missing, LAST_OF_BE16BDA[missing])]
+        loader.applied_migrations = dict.fromkeys([*older, (missing, "0001_as_it_was")])
+        assert FIRST in explain_too_old_database(loader)
 
 
 # SQLite
 
 
-def made_in_sqlite(database: Path) -> dict[str, tuple]:
-    """How tables and indexes are made. A column that was altered is moved to the end, so order says nothing."""
-    with sqlite3.connect(database) as connection:
-        made = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
-    found = {}
-    for name, sql in made:
-        head, _, body = sql.partition("(")
-        parts, depth, part = [], 0, ""
-        for sign in body:
-            depth += {"(": 1, ")": -1}.get(sign, 0)
-            if depth < 0 or (sign == "," and not depth):
-                parts.append(part.strip())
-                part = ""
-            else:
-                part += sign
-        found[name] = (head, sorted([*parts, part]))
-    return found
-
-
-@pytest.mark.slow
-def test_sqlite_keeps_every_row(upgraded, tmp_path):
+def test_sqlite_is_only_recorded(upgraded, tmp_path):
     into_sqlite(tmp_path / "before.sqlite3")
-    is_kept(in_sqlite(tmp_path / "before.sqlite3"), in_sqlite(upgraded / "heval.sqlite3"))
+    before = in_sqlite(tmp_path / "before.sqlite3")
+    assert sum(len(rows) for _, rows in before.values()) > 20_000
+    is_kept(before, in_sqlite(upgraded / "heval.sqlite3"))
+    assert made_in_sqlite(tmp_path / "before.sqlite3") == made_in_sqlite(upgraded / "heval.sqlite3")
     heval("migrate", "--check", home=upgraded)
-
-
-@pytest.mark.slow
-def test_the_messages_of_a_panel_are_kept_under_their_new_name(upgraded, tmp_path):
-    into_sqlite(tmp_path / "before.sqlite3")
-    found = []
-    for database, column in ((tmp_path / "before.sqlite3", "words"), (upgraded / "heval.sqlite3", "panel_message")):
-        with sqlite3.connect(database) as connection:
-            found.append(connection.execute(f"SELECT id, {column} FROM annotators_panelorder ORDER BY id").fetchall())
-    assert found[0] == found[1] and any(message for _, message in found[0])
 
 
 def test_sqlite_is_made_like_a_new_one(upgraded, migrated_sqlite):
@@ -112,35 +91,29 @@ def test_sqlite_is_made_like_a_new_one(upgraded, migrated_sqlite):
 def test_a_database_that_is_too_old_is_refused_and_left_as_it_is(tmp_path):
     database = tmp_path / "heval.sqlite3"
     into_sqlite(database)
-    for words, where in (
-        ("prepare", "app = 'annotators' AND name LIKE '0013%'"),
-        ("migrate", "app = 'studies' AND name > '0004'"),
-        ("prepare", "app = 'analysis' AND name LIKE '0004%'"),
+    for where, step in (
+        ("app = 'boards' AND name LIKE '0013%'", LATER),
+        ("app = 'studies' AND name > '0010'", LATER),
+        ("app = 'annotators' AND name LIKE '0013%'", FIRST),
     ):
         with sqlite3.connect(database) as connection:
             assert connection.execute(f"DELETE FROM django_migrations WHERE {where}").rowcount
         before = in_sqlite(database)
-        assert "from a version before 0.1.0" in heval(words, home=tmp_path, fails=True)
+        for command in ("prepare", "migrate", "up"):
+            assert step in heval(command, home=tmp_path, fails=True), command
+        assert "heval prepare" in heval("up", "--no-migrate", home=tmp_path, fails=True)
         assert in_sqlite(database) == before
 
 
 @pytest.mark.slow
 def test_a_new_database_whose_making_was_interrupted_is_finished(tmp_path, migrated_sqlite):
     heval("migrate", "studies", "0001", home=tmp_path)
-    heval("migrate", "annotators", "0002", home=tmp_path)
+    heval("migrate", "annotators", "0001", home=tmp_path)
     heval("prepare", home=tmp_path)
     assert made_in_sqlite(tmp_path / "heval.sqlite3") == made_in_sqlite(migrated_sqlite)
 
 
 # PostgreSQL
-
-
-def made_in_postgres(url: str) -> str:
-    if not shutil.which("pg_dump"):
-        skip_or_fail("pg_dump is not installed")
-    command = ["pg_dump", "--schema-only", "--no-owner", "--no-privileges", url]
-    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return "\n".join(line for line in said.splitlines() if not line.startswith(("\\", "--")))
 
 
 def restored(made: str, server: str, name: str) -> str:
@@ -162,6 +135,8 @@ def restored(made: str, server: str, name: str) -> str:
 def test_postgresql_keeps_every_row_and_is_made_like_a_new_one(tmp_path, postgres_url):
     import psycopg
 
+    if not shutil.which("pg_dump"):
+        skip_or_fail("pg_dump is not installed")
     # This process's test database was migrated as a new one.
     new = urlsplit(postgres_url)._replace(path=f"/{connection.settings_dict['NAME']}").geturl()
     with scratch(postgres_url, "upgraded") as old:

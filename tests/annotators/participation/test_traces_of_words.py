@@ -4,12 +4,10 @@ Only an objection stays, and only until it is closed.
 """
 
 import re
-from importlib import import_module
 from itertools import count
 from pathlib import Path
 
 import pytest
-from django.apps import apps
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.test import Client
@@ -23,7 +21,7 @@ from annotators.places.barrings import bar_annotator, lift_barring
 from studies.models import StudyMember
 from studies.models.guards import allowing_erasure
 from tests.attention import play, study_with_checks
-from tests.builders import launched, panel, recruitment, spa_draft, spa_study, user
+from tests.builders import launched, panel, spa_draft, spa_study, user
 from tests.players import answered, claimed, submitted
 from tests.robots import Page
 from tests.traces import Hunt
@@ -240,20 +238,3 @@ def test_every_template_with_a_field_for_words_is_known_here():
     folders = (TEMPLATES / "annotate", TEMPLATES / "protocols")
     found = {path.name for folder in folders for path in folder.rglob("*.html") if TYPED.search(path.read_text())}
     assert found == FIELDS | {"inquiry.html", "_appeal_form.html"}
-
-
-def test_those_who_left_before_are_read_the_same_sentence():
-    """The migration erases their messages. It knows that an open link named nobody, and changes no other trust."""
-    correct_rows = import_module(
-        "annotators.migrations.0012_messages_of_withdrawn_are_erased_and_open_links_name_nobody"
-    ).correct_rows
-    study = spa_study(target_n=4)
-    left, stays = (submitted(study, name, recruitment=panel(study)) for name in ("zoe", "yan"))
-    came = claimed(study, "x", recruitment(study))
-    Typist().client.post(f"/p/{left.code}/withdraw/", {"leave": "1"})
-    for mine in (left, stays):
-        Inquiry.objects.create(assignment=mine, kind="question", text="Marked.")
-    correct_rows(apps, None)
-    assert Inquiry.objects.get().assignment == stays
-    trusts = dict(Assignment.objects.values_list("pk", "trust"))
-    assert trusts == {left.pk: "claimed", stays.pk: "claimed", came.pk: "none"}

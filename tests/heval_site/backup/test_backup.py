@@ -180,33 +180,50 @@ def older_backup(backup: Path, to: Path, last: tuple[str, str]) -> Path:
     }
     kept = [(app, name) for app, names in manifest["migrations"].items() for name in names]
     tables = tables_of(loader.project_state(kept).apps)
-    parts, n_columns = {}, 0
+    parts, n_tables = {}, len(manifest["tables"])
     for label, part in list(manifest["tables"].items()):
         if label not in tables:
             del manifest["tables"][label]
             continue
         places = [place for place, name in enumerate(part["columns"]) if name in columns_of(tables[label])]
-        n_columns += len(part["columns"]) - len(places)
         stored = [[row[place] for place in places] for row in rows_of(backup, label)]
         part["columns"] = [part["columns"][place] for place in places]
         parts |= with_rows(manifest, label, stored)
-    assert n_columns
+    assert len(manifest["tables"]) < n_tables
     return changed(backup, to, parts | {"manifest.json": json.dumps(manifest).encode()})
 
 
 @pytest.mark.slow
 def test_an_older_backup_is_restored_and_migrated(backup, tmp_path):
-    last = ("annotators", "0011_claims_are_judged_when_a_stopping_rule_passes_them")
-    older = older_backup(backup, tmp_path / "older.zip", last)
+    older = older_backup(backup, tmp_path / "older.zip", ("boards", "0001_boards_teams_and_rounds"))
     heval("restore", str(older), home=tmp_path / "home")
     heval("migrate", "--check", home=tmp_path / "home")
     with sqlite3.connect(tmp_path / "home" / "heval.sqlite3") as connection:
-        counted = connection.execute("SELECT count(*), count(judged_at) FROM annotators_assignment").fetchone()
-    assert counted == (len(rows_of(backup, "annotators.assignment")), 0) and counted[0]
+        counts = [
+            connection.execute(f"SELECT count(*) FROM {table}").fetchone()
+            for table in ("annotators_assignment", "boards_board")
+        ]
+    assert counts == [(len(rows_of(backup, "annotators.assignment")),), (0,)] and counts[0][0]
     # A database that has the newer tables already cannot take it.
     heval("prepare", home=tmp_path / "prepared")
     said = heval("restore", str(older), home=tmp_path / "prepared", fails=True)
     assert "older than the tables of this database" in said
+
+
+@pytest.mark.slow
+def test_a_backup_of_the_last_commit_before_the_first_migrations_is_restored_and_no_older_one(backup, tmp_path):
+    manifest = manifest_of(backup)
+    for (app, name), migration in MigrationLoader(None).disk_migrations.items():
+        if migration.replaces:
+            manifest["migrations"][app].remove(name)
+            manifest["migrations"][app] += [old for _, old in migration.replaces]
+    of_then = changed(backup, tmp_path / "then.zip", {"manifest.json": json.dumps(manifest).encode()})
+    heval("restore", str(of_then), home=tmp_path / "home")
+    heval("migrate", "--check", home=tmp_path / "home")
+    manifest["migrations"]["annotators"].remove("0013_annotators_may_agree_that_preferences_are_given_away")
+    older = changed(backup, tmp_path / "older.zip", {"manifest.json": json.dumps(manifest).encode()})
+    said = heval("restore", str(older), home=tmp_path / "other", fails=True)
+    assert "Restore it with commit 11713900" in said
 
 
 @pytest.mark.slow

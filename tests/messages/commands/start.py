@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
+from django.db.migrations.loader import MigrationLoader
 from django.test import override_settings
 
 from heval_site.runtime import home, pseudonym_key, startup, supervisor
@@ -39,8 +40,10 @@ def taken_port():
 @contextmanager
 def too_old():
     """A database before version 0.1.0."""
+    loader = MigrationLoader(None)
+    loader.applied_migrations = {("studies", "0001_a_study_has_a_design"): None}
     with (
-        mock.patch.object(startup, "is_schema_too_old", lambda: True),
+        mock.patch.object(startup, "MigrationLoader", lambda connection: loader),
         mock.patch.object(startup, "connection", SimpleNamespace(vendor="sqlite", close=lambda: None)),
     ):
         yield

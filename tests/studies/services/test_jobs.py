@@ -2,16 +2,13 @@
 
 import threading
 from datetime import timedelta
-from importlib import import_module
 
 import pytest
-from django.apps import apps
 from django.core.cache import cache
 from django.db import IntegrityError, OperationalError, connection, transaction
 from django.db.models.functions import Now
 from django.dispatch import Signal
 
-from heval_site.rehearsal.results import report_lines
 from studies import signals
 from studies.models import Job, Study
 from studies.services import jobs
@@ -342,46 +339,6 @@ def test_many_runners_at_once_run_each_job_once(kind):
     jobs.run_waiting_jobs()
     assert sorted(ran) == wanted
     assert set(Job.objects.filter(pk__in=exclusive).values_list("state", flat=True)) == {State.DONE}
-
-
-def test_jobs_of_an_earlier_version_have_kinds_that_run_after_an_upgrade():
-    migration = import_module("studies.migrations.0005_kinds_of_jobs_say_what_jobs_do")
-    old = [Job.objects.create(kind=kind) for kind in ("look", "panel", "panel_news", "analyse")]
-    jobs.autodiscover_tasks()
-    migration.rename_kinds(apps, None)
-    assert {Job.objects.get(pk=job.pk).kind for job in old} <= jobs.kinds().keys()
-    migration.restore_kinds(apps, None)
-    assert [Job.objects.get(pk=job.pk).kind for job in old] == ["look", "panel", "panel_news", "analyse"]
-
-
-def test_the_report_of_an_earlier_rehearsal_has_the_keys_of_a_new_one_after_an_upgrade():
-    migration = import_module("studies.migrations.0006_reports_of_rehearsals_say_what_they_hold")
-    row = {
-        "who": "finish",
-        "told": "Thank you",
-        "there": "approved",
-        "here": "finished",
-        "standing": "matched",
-        "wrong": [],
-    }
-    old = {
-        "is_ok": True,
-        "roles": [{"key": "finished", "people": 3, "sent": "", "pay": "", "is_ok": True} | row],
-        "faults": [],
-    }
-    job, failed = (Job.objects.create(kind="rehearsal", result=result) for result in (old, None))
-    migration.rename_keys(apps, None)
-    job.refresh_from_db()
-    row = dict(job.result["roles"][0])
-    assert row.pop("faults") == []
-    assert row.items() >= {
-        ("label", "finish"), ("last_page", "Thank you"), ("at_panel", "approved"), ("in_heval", "finished"), ("match_status", "matched"),
-    }  # fmt: skip
-    assert "3 finish" in "".join(report_lines(job.result | {"study": "s", "channel": "c", "people": 3, "seconds": 1}))
-    migration.restore_keys(apps, None)
-    job.refresh_from_db()
-    failed.refresh_from_db()
-    assert job.result == old and failed.result is None
 
 
 def test_work_that_is_not_due_costs_one_look_at_the_cache(monkeypatch):

@@ -1,13 +1,10 @@
 """An annotator whose work ended because of failed attention checks objects once, and an editor answers by a promised date."""
 
-from importlib import import_module
-
 import pytest
-from django.apps import apps
 from django.test import Client
 from django.urls import reverse
 
-from annotators.models import Appeal, Assignment, Inquiry, Payment
+from annotators.models import Appeal, Assignment, Payment
 from annotators.pay.decisions import answer_appeal, create_appeal
 from annotators.pay.ledger import compute_amount_owed, update_ledger
 from annotators.pay.promises import get_pay_terms
@@ -110,18 +107,3 @@ def test_nobody_else_can_object():
     refused = objects(tried)
     assert refused.status_code == 422 and "This is a test run" in refused.content.decode()
     assert not Appeal.objects.exists()
-
-
-def test_objections_that_came_as_messages_become_appeals():
-    """Before, an objection was a message in the inbox that nobody could answer."""
-    study = study_with_checks("rating", reward=2)
-    one, two = failed(study, "one"), failed(study, "two")
-    for assignment, text in ((one, "First."), (one, "Second."), (two, "Read already.")):
-        Inquiry.objects.create(assignment=assignment, kind="objection", text=text)
-    Inquiry.objects.filter(text="Read already.").update(handled_at="2026-11-01T00:00Z")
-    migration = import_module("annotators.migrations.0010_appeals_may_be_about_failed_checks")
-    migration.turn_objections_into_appeals(apps, None)
-    made = Appeal.objects.get()
-    assert (made.subject, made.work, made.text) == ("checks", one, "First.")
-    waiting = Inquiry.objects.filter(handled_at=None).values_list("text", flat=True)
-    assert list(waiting) == ["Second."] and set(Inquiry.objects.values_list("kind", flat=True)) == {"question"}
