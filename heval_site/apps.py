@@ -1,9 +1,11 @@
 from django.apps import AppConfig
-from django.contrib.admin.apps import AdminConfig
+from django.contrib.admin.apps import SimpleAdminConfig
 from django.core.checks import Tags, register
 
 
-class HevalAdminConfig(AdminConfig):
+class HevalAdminConfig(SimpleAdminConfig):
+    """The pages are discovered with the addresses, so that commands and jobs do not import them."""
+
     default_site = "heval_site.views.admin_site.HevalAdminSite"
 
 

@@ -8,6 +8,8 @@ from analysis.report.urls import link_pages
 from . import middleware
 from .views import admin_site, docs, health
 
+admin.autodiscover()
+
 urlpatterns = [
     # The most frequent addresses come first.
     path("", include("annotators.views.urls")),

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 from tests import ROOT
 
@@ -32,6 +33,30 @@ def test_a_web_process_never_loads_the_heavy_libraries(migrated_sqlite):
     command = [sys.executable, "-c", WEB_PROCESS, str(migrated_sqlite)]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert run.stdout.strip().splitlines()[-1:] == ["[]"], run.stdout + run.stderr
+
+
+APPLICATIONS = """
+import sys
+import django
+django.setup()
+print(sorted({"studies.admin.study", "heval_site.urls", "rest_framework.serializers", "jinja2", "requests", "yaml", "psycopg"} & set(sys.modules)))
+"""
+
+
+def printed(code: str, *words: str, home: Path) -> str:
+    environment = {"PATH": os.environ["PATH"], "HEVAL_HOME": str(home), "DJANGO_SETTINGS_MODULE": "heval_site.settings"}
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words],
+        cwd=ROOT,
+        env=environment | {"HEVAL_TOKEN": "none"},
+        capture_output=True,
+        text=True,
+    )
+    return (done.stdout + done.stderr).strip()
+
+
+def test_a_command_does_not_load_the_pages(tmp_path):
+    assert printed(APPLICATIONS, home=tmp_path / "home") == "[]"
 
 
 REPORT_MODULES = """

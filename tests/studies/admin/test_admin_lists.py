@@ -8,6 +8,7 @@ from django.contrib.messages.storage.base import Message
 from django.db import connection
 from django.template.loader import render_to_string
 from django.test.utils import CaptureQueriesContext
+from django.urls import get_resolver
 from django.utils import timezone
 from django.utils.inspect import get_func_args
 
@@ -28,6 +29,11 @@ MOMENT = re.compile(r"\b\d{4}-\d\d-\d\d \d\d:\d\d UTC\b")
 OTHERWISE = re.compile(
     r"[ap]\.m\.|\bnoon\b|\bmidnight\b|\b[A-Z][a-z]{2,3}\. \d+, \d{4}|\d{4}-\d\d-\d\d \d\d:\d\d(?! UTC)"
 )
+
+
+def test_every_page_of_the_admin_is_registered_with_the_addresses_and_passes_djangos_checks():
+    assert get_resolver().url_patterns and len(admin.site._registry) > 10
+    assert admin.site.check(None) == []
 
 
 @pytest.fixture
