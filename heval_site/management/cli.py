@@ -3,6 +3,7 @@
 import os
 import secrets
 import sys
+from importlib import import_module
 
 COMMANDS = {
     "demo": "start a demo site with a study, a link and a report",
@@ -28,6 +29,8 @@ COMMANDS = {
     "doctor": "check this installation and say how to fix problems",
     "secret": "print a new random secret",
 }
+# These only talk to a site: see ``site_client.SiteCommand``.
+SITE_COMMANDS = ("submit", "judge")
 # Names that Python or Django reserve.
 COMMAND_MODULES = {"import": "import_study"}
 
@@ -64,6 +67,9 @@ def main(arguments: list[str] | None = None) -> None:
 
     name, *rest = arguments
     try:
+        if name in SITE_COMMANDS:
+            import_module(f"heval_site.management.commands.{name}").Command().run_from_argv(["heval", *arguments])
+            return
         settings.SECRET_KEY  # noqa: B018 - reading it is what checks the environment
         execute_from_command_line(["heval", COMMAND_MODULES.get(name, name), *rest])
     except ImproperlyConfigured as error:

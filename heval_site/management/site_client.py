@@ -1,7 +1,8 @@
-"""Clients of another site's boards and studies, over REST. They need no database."""
+"""Clients of another site's boards and studies, over REST, and their commands. They need no database."""
 
 import logging
 import os
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any, ClassVar
 from urllib.parse import quote, urlsplit
 
 import httpx
-from django.core.management.base import CommandError
+from django.core.management.base import BaseCommand, CommandError, handle_default_options
 
 # httpcore logs headers, and one of them is the token.
 for name in ("httpx", "httpcore"):
@@ -114,6 +115,36 @@ class StudyClient(SiteClient):
     """Requests about one study, by its code."""
 
     root = "studies"
+
+
+class SiteCommand(BaseCommand):
+    """A command that talks to a site. It starts without the applications, and reads the settings only for the address of this site."""
+
+    requires_system_checks = []
+    # Of wrong arguments: argparse exits with 2, which has another meaning here.
+    failed: ClassVar[int]
+
+    def create_parser(self, prog_name, subcommand, **options):
+        parser = super().create_parser(prog_name, subcommand, **options)
+
+        def fail(message: str) -> None:
+            parser.print_usage()
+            parser.exit(self.failed, f"{parser.prog}: {message}\n")
+
+        parser.error = fail  # type: ignore[method-assign]  # argparse has no setting for it
+        return parser
+
+    def run_from_argv(self, argv):
+        """Run as Django does, which would then read the settings to close connections to databases."""
+        options = self.create_parser(*argv[:2]).parse_args(argv[2:])
+        handle_default_options(options)
+        try:
+            self.execute(**vars(options))
+        except CommandError as error:
+            if options.traceback:
+                raise
+            self.stderr.write(f"{type(error).__name__}: {error}")
+            sys.exit(error.returncode)
 
 
 def read_token(path: Path | None) -> str:

@@ -228,10 +228,6 @@ def test_a_refusal_exits_with_one():
     assert CommandError("x").returncode == submit.FAILED
 
 
-def test_the_command_needs_no_database():
-    assert submit.Command.requires_system_checks == [] and not submit.Command.requires_migrations_checks
-
-
 def test_the_rating_of_a_bradley_terry_board_is_printed():
     score = {"estimate": 60.0, "low": 55.0, "high": 65.0, "rating": 1070.4, "rating_low": 1035.0, "rating_high": 1107.5}
     counts = {"labels": 9, "annotators": 3, "prompts": 5, "rank_low": 1, "rank_high": 2}

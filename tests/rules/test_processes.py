@@ -41,6 +41,14 @@ import django
 django.setup()
 print(sorted({"studies.admin.study", "heval_site.urls", "rest_framework.serializers", "jinja2", "requests", "yaml", "psycopg"} & set(sys.modules)))
 """
+SITE_COMMAND = """
+import sys
+from heval_site.management import cli
+try:
+    cli.main(sys.argv[1:])
+except SystemExit as end:
+    print(end.code, sorted({"heval_site.settings", "studies.models"} & set(sys.modules)))
+"""
 
 
 def printed(code: str, *words: str, home: Path) -> str:
@@ -57,6 +65,19 @@ def printed(code: str, *words: str, home: Path) -> str:
 
 def test_a_command_does_not_load_the_pages(tmp_path):
     assert printed(APPLICATIONS, home=tmp_path / "home") == "[]"
+
+
+def test_a_command_that_talks_to_a_site_loads_no_settings_and_makes_no_home(tmp_path):
+    nowhere = ("--site", "http://127.0.0.1:9")
+    for words, code in (
+        (("judge", "study", *nowhere), 3),
+        (("submit", "board", str(tmp_path / "missing.csv"), *nowhere), 1),
+        (("judge",), 3),
+        (("submit",), 1),
+    ):
+        said = printed(SITE_COMMAND, *words, home=tmp_path / "home")
+        assert f"{code} []" in said.splitlines(), said
+    assert not (tmp_path / "home").exists()
 
 
 REPORT_MODULES = """

@@ -7,7 +7,7 @@ from analysis.data.snapshot import TooManySnapshots
 from analysis.protocols.blocks.warning_sentences import SEVERITY_LABELS
 from analysis.report.build import DEFAULT_PARAMETERS, BadParameters
 from analysis.report.runs import run_analysis
-from heval_site.management.commands import find_study
+from heval_site.management.find_study import find_study
 
 
 class Command(BaseCommand):

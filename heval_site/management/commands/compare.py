@@ -6,7 +6,7 @@ from django.core.management.base import BaseCommand, CommandError
 from analysis.data.frames import ORIGINS
 from analysis.data.snapshot import TooManySnapshots
 from analysis.report.between_studies import run_comparison
-from heval_site.management.commands import find_study
+from heval_site.management.find_study import find_study
 from studies.services.lifecycle import ActionRefused, FieldsRefused
 
 

@@ -22,7 +22,7 @@ from analysis.data.snapshot import database_snapshot
 from analysis.metrics.dataset import SCRIPTS, script
 from analysis.report.archive import archive_blocks
 from analysis.report.pdf import check_report_visible, render_pdf
-from heval_site.management.commands import find_study
+from heval_site.management.find_study import find_study
 from studies.services.lifecycle import ActionRefused, FieldsRefused
 
 WITHOUT_TABLE = ("archive", "codebook", "pdf", *SCRIPTS)

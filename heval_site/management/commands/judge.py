@@ -3,31 +3,20 @@
 from pathlib import Path
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
-from heval_site.management.site_client import StudyClient, read_token
+from heval_site.management.site_client import SiteCommand, StudyClient, read_token
 
 GOOD, NOT_GOOD, STALE_OR_OPEN, FAILED = 0, 1, 2, 3
 CODES = {"good": GOOD, "not_good": NOT_GOOD, "stale": STALE_OR_OPEN, "open": STALE_OR_OPEN}
 
 
-class Command(BaseCommand):
+class Command(SiteCommand):
     help = (
         "Print whether the judge of a study is good enough, on this site or another. Exit with 0 if it is, 1 if it is not, 2 if the "
         "result is stale or open, and 3 if the site does not say. The token comes from HEVAL_TOKEN or --token-file."
     )
-    requires_system_checks = []
-
-    def create_parser(self, prog_name, subcommand, **options):
-        parser = super().create_parser(prog_name, subcommand, **options)
-
-        def fail(message: str) -> None:
-            # By default, argparse exits with 2, which is the code of a stale result.
-            parser.print_usage()
-            parser.exit(FAILED, f"{parser.prog}: {message}\n")
-
-        parser.error = fail  # type: ignore[method-assign]  # argparse has no setting for it
-        return parser
+    failed = FAILED
 
     def add_arguments(self, parser):
         parser.add_argument("study", help="The code of the study, which is in the address of its pages.")

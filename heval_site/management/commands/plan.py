@@ -14,7 +14,7 @@ from analysis.planning.pilots import PREFIX, draws_of, estimate_study, find_pilo
 from analysis.planning.results import quick_numbers
 from analysis.planning.run import compute_plan, simulate_plan
 from analysis.stats.planning.inputs import DEFAULT_HEADLINE, StudySize, Variation
-from heval_site.management.commands import find_study
+from heval_site.management.find_study import find_study
 from studies.imports.bundle import MAX_BUNDLE_BYTES, BundleRefused
 from studies.imports.bundle_files import create_draft_from_bundle
 from studies.models import Study, new_seed

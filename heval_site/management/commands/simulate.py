@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from analysis.report.stopping import robots_have_decided
 from annotators.participation.simulate import CrowdSettings, default_system_strengths, record_simulated_answers
-from heval_site.management.commands import find_study
+from heval_site.management.find_study import find_study
 
 
 class Command(BaseCommand):

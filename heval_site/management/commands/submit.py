@@ -6,31 +6,20 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
-from heval_site.management.site_client import BoardClient, NotReachable, read_token, refusal_lines
+from heval_site.management.site_client import BoardClient, NotReachable, SiteCommand, read_token, refusal_lines
 
 CHECK_POLL_SECONDS = 3
 NO_REGRESSION, FAILED, REGRESSION, UNDECIDED, TIMED_OUT = 0, 1, 2, 3, 4
 
 
-class Command(BaseCommand):
+class Command(SiteCommand):
     help = (
         "Submit a file of outputs to a board, on this site or another. With --wait and --baseline, exit with 2 if the system is shown "
         "to be worse. The token comes from HEVAL_TOKEN or --token-file: the key of a team, or a researcher's token."
     )
-    requires_system_checks = []
-
-    def create_parser(self, prog_name, subcommand, **options):
-        parser = super().create_parser(prog_name, subcommand, **options)
-
-        def fail(message: str) -> None:
-            # By default, argparse exits with 2, which is the code of a regression.
-            parser.print_usage()
-            parser.exit(FAILED, f"{parser.prog}: {message}\n")
-
-        parser.error = fail  # type: ignore[method-assign]  # argparse has no setting for it
-        return parser
+    failed = FAILED
 
     def add_arguments(self, parser):
         parser.add_argument("board", help="The last part of the board's address.")

@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 from django.core.management import CommandError
 
-from heval_site.management.commands import find_study
+from heval_site.management.find_study import find_study
 from studies.models import Study
 
 pytestmark = pytest.mark.django_db
