@@ -23,9 +23,9 @@ from scipy import special
 
 from analysis.stats import cluster_variances, clusters
 from analysis.stats.arrays import MIN_SPREAD, BoolArray, FloatArray, IntArray, group_sizes, label_codes, validate_level
-from analysis.stats.bradley_terry import connected_components, reachability
 from analysis.stats.multiplicity import Family, adjust_pvalues_and_intervals_of_family
 from analysis.stats.results import Estimate, HypothesisTest, Record, ResultWarning
+from analysis.stats.votes import connected_components, reachability
 
 # Best-worst answers in rows: the sets that were shown and the choices, with validation.
 

@@ -32,8 +32,8 @@ from analysis.stats.arrays import (
     vector,
 )
 from analysis.stats.board_rounds import largest_difference
-from analysis.stats.bradley_terry import checked_system_pairs
 from analysis.stats.results import Estimate, HypothesisTest, Record
+from analysis.stats.votes import checked_system_pairs
 
 # The record of a probe, and the probes of any board.
 

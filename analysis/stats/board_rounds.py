@@ -19,9 +19,9 @@ from analysis.stats.arrays import (
     vector,
 )
 from analysis.stats.board_scores import SCALE, equal_item_weights
-from analysis.stats.bradley_terry import connected_components
 from analysis.stats.ranks import SimultaneousDifferences
 from analysis.stats.results import Estimate, HypothesisTest, Interval, Record
+from analysis.stats.votes import connected_components
 
 # The cells of systems and rounds, and what links the rounds: systems that were scored again in several of them.
 

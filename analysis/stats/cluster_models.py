@@ -1,8 +1,9 @@
 """Variances of regressions and of fitted models over rows in clusters."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -39,8 +40,8 @@ class ModelJackknife:
     ----------
     inverse : ndarray of float, shape (k, k)
         Inverse of the information (minus the second derivatives of the log-likelihood) at the maximum.
-    own : ndarray of float, shape (G, k, k)
-        Information of each cluster's rows.
+    informed : callable
+        What each cluster's rows say about a direction v (k,) of the parameters: v' I_g v, shape (G,).
     moves : ndarray of float, shape (G, k)
         Parameters with all clusters minus those without cluster g.
     lost : ndarray of float, shape (L, k)
@@ -60,12 +61,12 @@ class ModelJackknife:
     --------
     >>> own = np.full((4, 1, 1), 5.0)
     >>> jackknife = ModelJackknife.from_derivatives(own.sum(axis=0), own, np.array([[1.0], [-1.0], [2.0], [-2.0]]))
-    >>> round(jackknife.variance(np.ones(1)), 4), jackknife.df(np.ones(1)), jackknife.is_identified(np.ones(1))
-    (0.0333, 3.0, True)
+    >>> round(jackknife.variance(np.ones(1)), 4), jackknife.n_informed_and_df(np.ones(1))
+    (0.0333, (4, 3.0))
     """
 
     inverse: FloatArray
-    own: FloatArray
+    informed: Callable[[FloatArray], FloatArray]
     moves: FloatArray
     lost: FloatArray
 
@@ -84,7 +85,8 @@ class ModelJackknife:
         along = np.einsum("gki,gk->gi", directions, scores) * inverse_roots
         moves = np.einsum("gki,gi->gk", directions, along)
         lost = directions.transpose(0, 2, 1)[is_lost]
-        return cls(np.asarray(np.linalg.inv(information)), own, moves, lost)
+        inverse = np.asarray(np.linalg.inv(information))
+        return cls(inverse, lambda direction: (own @ direction) @ direction, moves, lost)
 
     @property
     def covariance(self) -> FloatArray:
@@ -94,27 +96,29 @@ class ModelJackknife:
 
     def variance(self, contrast: FloatArray) -> float:
         """Return the variance of the sum of parameters times `contrast` (k,)."""
-        n_clusters = len(self.moves)
-        return (n_clusters - 1) / n_clusters * float(np.sum((self.moves @ contrast) ** 2))
+        n_clusters, parts = len(self.moves), np.flatnonzero(contrast)
+        return (n_clusters - 1) / n_clusters * float(np.sum((self.moves[:, parts] @ contrast[parts]) ** 2))
 
     def is_identified(self, contrast: FloatArray) -> bool:
         """Return whether `contrast` (k,) keeps an estimate without each of the clusters."""
         largest = np.max(np.abs(self.lost @ contrast), initial=0.0)
         return bool(largest <= MIN_PART * float(np.linalg.norm(contrast)))
 
-    def information_shares(self, contrast: FloatArray) -> FloatArray:
-        """Return each cluster's share of the information about `contrast` (k,); shape (G,), sum 1."""
-        weights = self.inverse @ contrast
-        informed = np.maximum(np.einsum("gij,i,j->g", self.own, weights, weights), 0.0)
-        return np.asarray(informed / float(np.sum(informed)))
+    def n_informed_and_df(self, contrast: FloatArray) -> tuple[int, float]:
+        """Return how many clusters' rows inform `contrast` (k,), and the degrees of freedom of its t distribution."""
+        informed = np.maximum(self.informed(self.inverse @ contrast), 0.0)
+        shares = informed / float(np.sum(informed))
+        return int(np.count_nonzero(shares > MIN_PART)), max(1.0, 1 / float(np.sum(shares**2)) - 1)
 
-    def df(self, contrast: FloatArray) -> float:
-        """Return the degrees of freedom of the t distribution of `contrast` (k,)."""
-        return max(1.0, 1 / float(np.sum(self.information_shares(contrast) ** 2)) - 1)
 
-    def n_informed(self, contrast: FloatArray) -> int:
-        """Return the number of clusters whose rows inform `contrast` (k,)."""
-        return int(np.count_nonzero(self.information_shares(contrast) > MIN_PART))
+class ClusteredModel(Protocol):
+    """A model at the maximum of its likelihood; see `FittedRows` for what its two functions return."""
+
+    def jackknife(self, codes: IntArray) -> ModelJackknife:
+        """Return the jackknife over clusters."""
+
+    def sums(self, codes: IntArray, n_groups: int) -> FloatArray:
+        """Return the sums of the first derivatives over groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +152,11 @@ class FittedRows:
         weights = np.ones(len(codes)) if self.weights is None else self.weights
         counts = group_sums(codes * n_cells + self.cells, weights, n_clusters * n_cells).reshape(n_clusters, n_cells)
         own = (counts @ self.of_cells.reshape(n_cells, -1)).reshape(n_clusters, k, k)
-        return ModelJackknife.from_derivatives(self.information, own, sums_by_cluster(self.scores, codes, n_clusters))
+        return ModelJackknife.from_derivatives(self.information, own, self.sums(codes, n_clusters))
+
+    def sums(self, codes: IntArray, n_groups: int) -> FloatArray:
+        """Return the sums of the scores over the rows of groups with these codes from 0; shape (n_groups, k)."""
+        return sums_by_cluster(self.scores, codes, n_groups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +187,7 @@ class ModelSpread:
     @classmethod
     def from_rows(
         cls,
-        rows: FittedRows,
+        rows: ClusteredModel,
         annotators: IntArray,
         prompts: IntArray | None = None,
         *,
@@ -196,7 +204,7 @@ class ModelSpread:
             return cls(by_annotator, None, None, cluster_warnings(np.bincount(annotators), name=unit), unit, second)
         n_prompts = int(prompts.max()) + 1
         pairs, n_pairs = label_codes(annotators * n_prompts + prompts, "pairs", len(annotators))
-        moves = sums_by_cluster(rows.scores, pairs, n_pairs) @ by_annotator.inverse
+        moves = rows.sums(pairs, n_pairs) @ by_annotator.inverse
         warnings = two_way_warnings(annotators, prompts, unit=unit)
         return cls(by_annotator, rows.jackknife(prompts), moves, warnings, unit, second)
 
@@ -233,15 +241,15 @@ class ModelSpread:
             if way is not None and not way.is_identified(contrast):
                 reason = f"one {name} alone gave the answers that connect what is compared; collect more answers"
                 return Estimate(status="not_identified", reason=reason, estimate=value, **common)
-        n_informed, df = self.annotators.n_informed(contrast), self.annotators.df(contrast)
+        n_informed, df = self.annotators.n_informed_and_df(contrast)
         variance, name, has_enough = self.annotators.variance(contrast), "clustered_t", n_informed >= TOO_FEW_CLUSTERS
         detail: dict[str, Any] = {"n_informed": n_informed}
         if self.prompts is not None and self.pair_moves is not None:
             of_pairs = float(np.sum((self.pair_moves @ contrast) ** 2))
+            n_prompts, df_of_prompts = self.prompts.n_informed_and_df(contrast)
             spread, df = combine_two_way_variances(
-                (variance, self.prompts.variance(contrast)), of_pairs, (df, self.prompts.df(contrast))
+                (variance, self.prompts.variance(contrast)), of_pairs, (df, df_of_prompts)
             )
-            n_prompts = self.prompts.n_informed(contrast)
             detail |= {**spread.detail(), "n_prompts_informed": n_prompts}
             has_enough = has_enough and n_prompts >= TOO_FEW_ITEMS
             variance, name = spread.variance, "two_way_t"

@@ -15,8 +15,8 @@ from scipy import special
 
 from analysis.stats import basic, bootstrap
 from analysis.stats.arrays import MIN_SPREAD, FloatArray, matrix, validate_level, validate_within_bounds
-from analysis.stats.bradley_terry import reachability
 from analysis.stats.results import Estimate, Record, ResultWarning
+from analysis.stats.votes import reachability
 
 # Pairs of systems as a graph: arrows, and the cycles in it.
 

@@ -2,8 +2,7 @@
 
 P(i beats j) = e^{b_i} / D, P(tie) = nu e^{(b_i + b_j) / 2} / D, D = e^{b_i} + e^{b_j} + nu e^{(b_i + b_j) / 2}.
 The model is log-linear, so its likelihood has one maximum, found from the K x K tables of wins and ties. nu = 0
-is Bradley and Terry's model. To drop or split ties, give `fractional_bradley_terry` NaN or .5; it can also model
-the place shown first.
+is Bradley and Terry's model, which also fits stated chances. To drop ties, give NaN; to split them, `ties="half"`.
 
 Strengths sum to zero; only differences are tested. If earlier answers chose the next pair, the estimates are
 valid and the intervals are not.
@@ -14,9 +13,7 @@ need no check.
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -24,60 +21,16 @@ import numpy.typing as npt
 from scipy.linalg import lapack
 
 from analysis.stats import cluster_models
-from analysis.stats.arrays import FloatArray, IntArray, label_codes_where, matrix, validate_level, vector
-from analysis.stats.bradley_terry import checked_system_pairs, connected_components, reachability
+from analysis.stats.arrays import FloatArray, IntArray, matrix, validate_level
 from analysis.stats.results import Estimate, Interval, Record, ResultWarning
-
-# Checked labels of pairwise choices in rows, and the tables of their counts.
-
-
-@dataclass(frozen=True, slots=True)
-class PairedComparisonLabels:
-    """Rows without the missing ones: `outcomes` is 1 if `first` was chosen, 0 if `second` was, .5 for a tie.
-
-    `annotators` and `prompts` (None if not given) are codes from 0.
-    """
-
-    first: IntArray
-    second: IntArray
-    outcomes: FloatArray
-    annotators: IntArray
-    n_annotators: int
-    n_systems: int
-    prompts: IntArray | None = None
-
-    @classmethod
-    def from_arrays(
-        cls,
-        first: npt.ArrayLike,
-        second: npt.ArrayLike,
-        outcomes: npt.ArrayLike,
-        annotators: npt.ArrayLike,
-        n_systems: int,
-        prompts: npt.ArrayLike | None = None,
-    ) -> "PairedComparisonLabels":
-        """Build from arrays. Raise ValueError with the row for an invalid pair of systems or an invalid outcome."""
-        labels = vector(outcomes, "outcomes")
-        x, y = checked_system_pairs(first, second, len(labels), n_systems)
-        wrong = np.flatnonzero(~np.isnan(labels) & (labels != 0) & (labels != 0.5) & (labels != 1))
-        if len(wrong):
-            raise ValueError(f"outcomes: row {int(wrong[0])} is {labels[wrong[0]]:g}, none of 0, .5 and 1")
-        is_observed = ~np.isnan(labels)
-        annotator_codes, n_annotators = label_codes_where(annotators, "annotators", is_observed)
-        prompt_codes = None if prompts is None else label_codes_where(prompts, "prompts", is_observed)[0]
-        rows = x[is_observed], y[is_observed], labels[is_observed]
-        return cls(*rows, annotator_codes, n_annotators, n_systems, prompt_codes)
-
-    def win_and_tie_tables(self) -> tuple[FloatArray, FloatArray]:
-        """Return the wins of the row over the column, and the ties (symmetric); both (K, K)."""
-        k, is_tie = self.n_systems, self.outcomes == 0.5
-        winner, loser = (np.where(self.outcomes == side, self.first, self.second) for side in (1.0, 0.0))
-        wins, ties = (
-            np.bincount((rows * k + columns)[mask], minlength=k * k).astype(np.float64).reshape(k, k)
-            for rows, columns, mask in ((winner, loser, ~is_tie), (self.first, self.second, is_tie))
-        )
-        return wins, ties + ties.T
-
+from analysis.stats.votes import (
+    FittedVotes,
+    Votes,
+    checked_votes,
+    connected_components,
+    reachability,
+    win_and_tie_tables,
+)
 
 # The likelihood of wins and ties, and its maximum, for one table of counts.
 #
@@ -97,20 +50,6 @@ SAFE_STEP = 1.79
 DIVERGED = 30.0
 
 Number = TypeVar("Number", bound=np.generic)
-
-
-@dataclass(frozen=True, slots=True)
-class FittedModel:
-    """The estimated parameters and the fitted probabilities `won` and `tied` (K, K), row against column.
-
-    `information` (K + 1, K + 1) is that of the labels alone, made invertible.
-    """
-
-    strengths: FloatArray
-    log_nu: float | None
-    won: FloatArray
-    tied: FloatArray
-    information: FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,17 +213,24 @@ def find_maximum(counts: PairCounts, *, ridge: float = 0.0) -> FloatArray | None
     return None
 
 
-def fit_win_and_tie_table(wins: FloatArray, ties: FloatArray, *, ridge: float = 0.0) -> FittedModel | None:
-    """Return the fit to one table of wins and one of ties, both (K, K), or None if there is no maximum."""
-    counts = PairCounts.from_tables(wins, ties)
-    found = find_maximum(counts, ridge=ridge)
+def fit_votes(
+    votes: Votes, wins: FloatArray, ties: FloatArray, components: tuple[tuple[int, ...], ...]
+) -> tuple[str, str, FittedVotes | None]:
+    """Return the status, its reason, and the fit (None without a maximum) of votes with these tables and connections."""
+    if len(votes.outcomes) == 0:
+        return "no_data", "no comparison to analyse", None
+    if len(components) > 1:
+        return "not_identified", "no chain of comparisons connects all systems; rank only within a component", None
+    found = find_maximum(PairCounts.from_tables(wins, ties))
     if found is None:
-        return None
-    strengths, log_nu = found[:-1], None if counts.ties is None else float(found[-1])
-    of_all = PairProbabilities.at(strengths[:, None] - strengths[None, :], log_nu)
-    tied = np.zeros_like(of_all.won) if of_all.tied is None else of_all.tied
-    information = counts.information(counts.probabilities(found), 0.0)
-    return FittedModel(strengths - np.mean(strengths), log_nu, of_all.won, tied, information)
+        return "separation", "some systems were preferred without exception, so their distance is unbounded", None
+    start = np.append(found[: len(wins) + votes.with_nu], np.zeros(votes.covariates.shape[1]))
+    if votes.covariates.shape[1] and not votes.is_identified(start):
+        return "not_identified", "a covariate says the same as the systems or as another covariate", None
+    fit = votes.fitted(start)
+    if fit is None:
+        return "separation", "the likelihood with covariates has no maximum", None
+    return "ok", "", fit
 
 
 def checked_square_counts(wins: npt.ArrayLike) -> FloatArray:
@@ -329,12 +275,47 @@ RIDGE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
+class ModelParameters:
+    """The parameters of a fitted model, strengths with sum 0 first, and what their Estimates have in common.
+
+    `values` is None if nothing is estimated, and `spread` if there is no maximum.
+    """
+
+    status: str
+    reason: str
+    values: FloatArray | None
+    spread: cluster_models.ModelSpread | None
+    level: float
+    common: dict[str, Any]
+
+    def named(self, part: str, estimand: str) -> dict[str, Any]:
+        """Return the fields of an Estimate; `part` is the last part of the name of its analysis."""
+        return {**self.common, "analysis": f"{self.common['analysis']}.{part}", "estimand": estimand}
+
+    def estimate(self, part: str, estimand: str, place: int, *, null: float | None = None) -> Estimate:
+        """Return the estimate of the parameter at a place."""
+        if self.values is None:
+            return Estimate(status=self.status, reason=self.reason, **self.named(part, estimand))
+        return self.wald(float(self.values[place]), {place: 1.0}, null=null, **self.named(part, estimand))
+
+    def wald(self, value: float, weights: dict[int, float], *, null: float | None = None, **common: Any) -> Estimate:
+        """Return the estimate of the sum of parameters times `weights`, which is `value`."""
+        if self.spread is None:
+            warnings = (*common["warnings"], ResultWarning("not_identified", "block", {"ridge": RIDGE}))
+            return Estimate(status=self.status, reason=self.reason, estimate=value, **{**common, "warnings": warnings})
+        contrast = np.zeros(len(self.spread.annotators.inverse))
+        contrast[list(weights)] = list(weights.values())
+        return self.spread.estimate(value, contrast, level=self.level, null=null, **common)
+
+
+@dataclass(frozen=True, slots=True)
 class PairedComparison(Record):
     """A fitted model of K systems.
 
-    `strengths` (log-odds, sum 0) has one Estimate per system; `tie` is that of nu. `probabilities` (K, K) are the
-    fitted P[row beats column], `tie_probabilities` those of a tie. `components` are the groups of systems connected by
-    comparisons: rank systems only within one.
+    `strengths` (log-odds) has one Estimate per system; `tie` is that of nu. `probabilities` (K, K) are the
+    fitted P[row beats column], `tie_probabilities` those of a tie. `observed` are the mean outcomes for the row, NaN
+    for a pair without any. `components` are the groups of systems connected by comparisons: rank systems only within
+    one.
     """
 
     status: str
@@ -343,28 +324,16 @@ class PairedComparison(Record):
     tie: Estimate
     probabilities: FloatArray
     tie_probabilities: FloatArray
+    observed: FloatArray
     components: tuple[tuple[int, ...], ...]
-    level: float
-    _spread: cluster_models.ModelSpread | None
-    _common: dict[str, Any]
+    _parameters: ModelParameters
 
     def difference(self, x: int, y: int) -> Estimate:
         """Return the strength of system `x` minus that of `y`, with its interval and the test that they are equal."""
-        value, common = strength_difference_and_fields(self.strengths, x, y, self._common)
+        value, common = strength_difference_and_fields(self.strengths, x, y, self._parameters.common)
         if value is None:
             return Estimate(status=self.status, reason=self.reason, **common)
-        contrast = np.zeros(len(self.strengths) + 1)
-        contrast[x], contrast[y] = 1.0, -1.0
-        return _wald(
-            value,
-            contrast,
-            status=self.status,
-            reason=self.reason,
-            spread=self._spread,
-            level=self.level,
-            null=0.0,
-            common=common,
-        )
+        return self._parameters.wald(value, {x: 1.0, y: -1.0}, null=0.0, **common)
 
 
 def strength_difference_and_fields(
@@ -391,25 +360,42 @@ def fit_davidson(
     prompts: npt.ArrayLike | None = None,
     *,
     n_systems: int,
+    ties: str = "davidson",
+    reference: int | None = None,
+    ridge: float = RIDGE,
     level: float = 0.95,
     analysis: str = "choice.davidson",
+    settings: dict[str, Any] | None = None,
+    second_sample: str = "prompt",
 ) -> PairedComparison:
-    """Strengths and the tie parameter of Davidson's model from labels, for annotators and prompts like these.
+    """Strengths of Davidson's or Bradley and Terry's model from labels or stated chances, for annotators and prompts like these.
 
     Parameters
     ----------
     first, second : array_like, shape (n_rows,)
-        System numbers 0..n_systems-1.
+        System numbers 0..n_systems-1, in the order of the question.
     outcomes, annotators : array_like, shape (n_rows,)
-        1 if the first was chosen, 0 the second, .5 a tie, NaN missing; and the label of each row's annotator.
+        1 if the first was chosen, 0 the second, .5 a tie, NaN missing; and the label of each row's annotator. With
+        ties="half" also any chance between, as a person states it.
     prompts : array_like, shape (n_rows,), optional
         Label of each row's prompt. Without prompts, or with fewer than five, the fit is for exactly these prompts.
     n_systems : int
         Number of systems.
+    ties : {"davidson", "half"}, default 'davidson'
+        Davidson's model, with a parameter nu of ties, or half a win for each (Bradley-Terry). Chances need "half": their
+        means are modelled (Papke and Wooldridge's fractional logit).
+    reference : int, optional
+        System whose strength is 0. By default the sum of all strengths is 0.
+    ridge : float, default .5
+        Precision of the normal prior under which separated systems have an order. They have no estimates if it is 0.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
     analysis : str, optional
         First part of the names of the analyses.
+    settings : dict, optional
+        Settings of the estimates, instead of the model and its level.
+    second_sample : str, optional
+        What a prompt is called.
 
     Returns
     -------
@@ -417,7 +403,11 @@ def fit_davidson(
         The fit. Intervals and tests are those of `cluster_models.ModelSpread`; `settings["population"]` says what they are
         about. No tests with fewer than six annotators who inform a difference. `not_identified`: no chain of comparisons
         connects all systems. `separation`: the likelihood has no maximum (a system always won); estimates under a normal
-        prior of precision .5 give an order only. Without ties nu is 0.
+        prior give an order only. Without ties nu is 0.
+
+    Notes
+    -----
+    The jackknife over annotators takes one step, as in `vote_ratings.paired_ratings`: see `votes.FittedVotes.moves`.
 
     Examples
     --------
@@ -427,48 +417,79 @@ def fit_davidson(
     ([0.0, 0.866, -0.866], 0.774)
     """
     validate_level(level)
-    labels = PairedComparisonLabels.from_arrays(first, second, outcomes, annotators, n_systems, prompts)
-    wins, ties = labels.win_and_tie_tables()
-    common: dict[str, Any] = {
+    votes = checked_votes(first, second, outcomes, annotators, prompts, n_systems=n_systems, ties=ties)
+    wins, tied = win_and_tie_tables(votes)
+    n_outcomes = wins + wins.T + tied
+    components = connected_components(n_outcomes > 0)
+    status, reason, fit = fit_votes(votes, wins, tied, components)
+    common = {
+        **_counted(votes, settings or {"model": "davidson", "level": level, "covariance": "cv3"}),
         "analysis": analysis,
-        "unit": "annotator",
-        "n": labels.n_annotators,
-        "n_clusters": labels.n_annotators,
-        "n_rows": len(labels.outcomes),
-        "settings": {"model": "davidson", "level": level, "covariance": "cv3"},
-        "warnings": (),
     }
-    return _fitted(wins, ties, labels, level, common)
+    values, spread = None, None
+    if fit is not None:
+        sampled = votes.people, votes.prompts
+        spread = cluster_models.ModelSpread.from_rows(fit, *sampled, unit="annotator", second=second_sample)
+        values = fit.parameters.copy()
+    elif status == "separation" and ridge:
+        values = find_maximum(PairCounts.from_tables(wins, tied), ridge=ridge)
+    won = of_ties = np.full((n_systems, n_systems), np.nan)
+    if values is not None:
+        values[:n_systems] -= np.mean(values[:n_systems])
+        log_nu = float(values[n_systems]) if votes.with_nu else None
+        chances = PairProbabilities.at(values[:n_systems, None] - values[None, :n_systems], log_nu)
+        is_itself = np.eye(n_systems, dtype=bool)
+        won = np.where(is_itself, np.nan, chances.won)
+        of_ties = np.where(is_itself, np.nan, 0.0 if chances.tied is None else chances.tied)
+    with np.errstate(invalid="ignore"):
+        observed = (wins + tied / 2) / n_outcomes
+    found = ModelParameters(status, reason, values, spread, level, common)
+    strengths = tuple(_strength(found, system, reference) for system in range(n_systems))
+    tie = _tie(found, n_systems if votes.with_nu else None, ties)
+    return PairedComparison(status, reason, strengths, tie, won, of_ties, observed, components, found)
 
 
-def _spread(fit: FittedModel, labels: PairedComparisonLabels) -> cluster_models.ModelSpread:
-    """Return the spread of the strengths and of log nu (in the last place) over annotators and prompts."""
-    x, y, k = labels.first, labels.second, labels.n_systems
-    score = fit.won + fit.tied / 2
-    rows = np.arange(len(x))
-    scores = np.zeros((len(x), k + 1))
-    scores[rows, x] = labels.outcomes - score[x, y]
-    scores[rows, y] = -scores[rows, x]
-    pairs, cells = np.unique(x * k + y, return_inverse=True)
-    first, second = np.divmod(pairs, k)
-    chance, tied = score[first, second], fit.tied[first, second]
-    # The two sufficient statistics of a label are the signs of its systems times its score, and whether it is a tie.
-    signs, is_nu = np.zeros((len(pairs), k + 1)), np.zeros(k + 1)
-    signs[np.arange(len(pairs)), first], signs[np.arange(len(pairs)), second] = 1.0, -1.0
-    of_pairs = _outer(signs, signs, fit.won[first, second] + tied / 4 - chance**2)
-    if fit.log_nu is not None:
-        scores[:, k] = (labels.outcomes == 0.5) - fit.tied[x, y]
-        is_nu[k] = 1.0
-        nus = np.tile(is_nu, (len(pairs), 1))
-        mixed = _outer(signs, nus, tied / 2 - chance * tied)
-        of_pairs = of_pairs + mixed + mixed.transpose(0, 2, 1) + _outer(nus, nus, tied * (1 - tied))
-    fitted = cluster_models.FittedRows(fit.information, scores, cells, of_pairs)
-    return cluster_models.ModelSpread.from_rows(fitted, labels.annotators, labels.prompts, unit="annotator")
+def first_named_bonus(
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    outcomes: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    prompts: npt.ArrayLike | None = None,
+    *,
+    n_systems: int,
+    level: float = 0.95,
+    settings: dict[str, Any] | None = None,
+    second_sample: str = "prompt",
+) -> Estimate:
+    """Log-odds that being named first adds, by Bradley and Terry's model with a constant.
 
+    Parameters and intervals are those of `fit_davidson` with ties="half". `not_identified`: the constant needs mixed
+    orders of the systems, or a directed cycle of questions.
 
-def _outer(first: FloatArray, second: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return weights (n,) times the outer products of the rows of two arrays (n, k); shape (n, k, k)."""
-    return np.asarray(first[:, :, None] * second[:, None, :] * weights[:, None, None])
+    >>> first, second, people = [0, 1] * 4, [1, 0] * 4, np.repeat(np.arange(4), 2)
+    >>> bonus = first_named_bonus(first, second, [.7, .5, .6, .6, .8, .6, .7, .5], people, n_systems=2)
+    >>> round(bonus.estimate, 3)
+    0.513
+    """
+    validate_level(level)
+    constant = np.ones((np.size(outcomes), 1))
+    votes = checked_votes(
+        first, second, outcomes, annotators, prompts, n_systems=n_systems, ties="half", covariates=constant
+    )
+    wins, tied = win_and_tie_tables(votes)
+    components = connected_components(wins + wins.T > 0)
+    status, reason, fit = fit_votes(votes, wins, tied, components)
+    common = _counted(votes, settings or {"level": level})
+    common |= {"analysis": "choice.framing", "estimand": "log-odds bonus of the system named first"}
+    if status == "not_identified" and len(components) == 1:
+        reason = "the questions asked cannot tell being named first from being better"
+        common["warnings"] = (ResultWarning("order_not_identified"),)
+    if fit is None:
+        return Estimate(status=status, reason=reason, **common)
+    sampled = votes.people, votes.prompts
+    spread = cluster_models.ModelSpread.from_rows(fit, *sampled, unit="annotator", second=second_sample)
+    contrast = np.append(np.zeros(n_systems), 1.0)
+    return spread.estimate(float(fit.parameters[-1]), contrast, level=level, null=0.0, **common)
 
 
 def bradley_terry_strengths(wins: npt.ArrayLike) -> FloatArray | None:
@@ -486,103 +507,43 @@ def bradley_terry_strengths(wins: npt.ArrayLike) -> FloatArray | None:
     return None if found is None else np.asarray(found[:-1] - np.mean(found[:-1]))
 
 
-def _fitted(
-    wins: FloatArray,
-    ties: FloatArray,
-    labels: PairedComparisonLabels,
-    level: float,
-    common: dict[str, Any],
-) -> PairedComparison:
-    """Return the fit to the tables; `labels` are the rows behind them."""
-    n_systems = len(wins)
-    n_labels = wins + wins.T + ties
-    components = connected_components(n_labels > 0)
-    empty = np.full((n_systems, n_systems), np.nan)
-    status, reason = "ok", ""
-    fit: FittedModel | None = None
-    if not np.any(n_labels > 0):
-        status, reason = "no_data", "no comparison to analyse"
-    elif len(components) > 1:
-        status = "not_identified"
-        reason = "no chain of comparisons connects all systems; rank only within a component"
-    else:
-        fit = fit_win_and_tie_table(wins, ties)
-        if fit is None:
-            status = "separation"
-            reason = "some systems were preferred without exception, so their distance is unbounded"
-            fit = fit_win_and_tie_table(wins, ties, ridge=RIDGE)
-    if fit is None:
-        none = tuple(
-            _undefined(status, reason, f"strength of system {system}", "strength", common)
-            for system in range(n_systems)
-        )
-        tie = _undefined(status, reason, "tie parameter nu", "tie", common)
-        return PairedComparison(status, reason, none, tie, empty, empty, components, level, None, common)
-    won, tied = fit.won, fit.tied
-    off_diagonal = ~np.eye(n_systems, dtype=bool)
-    spread = _spread(fit, labels) if status == "ok" else None
-    named = {**common, "analysis": f"{common['analysis']}.strength"}
-    wald = partial(_wald, status=status, reason=reason, spread=spread, level=level)
-    strengths = tuple(
-        wald(
-            float(fit.strengths[system]),
-            np.arange(n_systems + 1) == system,
-            common={**named, "estimand": f"strength of system {system} (log-odds, sum zero)"},
-        )
-        for system in range(n_systems)
-    )
-    return PairedComparison(
-        status=status,
-        reason=reason,
-        strengths=strengths,
-        tie=_tie(fit, wald, common),
-        probabilities=np.where(off_diagonal, won, np.nan),
-        tie_probabilities=np.where(off_diagonal, tied, np.nan),
-        components=components,
-        level=level,
-        _spread=spread,
-        _common=common,
-    )
+def _strength(found: ModelParameters, system: int, reference: int | None) -> Estimate:
+    if reference is None:
+        return found.estimate("strength", f"strength of system {system} (log-odds, sum zero)", system)
+    named = found.named("strength", f"log-odds of system {system} against system {reference}")
+    if found.values is None:
+        return Estimate(status=found.status, reason=found.reason, **named)
+    if system == reference:
+        reason = "the reference is 0 by definition"
+        return Estimate(status="not_applicable", reason=reason, estimate=0.0, **named)
+    value = float(found.values[system] - found.values[reference])
+    return found.wald(value, {system: 1.0, reference: -1.0}, null=0.0, **named)
 
 
-def _wald(
-    value: float,
-    weights: npt.ArrayLike,
-    *,
-    status: str,
-    reason: str,
-    spread: cluster_models.ModelSpread | None,
-    level: float,
-    null: float | None = None,
-    common: dict[str, Any],
-) -> Estimate:
-    """Return the estimate of strengths and log nu times `weights` (K + 1,); `spread` is None without a maximum."""
-    if spread is None:
-        warnings = (*common["warnings"], ResultWarning("not_identified", "block", {"ridge": RIDGE}))
-        return Estimate(status=status, reason=reason, estimate=value, **{**common, "warnings": warnings})
-    return spread.estimate(value, np.asarray(weights, dtype=np.float64), level=level, null=null, **common)
-
-
-def _tie(fit: FittedModel, wald: Callable[..., Estimate], common: dict[str, Any]) -> Estimate:
-    named = {**common, "analysis": f"{common['analysis']}.tie", "estimand": "tie parameter nu"}
-    if fit.log_nu is None:
+def _tie(found: ModelParameters, place: int | None, ties: str) -> Estimate:
+    """Return the estimate of nu from that of its logarithm, the parameter at a place, None if no label was a tie."""
+    named = found.named("tie", "tie parameter nu")
+    if ties == "half":
+        return Estimate(status="not_applicable", reason="a tie counts as half a win for each", **named)
+    if found.values is None:
+        return Estimate(status=found.status, reason=found.reason, **named)
+    if place is None:
         reason = "no label was a tie, so nu lies at its edge"
         return Estimate(status="separation", reason=reason, estimate=0.0, **named)
-    n_systems = len(fit.strengths)
-    logarithm = wald(fit.log_nu, np.arange(n_systems + 1) == n_systems, common=named)
-    interval = logarithm.interval
+    logarithm = found.estimate("tie", named["estimand"], place)
+    value, interval = float(found.values[place]), logarithm.interval
     if interval is not None:
         interval = Interval(interval.level, math.exp(interval.low), math.exp(interval.high), interval.method)
-    return Estimate(
-        status=logarithm.status,
-        reason=logarithm.reason,
-        estimate=math.exp(fit.log_nu),
+    return replace(
+        logarithm,
+        estimate=math.exp(value),
         interval=interval,
-        detail={"log_nu": fit.log_nu, "se_log_nu": logarithm.detail.get("se")},
-        **{**named, "warnings": logarithm.warnings, "settings": logarithm.settings},
+        detail={"log_nu": value, "se_log_nu": logarithm.detail.get("se")},
     )
 
 
-def _undefined(status: str, reason: str, estimand: str, part: str, common: dict[str, Any]) -> Estimate:
-    named = {**common, "analysis": f"{common['analysis']}.{part}"}
-    return Estimate(estimand=estimand, status=status, reason=reason, **named)
+def _counted(votes: Votes, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of an Estimate from votes."""
+    n = len(votes.starts) - 1
+    counts = {"unit": "annotator", "n": n, "n_clusters": n, "n_rows": len(votes.outcomes)}
+    return {**counts, "settings": settings, "warnings": ()}

@@ -25,10 +25,10 @@ from analysis.stats.arrays import (
     validate_within_bounds,
     vector,
 )
-from analysis.stats.bradley_terry import checked_system_pairs
 from analysis.stats.davidson import bradley_terry_strengths
 from analysis.stats.removals import Members, Removal, checked_removal, first_of
 from analysis.stats.results import Record
+from analysis.stats.votes import checked_system_pairs
 
 # A lead below this is rounding.
 SMALLEST_LEAD = 1e-12

@@ -7,7 +7,6 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from analysis.stats import best_worst, cell_contrasts, davidson, ratings, signal_detection
-from analysis.stats.bradley_terry import fractional_bradley_terry
 from analysis.stats.ratings import _Cumulative
 from tests.analysis.stats.davidson.labels import fit_counts, standard_error
 from tests.oracles import EXACT, reference
@@ -89,12 +88,18 @@ def test_davidson_from_counts():
 
 def test_fractional_bradley_and_terry_with_its_jackknife():
     rows, expected = PAIRED["data"], PAIRED["fractional"]
-    fit = fractional_bradley_terry(rows["first"], rows["second"], rows["stated"], rows["person"], n_systems=4)
-    n = fit.n_clusters
+    fit = davidson.fit_davidson(rows["first"], rows["second"], rows["stated"], rows["person"], n_systems=4, ties="half")
+    n = fit.strengths[0].n_clusters
     assert_allclose(strengths(fit), expected["strengths"], rtol=EXACT)
-    assert_allclose(fit.covariance[1:, 1:], (n - 1) / n * np.array(expected["CR3"]), rtol=EXACT)
+    differences, covariance = (
+        [fit.difference(system, 0) for system in (1, 2, 3)],
+        (n - 1) / n * np.array(expected["CR3"]),
+    )
+    assert_allclose([one.detail["se"] ** 2 for one in differences], np.diag(covariance), rtol=EXACT)
+    variance = covariance[0, 0] + covariance[2, 2] - 2 * covariance[0, 2]
+    assert_allclose(fit.difference(1, 3).detail["se"] ** 2, variance, rtol=EXACT)
     # Shares of the information give 2 to 3 % more degrees of freedom than Bell and McCaffrey's.
-    dfs = [one.detail["df"] for one in fit.strengths[1:]]
+    dfs = [one.detail["df"] for one in differences]
     assert np.all(np.divide(dfs, expected["df_CR3"]) < 1.035)
     assert np.all(np.divide(dfs, expected["df_CR3"]) > 1.0)
 

@@ -47,7 +47,6 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "group_sequential_design",
         "hoeffding_boundaries",
     ),
-    "bradley_terry": ("fractional_bradley_terry",),
     "davidson": ("fit_davidson",),
     "vote_ratings": ("paired_ratings",),
     "ranks": ("rank_confidence_sets_from_rows", "rank_confidence_sets_from_spread", "simultaneous_scores"),

@@ -367,9 +367,9 @@ def coherence_ranking_and_reliability_blocks(
     import numpy as np
 
     from analysis.stats import coherence, reliability, spa
-    from analysis.stats.bradley_terry import fractional_bradley_terry
     from analysis.stats.cluster_variances import TOO_FEW_ITEMS
     from analysis.stats.clusters import without_interval_if_too_few
+    from analysis.stats.davidson import first_named_bonus, fit_davidson
 
     comparisons = [kept_answers.comparisons[n] for n in comparison_columns]
     systems = list(dict.fromkeys(name for compared in comparisons for name in (compared.x, compared.y)))
@@ -407,22 +407,28 @@ def coherence_ranking_and_reliability_blocks(
     declared = {compared.population for compared in comparisons if compared.is_planned}
     if "people" in declared:
         groups = None
-    options: dict[str, Any] = {"n_systems": len(systems), "level": context.level}
     sets = None if groups is None else groups[who]
-    fit = fractional_bradley_terry(first, second, chances, who, sets, **options)
-    framed = fractional_bradley_terry(first, second, chances, who, sets, framing=True, **options)
+    settings = {"reference": 0, "framing": False, "level": context.level}
+    options: dict[str, Any] = {"n_systems": len(systems), "level": context.level, "second_sample": "batch"}
+    # Stated chances without a maximum have no order either.
+    how: dict[str, Any] = {"ties": "half", "reference": 0, "ridge": 0.0, "analysis": "spa.ranking"}
+    fit = fit_davidson(first, second, chances, who, sets, settings=settings, **how, **options)
+    settings = {**settings, "framing": True}
+    bonus = first_named_bonus(first, second, chances, who, sets, settings=settings, **options)
     # Groups of unknown prompts are no sample.
     n_groups = TOO_FEW_ITEMS if declared != {"people_and_prompts"} else 0 if groups is None else len(set(groups))
-    framing = framed.framing and without_interval_if_too_few(framed.framing, n_groups, "sets of prompts")
+    framing = replace(without_interval_if_too_few(bonus, n_groups, "sets of prompts"), analysis="spa.ranking.framing")
     named = named_by_system(fit.strengths, systems, lambda name: f"log-odds of {name} against {systems[0]}")
     strengths = without_intervals_if_too_few(named, n_groups, "sets of prompts")
+    if fit.status == "ok":
+        np.fill_diagonal(fit.probabilities, 0.5)
     verdict = plain_fit(fit, systems, probabilities=fit.probabilities, observed=fit.observed)
     note = "Strengths in log-odds; an interval is against the reference, the system whose strength is 0."
     blocks.append(
         Block(
             "spa.ranking",
             f"Ranking of the systems, fractional Bradley-Terry{in_parentheses(title)}",
-            estimates=(*strengths, *([framing] if framing is not None else [])),
+            estimates=(*strengths, framing),
             other_results=verdict,
             tables=ranking_tables(strengths, verdict, title, note, framing),
             note=note,

@@ -109,7 +109,6 @@ def _side_effect_estimates(labels: ComparisonLabels, context: AnalysisContext) -
 
 def ranking_blocks(comparisons: Sequence[ComparisonLabels], context: AnalysisContext) -> list[Block]:
     """Return strengths of three or more systems for each question: Davidson's model with ties, else Bradley and Terry's."""
-    import numpy as np
     import pandas as pd
 
     from analysis.stats.cluster_variances import TOO_FEW_ITEMS
@@ -142,12 +141,8 @@ def ranking_blocks(comparisons: Sequence[ComparisonLabels], context: AnalysisCon
             n_prompts,
             second_sample_noun(rows),
         )
-        observed = np.full((len(systems), len(systems)), None, dtype=object)
-        for (x, y), (values, _, _) in zip(pairs, answers, strict=True):
-            share = float(values.mean()) if len(values) else None
-            observed[x, y], observed[y, x] = share, None if share is None else 1 - share
         fitted = fit.probabilities + fit.tie_probabilities / 2
-        verdict = plain_fit(fit, systems, observed=observed, probabilities=fitted)
+        verdict = plain_fit(fit, systems, observed=fit.observed, probabilities=fitted)
         where = own_comparisons[0].subject.note
         note = (
             "Strengths in log-odds, their sum 0. Ties are part of the model (Davidson's). "

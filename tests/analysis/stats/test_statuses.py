@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from analysis.stats import agreement, basic, bradley_terry, ratings, results, sequential, spa
+from analysis.stats import agreement, basic, davidson, ratings, results, sequential, spa
 
 
 def reached():
@@ -15,7 +15,7 @@ def reached():
     yield basic.one_sample_t_test([0.7], null=0.5)
     yield basic.one_sample_t_test([0.7, 0.7], null=0.5, bounds=(0, 1))
     yield ratings.cumulative_logit([4, 5, 5, 4, 1, 2, 3, 1], systems, who, system="x", reference="y")
-    yield bradley_terry.fractional_bradley_terry([0], [1], [0.6], ["a"], n_systems=3).strengths[0]
+    yield davidson.fit_davidson([0], [1], [0.6], ["a"], n_systems=3, ties="half").strengths[0]
     yield agreement.krippendorff_alpha([[2, 0]], [1, 2], level_of_measurement="nominal", rng=rng)
     yield spa.naming_order_effect([70], [30], is_after_tau=True)
     # Units that first all choose A and then all B share no mean.

@@ -2,9 +2,11 @@
 
     python -m tools.proofs.bench.statistics [--sizes 10000,100000,1000000] [--rounds 3] [--only WORDS]
     python -m tools.proofs.bench.statistics --sizes 5000000 --rounds 1 --only ratings
+    python -m tools.proofs.bench.statistics --sizes 200000 --only stated --bounds
 
 Each row: our seconds of CPU, the other way's, their ratio, and whether both gave the same answer. What would take minutes the other way
-is measured on a tenth or a hundredth of its resamples and multiplied; the row says so.
+is measured on a tenth or a hundredth of its resamples and multiplied; the row says so. ``--bounds`` fails if a row takes longer than its
+bound, or gives another answer.
 
 arena-rank pins its own numpy and jax and cannot be installed beside heval. To compare with it, call ``votes_of_people`` with the
 same seed in an environment of its own, fit the same arrays there, and compare strengths after their mean is subtracted. Its
@@ -39,7 +41,10 @@ from analysis.stats import (
 
 @dataclass
 class Row:
-    """``same``: what both ways gave, compared; None where they draw at random and only resemble each other."""
+    """``same``: what both ways gave, compared; None where they draw at random and only resemble each other.
+
+    ``most``: the bound, in times the other way; 0 if there is none.
+    """
 
     what: str
     n: int
@@ -48,15 +53,18 @@ class Row:
     other_way: str
     times: float = 1.0
     same: Callable[[object, object], bool] | None = None
+    most: float = 0.0
 
 
-def seconds(work: Callable[[], object], rounds: int) -> tuple[float, object]:
-    taken = []
+def seconds(rounds: int, *works: Callable[[], object]) -> list[tuple[float, object]]:
+    """The median seconds and the last result of each work; the works take turns, because a busy machine is slower."""
+    taken, results = [[] for _ in works], [None for _ in works]
     for _ in range(rounds):
-        start = time.process_time()
-        result = work()
-        taken.append(time.process_time() - start)
-    return median(taken), result
+        for place, work in enumerate(works):
+            start = time.process_time()
+            results[place] = work()
+            taken[place].append(time.process_time() - start)
+    return list(zip(map(median, taken), results, strict=True))
 
 
 def ratings(rng, n, per=5):
@@ -204,6 +212,35 @@ def ratings_rows(rng, n, systems=400):
     yield Row(f"ratings of {systems} systems by person", n, ours, by_rows, "L-BFGS and a sparse sandwich", same=same)
 
 
+def stated_rows(rng, n, systems=100):
+    """A ranking from stated chances as a report of SPA computes it, with the bonus of being named first, beside a board's."""
+    if n < 20 * systems:
+        return
+    first, second, _, people = votes_of_people(2, n, systems)
+    worth = np.linspace(1, -1, systems)
+    stated = np.round(special.expit(worth[first] - worth[second] + 0.2 + rng.normal(0, 1, n)), 2)
+    rows = first, second, stated, people
+
+    def of_a_report():
+        found = davidson.fit_davidson(*rows, n_systems=systems, ties="half", reference=0)
+        davidson.first_named_bonus(*rows, n_systems=systems)
+        return np.array([one.estimate for one in found.strengths])
+
+    def of_a_board():
+        found = vote_ratings.paired_ratings(*rows, n_systems=systems, rng=rng, ties="half")
+        return np.array([one.estimate for one in found.ratings])
+
+    yield Row(
+        f"strengths of {systems} systems, stated chances",
+        n,
+        of_a_report,
+        of_a_board,
+        "the ratings of a board",
+        same=lambda a, b: bool(np.abs(a - (b - b[0])).max() < 1e-9),
+        most=3.0,
+    )
+
+
 def board_rows(rng, n, systems=200, items=500):
     """A board of scores with rank sets over people and prompts."""
     which, item, person = rng.integers(0, systems, n), rng.integers(0, items, n), rng.integers(0, max(20, n // 100), n)
@@ -309,24 +346,33 @@ def main() -> None:
     parser.add_argument("--sizes", default="10000,100000,1000000")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default="")
+    parser.add_argument("--bounds", action="store_true", help="fail if a bound is broken")
     given = parser.parse_args()
     rng = np.random.default_rng(1)
     rows = list(once_rows(rng))
     for n in map(int, given.sizes.split(",")):
-        for make in (alpha_rows, bradley_terry_rows, ratings_rows, board_rows):
+        for make in (alpha_rows, bradley_terry_rows, ratings_rows, stated_rows, board_rows):
             rows += make(rng, n)
+    broken = []
     print(f"{'what':44} {'n':>9} | {'ours':>9} {'other':>9} {'ratio':>8} | other way, answer")
     for row in sorted(rows, key=lambda row: row.what):
         if given.only not in row.what:
             continue
-        ours, mine = seconds(row.ours, given.rounds)
+        is_whole = row.times == 1
+        (ours, mine), *others = seconds(given.rounds, row.ours, *([row.other] if row.other and is_whole else []))
         line = f"{row.what:44} {row.n:>9,} | {ours:9.4f} "
         if row.other:
-            other, theirs = seconds(row.other, given.rounds if row.times == 1 else 1)
+            other, theirs = others[0] if is_whole else seconds(1, row.other)[0]
             other *= row.times
             answer = "" if row.same is None else ", the same" if row.same(mine, theirs) else ", ANOTHER ANSWER"
+            if row.most and (ours > row.most * other or "ANOTHER" in answer):
+                broken.append(
+                    f"{row.what}, {row.n:,}: {ours / other:.1f} times the other way (at most {row.most:g}){answer}"
+                )
             line += f"{other:9.3f} {other / ours:7.1f}x | {row.other_way}{answer}"
         print(line, flush=True)
+    if given.bounds and broken:
+        raise SystemExit("Broken bounds: " + "; ".join(broken))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from scipy import special
 
 from analysis.stats import ranks
 from analysis.stats.best_worst import maxdiff_score_rows
-from analysis.stats.bradley_terry import fractional_bradley_terry
+from analysis.stats.davidson import fit_davidson
 from tests import ROOT
 
 from . import studies
@@ -150,7 +150,8 @@ def stated_study(cell: RankCell, rng: np.random.Generator) -> tuple[bool | None,
     who, pair = (one.ravel() for one in np.indices(chances.shape))
     rows = x[pair], y[pair], chances.ravel(), who
     both, people = (
-        fractional_bradley_terry(*rows, batches, n_systems=k).strengths[1].interval for batches in (batch[who], None)
+        fit_davidson(*rows, batches, n_systems=k, ties="half").difference(1, 0).interval
+        for batches in (batch[who], None)
     )
     return tuple(None if one is None else not one.low <= 0 <= one.high for one in (both, people))
 

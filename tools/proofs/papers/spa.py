@@ -10,8 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import special
 
-from analysis.stats import basic, coherence, multiplicity, power_of_means, ratings, spa
-from analysis.stats.bradley_terry import fractional_bradley_terry
+from analysis.stats import basic, coherence, multiplicity, power_of_means, ratings, spa, vote_ratings
 from tools.proofs.papers.rows import Part, Row, decimals, rounds_to, seeded
 
 N = 90
@@ -221,8 +220,14 @@ def scale() -> list[Row]:
     (cycle,) = coherence.fundamental_cycle_log_odds_sums([means], PAIRS, np.empty((0, 5)), n_systems=5)
     # Two copies of the means are the least that has clusters; only the point estimates are read.
     first, second = (np.tile([pair[side] for pair in PAIRS], 2) for side in (0, 1))
-    fit = fractional_bradley_terry(first, second, np.tile(means, 2), np.repeat([0, 1], 5), n_systems=5, framing=True)
-    intercept = fit.framing.estimate
+    fit = vote_ratings.paired_ratings(
+        *(first, second, np.tile(means, 2), np.repeat([0, 1], 5)),
+        n_systems=5,
+        ties="half",
+        covariates=np.ones((10, 1)),
+        rng=np.random.default_rng(0),
+    )
+    intercept = fit.covariates[0].estimate
     found = [
         Row(
             "Table 1",
@@ -239,7 +244,7 @@ def scale() -> list[Row]:
             "pull towards the system named first, log-odds",
             "",
             f"{intercept:+.3f}",
-            "bradley_terry.fractional_bradley_terry",
+            "vote_ratings.paired_ratings",
             None,
             NOTE_ORDER,
             (intercept,),
@@ -247,14 +252,14 @@ def scale() -> list[Row]:
     ]
     for (x, y, mean, _, _, _, _), pair in zip(TABLE_1, PAIRS, strict=True):
         # Strengths alone, without the pull: what both orders together would have shown under this model.
-        ours = float(special.expit(fit.strengths[pair[0]].estimate - fit.strengths[pair[1]].estimate))
+        ours = float(special.expit(fit.ratings[pair[0]].estimate - fit.ratings[pair[1]].estimate))
         found.append(
             Row(
                 "Table 1",
                 f"P[{x} > {y}] without that pull",
                 f"{mean:.3f}",
                 decimals(ours),
-                "bradley_terry.fractional_bradley_terry",
+                "vote_ratings.paired_ratings",
                 None,
                 NOTE_ORDER,
                 (ours,),

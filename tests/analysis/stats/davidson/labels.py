@@ -1,10 +1,11 @@
 """Reference numbers and simulated labels for the tests of Davidson's model."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 
-from analysis.stats import davidson
+from analysis.stats import cluster_models, davidson
 from tests.analysis.stats.golden import golden
 
 GOLDEN = golden("davidson")
@@ -61,7 +62,16 @@ def estimates(fit):
 def fit_counts(wins, ties=None):
     """The model of tables of counts, without people: strengths, log nu and the information of independent labels."""
     won = np.asarray(wins, dtype=float)
-    return davidson.fit_win_and_tie_table(won, np.zeros_like(won) if ties is None else np.asarray(ties, dtype=float))
+    tied = np.zeros_like(won) if ties is None else np.asarray(ties, dtype=float)
+    counts = davidson.PairCounts.from_tables(won, tied)
+    found = davidson.find_maximum(counts)
+    if found is None:
+        return None
+    strengths, log_nu = found[:-1], None if counts.ties is None else float(found[-1])
+    chances = davidson.PairProbabilities.at(strengths[:, None] - strengths[None, :], log_nu)
+    information = counts.information(counts.probabilities(found), 0.0)
+    tied = np.zeros_like(won) if chances.tied is None else chances.tied
+    return SimpleNamespace(strengths=strengths, log_nu=log_nu, won=chances.won, tied=tied, information=information)
 
 
 def standard_error(fit, **weights):
@@ -70,3 +80,38 @@ def standard_error(fit, **weights):
     for name, weight in weights.items():
         contrast[-1 if name == "of_nu" else int(name.removeprefix("of_"))] = weight
     return math.sqrt(contrast @ np.linalg.inv(fit.information) @ contrast)
+
+
+def dense_spread(first, second, outcomes, annotators, strengths, *, nu=0.0, bonus=None, prompts=None):
+    """The spread of a fit (strengths, nu, and the bonus of the first) by a design of rows and parameters, and a matrix of all parameters for each person."""
+    outcomes, rows, k = np.asarray(outcomes, dtype=float), np.arange(len(outcomes)), len(strengths)
+    with_nu, framing = nu > 0, bonus is not None
+    design, is_nu = np.zeros((len(rows), k + with_nu + framing)), np.zeros(k + with_nu + framing)
+    design[rows, first], design[rows, second], is_nu[k : k + with_nu] = 1, -1, 1
+    odds = design[:, :k] @ np.asarray(strengths)
+    if framing:
+        design[:, -1], odds = 1, odds + bonus
+    up = np.exp(odds / 2)
+    won, tied = up / (up + 1 / up + nu), nu / (up + 1 / up + nu)
+    score = won + tied / 2
+    scores = design * (outcomes - score)[:, None] + is_nu * ((outcomes == 0.5) - tied)[:, None]
+    curves = (
+        (design, design, won + tied / 4 - score**2),
+        (design, is_nu[None], tied / 2 - score * tied),
+        (is_nu[None], design, tied / 2 - score * tied),
+        (is_nu[None], is_nu[None], tied * (1 - tied)),
+    )
+    of_rows = sum(one[:, :, None] * other[:, None, :] * weight[:, None, None] for one, other, weight in curves)
+    information = of_rows.sum(axis=0)
+    information[:k, :k] += 1
+    fitted = cluster_models.FittedRows(information, scores, rows, of_rows)
+    return cluster_models.ModelSpread.from_rows(fitted, np.asarray(annotators), prompts, unit="annotator")
+
+
+def dense_estimate(spread, **weights):
+    """The estimate of a contrast of a spread, ``of_1=1, of_0=-1``, or of the last parameter, ``of_last=1``."""
+    contrast = np.zeros(len(spread.annotators.inverse))
+    for name, weight in weights.items():
+        contrast[-1 if name == "of_last" else int(name.removeprefix("of_"))] = weight
+    common = {"analysis": "dense", "estimand": "a contrast", "unit": "annotator", "n": 2}
+    return spread.estimate(1.0, contrast, level=0.95, null=0.0, **common)

@@ -12,8 +12,17 @@ from statsmodels.tools.numdiff import approx_hess
 
 from analysis.stats import davidson
 from analysis.stats import davidson as paired
-from analysis.stats.bradley_terry import fractional_bradley_terry
-from tests.analysis.stats.davidson.labels import GOLDEN, cost, estimates, fit_counts, labels, standard_error, tables
+from tests.analysis.stats.davidson.labels import (
+    GOLDEN,
+    cost,
+    dense_estimate,
+    dense_spread,
+    estimates,
+    fit_counts,
+    labels,
+    standard_error,
+    tables,
+)
 
 
 def test_counts_agree_with_the_reference():
@@ -60,16 +69,29 @@ def test_bradley_and_terry_on_counts_agree_with_a_regression():
         assert_allclose(error, reference.bse[system - 1], rtol=1e-6)
 
 
-def test_without_ties_the_clustered_model_is_the_fractional_one():
-    first, second, outcomes, annotators = labels(3, nu=0.0, lean=0.4)
-    fit = paired.fit_davidson(first, second, outcomes, annotators, n_systems=4)
-    other = fractional_bradley_terry(first, second, outcomes, annotators, n_systems=4)
-    found = estimates(fit)
-    assert_allclose(found - found[0], [strength.estimate for strength in other.strengths], atol=1e-8)
-    for system in (1, 2, 3):
-        assert_allclose(fit.difference(system, 0).detail["se"], other.strengths[system].detail["se"], rtol=1e-7)
-        assert_allclose(fit.difference(system, 0).pvalue, other.strengths[system].pvalue, rtol=1e-6)
+def test_without_ties_nu_lies_at_its_edge_and_the_model_is_that_of_half_wins():
+    rows = labels(3, nu=0.0, lean=0.4)
+    fit, half = paired.fit_davidson(*rows, n_systems=4), paired.fit_davidson(*rows, n_systems=4, ties="half")
+    assert_allclose(estimates(fit), estimates(half), atol=1e-12)
     assert (fit.tie.status, fit.tie.estimate) == ("separation", 0.0)
+    assert (half.tie.status, half.tie.estimate) == ("not_applicable", None)
+
+
+@pytest.mark.parametrize("nu", [0.0, 0.5])
+@pytest.mark.parametrize("with_prompts", [False, True])
+def test_sums_give_what_a_design_of_rows_and_parameters_gives(nu, with_prompts):
+    rows = labels(3, nu=nu, lean=0.4)
+    prompts = np.random.default_rng(4).integers(0, 9, len(rows[0])) if with_prompts else None
+    fit = paired.fit_davidson(*rows, prompts, n_systems=4)
+    spread = dense_spread(*rows, estimates(fit), nu=fit.tie.estimate, prompts=prompts)
+    pairs = [(fit.difference(system, 0), {f"of_{system}": 1, "of_0": -1}) for system in (1, 2, 3)]
+    for found, weights in [*pairs, (fit.strengths[2], {"of_2": 1})]:
+        wanted = dense_estimate(spread, **weights)
+        assert found.detail.keys() == wanted.detail.keys()
+        for name, value in found.detail.items():
+            assert_allclose(value, wanted.detail[name], rtol=1e-8, err_msg=name)
+    if nu:
+        assert_allclose(fit.tie.detail["se_log_nu"], dense_estimate(spread, of_last=1).detail["se"], rtol=1e-8)
 
 
 def derivatives_by_hand(fit, first, second, outcomes, annotators):

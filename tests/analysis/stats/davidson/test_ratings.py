@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 from scipy import optimize
 
 from analysis.stats import davidson, vote_ratings
+from tests.analysis.stats.davidson.labels import dense_estimate, dense_spread, estimates
 from tests.analysis.stats.draws import rng
 
 
@@ -34,14 +35,15 @@ def test_they_are_those_of_the_fit_with_a_matrix_for_each_person(is_heavy, ties)
     found = vote_ratings.paired_ratings(*rows, n_systems=6, rng=rng())
     slow = davidson.fit_davidson(*rows, n_systems=6)
     assert_allclose([one.estimate for one in found.ratings], [one.estimate for one in slow.strengths], atol=1e-9)
+    spread = dense_spread(*rows, estimates(slow), nu=slow.tie.estimate)
     got = [one.detail["se"] for one in found.ratings]
-    assert_allclose(got, [one.detail["se"] for one in slow.strengths], rtol=0.002)
+    assert_allclose(got, [dense_estimate(spread, **{f"of_{one}": 1}).detail["se"] for one in range(6)], rtol=0.002)
     pairs = found.covariance
-    wanted = slow.difference(0, 3).detail["se"]
+    wanted = dense_estimate(spread, of_0=1, of_3=-1).detail["se"]
     assert_allclose(math.sqrt(pairs[0, 0] + pairs[3, 3] - 2 * pairs[0, 3]), wanted, rtol=0.002)
     if ties:
         assert_allclose(found.tie.estimate, slow.tie.estimate)
-        assert_allclose(found.tie.detail["se_log_nu"], slow.tie.detail["se_log_nu"], rtol=0.01)
+        assert_allclose(found.tie.detail["se_log_nu"], dense_estimate(spread, of_last=1).detail["se"], rtol=0.01)
     else:
         assert found.tie is None
     json.dumps({name: getattr(found, name).as_dict() for name in ("ranks",)}, allow_nan=False)
@@ -52,8 +54,9 @@ def test_people_with_small_shares_are_left_out_by_a_series_that_is_close():
     *rows, _ = votes(rng(10), n_people=500, mean_votes=12)
     found = vote_ratings.paired_ratings(*rows, n_systems=6, rng=rng())
     slow = davidson.fit_davidson(*rows, n_systems=6)
+    spread = dense_spread(*rows, estimates(slow), nu=slow.tie.estimate)
     got = [one.detail["se"] for one in found.ratings]
-    assert_allclose(got, [one.detail["se"] for one in slow.strengths], rtol=1e-4)
+    assert_allclose(got, [dense_estimate(spread, **{f"of_{one}": 1}).detail["se"] for one in range(6)], rtol=1e-4)
 
 
 @pytest.mark.slow
@@ -107,17 +110,14 @@ def test_a_weight_of_two_is_a_vote_that_counts_twice():
 
 
 def test_half_wins_are_bradley_terry_and_order_does_not_matter():
-    from analysis.stats.bradley_terry import fractional_bradley_terry
-
     *rows, _ = votes(rng(4))
     order = rng(5).permutation(len(rows[0]))
     found = vote_ratings.paired_ratings(*(part[order] for part in rows), n_systems=6, rng=rng(), ties="half")
-    slow = fractional_bradley_terry(*rows, n_systems=6)
-    b = np.array([one.estimate for one in slow.strengths])
-    assert_allclose([one.estimate for one in found.ratings], b - b.mean(), atol=1e-8)
+    slow = davidson.fit_davidson(*rows, n_systems=6, ties="half")
+    assert_allclose([one.estimate for one in found.ratings], [one.estimate for one in slow.strengths], atol=1e-12)
     difference = found.covariance
     se = math.sqrt(difference[2, 2] + difference[0, 0] - 2 * difference[0, 2])
-    assert_allclose(se, slow.strengths[2].detail["se"], rtol=0.002)
+    assert_allclose(se, dense_estimate(dense_spread(*rows, estimates(slow)), of_2=1, of_0=-1).detail["se"], rtol=0.002)
 
 
 def test_categories_are_fitted_by_themselves():
@@ -210,6 +210,12 @@ def test_a_system_that_always_won_or_lost_leaves_the_ratings_of_the_others(loses
     stricter = vote_ratings.paired_ratings(*others, n_systems=5, rng=rng(), level=0.975)
     assert found.ranks.low[:5] == tuple(low + (not loses) for low in stricter.ranks.low)
     json.dumps([one.as_dict() for one in (*found.ratings, found.ranks)], allow_nan=False)
+
+
+def test_votes_of_nothing_but_ties_have_no_maximum():
+    found = vote_ratings.paired_ratings([0, 1] * 8, [1, 0] * 8, [0.5] * 16, np.arange(16), n_systems=2, rng=rng())
+    assert (found.status, found.ranks.status, found.rated) == ("separation", "separation", ())
+    assert all((one.status, one.estimate) == ("separation", None) and one.reason for one in found.ratings)
 
 
 def test_few_people_who_agree_do_not_make_a_rank_certain():

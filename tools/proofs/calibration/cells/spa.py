@@ -4,7 +4,7 @@ from functools import cache
 
 import numpy as np
 
-from analysis.stats import basic, bradley_terry, margins, multiplicity, spa
+from analysis.stats import basic, davidson, margins, multiplicity, spa
 from tools.proofs.calibration import worlds
 from tools.proofs.calibration.cells.cell import ALPHA, COVERS, REJECTS, Cell, covered, rejected
 
@@ -114,10 +114,10 @@ def _population_strength(spread=0.4, noise=0.3, step=1.2) -> float:
     With four systems at equal steps the fit is not exactly the logit of one pair, so it is computed on a large sample.
     """
     rng = np.random.default_rng(1)
-    fit = bradley_terry.fractional_bradley_terry(*worlds.comparisons(rng, 40_000, spread=spread), n_systems=4)
-    return float(fit.strengths[3].estimate)
+    fit = davidson.fit_davidson(*worlds.comparisons(rng, 40_000, spread=spread), n_systems=4, ties="half")
+    return float(fit.difference(3, 0).estimate)
 
 
 def _strength(rng, n) -> bool | None:
-    fit = bradley_terry.fractional_bradley_terry(*worlds.comparisons(rng, n), n_systems=4)
-    return covered(fit.strengths[3], _population_strength())
+    fit = davidson.fit_davidson(*worlds.comparisons(rng, n), n_systems=4, ties="half")
+    return covered(fit.difference(3, 0), _population_strength())
