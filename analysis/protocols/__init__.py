@@ -4,8 +4,8 @@ An analysis is one module or package in this folder, with the name of its protoc
 """
 
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
@@ -49,6 +49,11 @@ class StoppingStatus:
     estimate: Any = None
     passed: frozenset[int] = frozenset()
     label: str = ""
+
+
+def keeping(rows: "DataFrame", column: str) -> "DataFrame":
+    """Return the rows for the recommended estimates of the answers that a column keeps, or of all for ''."""
+    return rows.assign(is_kept=rows[column] if column else True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +126,11 @@ class ProtocolAnalysis:
     def compare_answers(self, context: AnalysisContext) -> ComparedByBlock:
         """Return the comparisons with their estimates by block, not yet adjusted. A protocol without comparisons has none."""
         return {}
+
+    def compare_each_kept(self, context: AnalysisContext, columns: Sequence[str]) -> Iterator[ComparedByBlock]:
+        """Give the comparisons with the answers that each column of the rows keeps, or with all for the column ''."""
+        for column in columns:
+            yield self.compare_answers(replace(context, rows=keeping(context.rows, column)))
 
     def headline_answers(self, context: AnalysisContext) -> list[HeadlineAnswers]:
         """Return the answers behind the headline of each comparison, planned ones first. Plans of other studies read them.

@@ -48,7 +48,10 @@ def rule_effects(
     if analysis.has_own_rule_effects or not shown or not columns:
         return
     is_decided = all(is_sequential(conclusion.estimate) for _, conclusion in shown)
-    stages = {column: {} if is_decided else _judged(context, column) for column in ("", *columns)}
+    everybody_first = ("", *columns)
+    stages = {column: Judged() for column in everybody_first}
+    if not is_decided:
+        stages = dict(zip(everybody_first, _judged(context, everybody_first), strict=True))
     has_several = len({name for name, _ in shown}) > 1
     for column in columns:
         for name, conclusion in shown:
@@ -61,16 +64,16 @@ def rule_effects(
             yield row | _effect(conclusion, stages[""].get(key), stages[column].get(key))
 
 
-def _judged(context: AnalysisContext, column: str) -> Judged:
-    """Return the planned comparisons with the annotators that one column keeps, or with everybody, each judged alone."""
-    rows = context.rows.assign(is_kept=context.rows[column] if column else True)
-    alone = replace(context, rows=rows, is_only_planned=True, resamples=99)
-    return {
-        (name, compared.key): adjust_comparisons({name: [(compared, estimate)]}, {name: [compared]})[name][0]
-        for name, pairs in REGISTRY[context.protocol].compare_answers(alone).items()
-        for compared, estimate in pairs
-        if compared.is_planned
-    }
+def _judged(context: AnalysisContext, columns: Sequence[str]) -> Iterator[Judged]:
+    """Give the planned comparisons with the annotators that each column keeps, or with everybody, each judged alone."""
+    alone = replace(context, is_only_planned=True, resamples=99)
+    for compared_by_block in REGISTRY[context.protocol].compare_each_kept(alone, columns):
+        yield {
+            (name, compared.key): adjust_comparisons({name: [(compared, estimate)]}, {name: [compared]})[name][0]
+            for name, pairs in compared_by_block.items()
+            for compared, estimate in pairs
+            if compared.is_planned
+        }
 
 
 def _effect(conclusion: Conclusion, before: "Estimate | None", after: "Estimate | None") -> dict[str, Any]:

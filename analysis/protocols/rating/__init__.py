@@ -38,7 +38,7 @@ from analysis.protocols.kinds.scores import (
 from analysis.protocols.spa_and_rating import build_overview
 from studies.design.subjects import in_parentheses, join_words
 
-from .. import register
+from .. import keeping, register
 from ..scores import Scorer
 from . import layouts
 from .estimates import (
@@ -105,6 +105,13 @@ class RatingAnalysis(PairAnalysis):
     def read(self, context):
         return [ratings for section in context.sections for ratings in read_question_ratings(context.rows, section)]
 
+    def compare_each_kept(self, context, columns):
+        # What a question's answers are does not depend on who is kept.
+        records = self.read(context)
+        for column in columns:
+            of_column = [replace(ratings, rows=keeping(ratings.rows, column)) for ratings in records]
+            yield self.compare(of_column, context)
+
     def compare(self, records, context):
         """Return the comparisons of superiority, of means and of utilities."""
         above: list[tuple[Comparison, Estimate]] = []
@@ -118,8 +125,8 @@ class RatingAnalysis(PairAnalysis):
         utilities = [
             (compared, utility_difference(ratings.utilities, compared, context.level))
             for ratings in records
-            if ratings.utilities is not None
             for compared in ratings.named
+            if ratings.utilities is not None
         ]
         return {SUPERIORITY_BLOCK: above, DIFFERENCE_BLOCK: differences, UTILITY_BLOCK: utilities}
 

@@ -17,7 +17,7 @@ from analysis.protocols.blocks.comparisons import (
     samples_if_unpaired,
 )
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups
-from analysis.protocols.kinds.answers import column_arrays, kept_and_paper_rows, readable_scale, settings_of
+from analysis.protocols.kinds.answers import column_arrays, readable_scale, settings_of
 from analysis.protocols.kinds.scores import judged_scores, paired_scores, wide_scores
 from studies.design.subjects import words_of_section
 from studies.protocols import REGISTRY
@@ -39,11 +39,10 @@ DIFFERENCE, SUPERIORITY = "difference", "superiority"
 
 @dataclass(frozen=True)
 class QuestionRatings:
-    """The ratings of one question. ``kept``: the ratings for the recommended estimates.
+    """The ratings of one question. ``rows``: all of them, with their ``rating``.
 
-    ``wide`` and ``paper_wide`` have one row per annotator and prompt, and one column per system. ``ends``: the scores
-    of the lowest and the highest point. ``references``: the study's planted references. ``utilities``: the ratings
-    between them. ``points_comparisons``: the comparisons of means by key. Their margins are in points. ``superiority_keys``:
+    ``ends``: the scores of the lowest and the highest point. ``references``: the study's planted references. ``named``:
+    the planned comparisons of utilities. ``points_comparisons``: the comparisons of means by key. Their margins are in points. ``superiority_keys``:
     the keys of the planned comparisons whose claim is about the probability of superiority.
     """
 
@@ -51,16 +50,34 @@ class QuestionRatings:
     question: Any
     scale: ScaleSpec
     comparisons: tuple[Comparison, ...]
-    kept: "DataFrame"
-    wide: "DataFrame"
-    paper_wide: "DataFrame"
+    rows: "DataFrame"
     ends: tuple[float, float]
     is_overall: bool
     references: PlantedReferences
-    utilities: Utilities | None
     named: tuple[Comparison, ...]
     points_comparisons: Mapping[str, Comparison]
     superiority_keys: frozenset[str]
+
+    @cached_property
+    def kept(self) -> "DataFrame":
+        """The ratings for the recommended estimates."""
+        return self.rows[self.rows["is_kept"].astype(bool)]
+
+    @cached_property
+    def wide(self) -> "DataFrame":
+        """``kept`` with one row per annotator and prompt, and one column per system."""
+        return wide_scores(self.kept, "rating")
+
+    @cached_property
+    def paper_wide(self) -> "DataFrame":
+        """The ratings for the paper's estimates, in the same form."""
+        return wide_scores(self.rows[self.rows["is_kept_paper"].astype(bool)], "rating")
+
+    @cached_property
+    def utilities(self) -> Utilities | None:
+        """The kept ratings between the planted references."""
+        where = f"section {self.section.position}, {self.label}"
+        return compute_utilities(self.kept, self.references, self.ends, (where, self.title), self.named)
 
     @cached_property
     def standardised_wide(self) -> "DataFrame":
@@ -107,36 +124,21 @@ def read_question_ratings(frame: "DataFrame", section: Any) -> list[QuestionRati
         low, high = (0, 1) if is_unit else (scale.minimum, scale.maximum)
         # Round back to the chosen point, so that equal points stay equal.
         question_rows = question_rows.assign(rating=(low + question_rows["value"] * (high - low)).round(6))
-        kept_rows, paper_rows = kept_and_paper_rows(question_rows)
         is_overall = not question.criterion and any(other.criterion for other in questions)
         planned = planned_comparisons_of_question(section, question, contrasts)
-        question_ratings = QuestionRatings(
-            section,
-            question,
-            scale,
-            _all_comparisons(planned),
-            kept_rows,
-            wide_scores(kept_rows, "rating"),
-            wide_scores(paper_rows, "rating"),
-            (float(low), float(high)),
-            is_overall,
-            references,
-            None,
-            planned.utility,
-            {comparison.key: comparison for comparison in planned.difference},
-            frozenset(comparison.key for comparison in planned.superiority),
-        )
-        where = f"section {section.position}, {question_ratings.label}"
         ratings.append(
-            replace(
-                question_ratings,
-                utilities=compute_utilities(
-                    kept_rows,
-                    references,
-                    question_ratings.ends,
-                    (where, question_ratings.title),
-                    planned.utility,
-                ),
+            QuestionRatings(
+                section,
+                question,
+                scale,
+                _all_comparisons(planned),
+                question_rows,
+                (float(low), float(high)),
+                is_overall,
+                references,
+                planned.utility,
+                {comparison.key: comparison for comparison in planned.difference},
+                frozenset(comparison.key for comparison in planned.superiority),
             )
         )
     return ratings

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 from django.db.models import QuerySet
 
+from analysis.protocols import rating
 from analysis.report import build, page
 from analysis.report.build import build_report
 from tests.analysis.protocols.answers import answer
@@ -59,3 +60,16 @@ def test_while_outcomes_are_hidden_no_rule_shows_what_it_changes(monkeypatch):
     answer(study, 10, percent=lambda person, x, y: 90)
     monkeypatch.setattr(build, "rule_effects", None)
     assert "rule_effects" not in {one["name"] for one in report(study)["tables"]}
+
+
+def test_ratings_are_read_once_for_everybody_and_all_rules(monkeypatch):
+    calls, read = [], rating.read_question_ratings
+    monkeypatch.setattr(rating, "read_question_ratings", lambda *given: calls.append(1) or read(*given))
+    for rules in ((), [("too_fast", "sensitivity")]):
+        study = rated(rules=rules)
+        hurry(study, 3)
+        calls.append(0)
+        rows = [row for one in report(study)["tables"] if one["name"] == "rule_effects" for row in one["rows"]]
+        assert bool(rows) == bool(rules)
+    starts = [place for place, call in enumerate(calls) if call < 1]
+    assert len(calls) - starts[1] == starts[1] - starts[0] + 1
