@@ -12,6 +12,8 @@ BoolArray = npt.NDArray[np.bool_]
 
 # Below this spread (of values, or of a standard error) a t statistic only measures rounding.
 MIN_SPREAD = 1e-12
+# Integers are counted in a table as long as their range if that is below so many times their number, and sorted otherwise.
+SPARSEST = 16
 
 
 def vector(values: npt.ArrayLike, name: str) -> FloatArray:
@@ -102,14 +104,30 @@ def label_codes(labels: npt.ArrayLike | Sequence[object], name: str, length: int
     if array.dtype.kind == "f" and np.isnan(array).any():
         raise ValueError(f"{name}: row {int(np.flatnonzero(np.isnan(array))[0])} has no label")
     if array.dtype.kind in "iu" and length:
-        low, high = int(array.min()), int(array.max())
-        if high - low < 4 * length + 1024:
+        low, span = int(array.min()), int(array.max()) - int(array.min()) + 1
+        if span < SPARSEST * length + 1024:
             # Small integers as labels need no sorting, which saves time with a million rows.
             shifted = array.astype(np.int64) - low
-            seen = np.bincount(shifted) > 0
-            return (np.cumsum(seen) - 1)[shifted], int(seen.sum())
+            is_used = np.zeros(span, dtype=np.bool_)
+            is_used[shifted] = True
+            return (np.cumsum(is_used) - 1)[shifted], int(is_used.sum())
     distinct, inverse = np.unique(array, return_inverse=True)
     return np.asarray(inverse, dtype=np.int64), len(distinct)
+
+
+def distinct_integers(values: IntArray, limit: int) -> IntArray:
+    """Return the distinct values, sorted; they are from 0 to below `limit`.
+
+    >>> distinct_integers(np.array([4, 1, 4]), 5).tolist()
+    [1, 4]
+    """
+    # NumPy's ``unique`` needs ten times as long for hundreds of thousands of distinct integers.
+    if limit < SPARSEST * len(values):
+        is_used = np.zeros(limit, dtype=np.bool_)
+        is_used[values] = True
+        return np.flatnonzero(is_used)
+    ordered = np.sort(values)
+    return ordered[np.diff(ordered, prepend=-1) > 0]
 
 
 def label_codes_where(labels: npt.ArrayLike | Sequence[object], name: str, mask: BoolArray) -> tuple[IntArray, int]:

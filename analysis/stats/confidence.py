@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from scipy import special
 
-from analysis.stats.arrays import FloatArray, IntArray, group_sums, validate_level
+from analysis.stats.arrays import FloatArray, IntArray, distinct_integers, group_sums, validate_level
 from analysis.stats.betting import final_log_wealth_of_ratio
 from analysis.stats.results import Interval
 from analysis.stats.scalar_forms import HALVINGS, few_clusters_factor, score_limits
@@ -342,7 +342,7 @@ def _join_units(
     `units` is the unit of each row. A cluster joins the unit that it was dealt if it has rows there, else a random one.
     """
     n_units = int(units.max()) + 1
-    pairs = np.unique(clusters * n_units + units)
+    pairs = distinct_integers(clusters * n_units + units, (int(clusters.max()) + 1) * n_units)
     owners, choices = pairs // n_units, pairs % n_units
     n_choices = np.bincount(owners)
     first = np.cumsum(n_choices) - n_choices
