@@ -117,12 +117,13 @@ def keyed_coding_rows(study: Study, codings: QuerySet[Coding]) -> Iterator[tuple
 
 def coding_rows_sha256_and_count(selection: Selection) -> tuple[str, int]:
     """Return the hash of all codings of a selection, and their number."""
+    import numpy as np
+
     from analysis.stats.seeds import unordered_rows_sha256
 
-    cells = list(coding_rows(selection))
-    return unordered_rows_sha256(
-        [[column.name for column in CODING_COLUMNS], *(["" if c is None else c for c in row] for row in cells)]
-    ), len(cells)
+    rows = list(coding_rows(selection))
+    header, numbers = [column.name for column in CODING_COLUMNS], np.arange(len(rows))
+    return unordered_rows_sha256(header, ((numbers, column) for column in zip(*rows, strict=True))), len(rows)
 
 
 def describe_coding_samples(study: Study) -> list[dict[str, Any]]:

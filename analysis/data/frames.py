@@ -7,11 +7,12 @@ assignments are not included, and erased values are missing.
 import json
 import math
 from array import array
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from itertools import chain, islice
+from itertools import count, islice
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Count, F, Model, OuterRef, Q, QuerySet, Subquery, Sum, TextField
@@ -182,15 +183,15 @@ def _answers(study: Study, rows: QuerySet[Response]) -> "DataFrame":
     keys = {name: f"{name}_id" for name in REFERRED}
     read = list(dict.fromkeys([*keys.values(), *(path for path in RESPONSE_PATHS.values() if "__" not in path)]))
     read.remove("pk")
-    numbers: dict[str, dict[Any, int]] = {path: {} for path in read}
+    # A new value gets the next number.
+    numbers = {path: defaultdict[Any, int](count().__next__) for path in read}
     codes, pks = {path: array("i") for path in read}, array("q")
     answers = rows.values_list("pk", *read).iterator(chunk_size=ROWS_AT_ONCE)
     while chunk := list(islice(answers, ROWS_AT_ONCE)):
         first, *columns = zip(*chunk, strict=True)
         pks.extend(first)
         for path, values in zip(read, columns, strict=True):
-            number = numbers[path]
-            codes[path].extend([number.setdefault(value, len(number)) for value in values])
+            codes[path].extend(map(numbers[path].__getitem__, values))
     referred = {name: _referred(study, name, numbers[key]) for name, key in keys.items()}
     frame: dict[str, Any] = {"id": np.array(pks, dtype=np.int64)}
     for column, path in RESPONSE_PATHS.items():
@@ -233,6 +234,11 @@ def _referred(study: Study, name: str, keys: Iterable[int | None]) -> dict[str, 
         groups = second_sample_labels(columns["prompt__key"], columns["prompt__group"], study.group_noun)
         columns["prompt__group"] = groups
     return columns
+
+
+def rows_where(frame: "DataFrame", mask: "Series") -> "DataFrame":
+    """Return the rows in a mask. If these are all rows, no memory is taken for another copy."""
+    return frame if mask.all() else frame[mask]
 
 
 def with_plain_texts(frame: "DataFrame") -> "DataFrame":
@@ -312,14 +318,8 @@ def frame_sha256(frame: "DataFrame") -> str:
     hashed = frame.drop(columns=[name for name in ("assignment", "id", SECOND_SAMPLE) if name in frame])
     if {"origin", "received_at"} <= set(hashed):
         hashed["received_at"] = hashed["received_at"].mask(hashed["origin"] == Assignment.Origin.IMPORTED)
-    hashed = hashed[sorted(hashed.columns)]
-    chunks = range(0, len(hashed), ROWS_AT_ONCE)
-    columns = [_plain_column(hashed[name]) for name in hashed.columns]
-    rows = chain.from_iterable(
-        zip(*([plain[code] for code in codes[start : start + ROWS_AT_ONCE]] for codes, plain in columns), strict=True)
-        for start in chunks
-    )
-    return unordered_rows_sha256(chain([list(hashed.columns)], rows))
+    names = sorted(hashed.columns)
+    return unordered_rows_sha256(names, (_plain_column(hashed[name]) for name in names))
 
 
 def validate_origins(origins: Iterable[str]) -> list[str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.data.blinding import are_outcomes_hidden
 from analysis.data.context import AnalysisContext
-from analysis.data.frames import validate_origins
+from analysis.data.frames import rows_where, validate_origins
 from analysis.data.snapshot import database_snapshot
 from analysis.exclusions.screening import UNSEEN_RULE, excluding_rules, exclusion_flow
 from analysis.protocols import REGISTRY, HeadlineAnswers, StartedAnalysis
@@ -367,13 +367,12 @@ logger = logging.getLogger("heval.report")
 
 def protocol_blocks(
     data: ReportData,
+    contexts: Sequence[AnalysisContext],
     parameters: Mapping[str, Any],
-    seed: str,
     problems: list[dict[str, Any]],
     progress: Callable[[int, int, str], Any],
 ) -> list[Block]:
     """Return the blocks of every protocol with live sections."""
-    contexts = analysis_contexts(data, parameters, seed, problems)
     errors: dict[str, Exception] = {}
     claims = planned_claims({context.protocol: context.sections for context in contexts}, errors)
     for slug, error in errors.items():
@@ -446,7 +445,7 @@ def analysis_contexts(
         contexts.append(
             AnalysisContext(
                 protocol=slug,
-                rows=rows[rows["protocol"] == slug],
+                rows=rows_where(rows, rows["protocol"] == slug),
                 sections=sections,
                 seed=seed,
                 tau=float(tau.settings.get("tau", 1.1)) if tau else 1.1,
@@ -512,9 +511,9 @@ def build_report(
         for rule in data.applied_rules
         if rule.problem
     ]
-    blocks = [] if hidden else _blocks(data, validated, seed, problems, progress)
+    contexts = [] if hidden else analysis_contexts(data, validated, seed, problems)
+    blocks = [] if hidden else _blocks(data, contexts, validated, seed, problems, progress)
     failed = {problem["row"] for problem in problems}
-    contexts = [] if hidden else analysis_contexts(data, validated, seed, [])
     contexts = [context for context in contexts if f"protocol {context.protocol}" not in failed]
     effects: list[dict[str, Any]] = []
     items: list[dict[str, Any]] = []
@@ -636,6 +635,7 @@ def build_report(
 
 def _blocks(
     data: ReportData,
+    contexts: Sequence[AnalysisContext],
     parameters: Mapping[str, Any],
     seed: str,
     problems: list[dict[str, Any]],
@@ -643,9 +643,11 @@ def _blocks(
 ) -> list[Block]:
     from analysis.stats.seeds import seeded_generator
 
-    blocks = protocol_blocks(data, parameters, seed, problems, progress)
+    blocks = protocol_blocks(data, contexts, parameters, problems, progress)
     if newest := data.newest_version_data():
-        blocks += newest_version_blocks(blocks, protocol_blocks(newest, parameters, seed, problems, progress))
+        newest_contexts = analysis_contexts(newest, parameters, seed, problems)
+        newest_blocks = protocol_blocks(newest, newest_contexts, parameters, problems, progress)
+        blocks += newest_version_blocks(blocks, newest_blocks)
     options = {"level": parameters["level"], "resamples": parameters["resamples"]}
     if lost := build_attrition_block(
         data.assignments, data.applied_rules, rng=seeded_generator(seed, "attrition"), **options

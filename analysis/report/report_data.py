@@ -10,7 +10,7 @@ from django.db.models import Count, Prefetch
 from analysis.coding.samples import CodedSample, read_coded_samples
 from analysis.data.codings import coding_rows_sha256_and_count
 from analysis.data.flat_rows import Selection
-from analysis.data.frames import assignments_frame, frame_sha256, responses_frame
+from analysis.data.frames import assignments_frame, frame_sha256, responses_frame, rows_where
 from analysis.data.planned_labels import (
     PlannedLabels,
     excluded_after_they_were_judged,
@@ -79,14 +79,13 @@ def _live_sections(study: Study) -> list[Section]:
 
 def _planned_by_section(study: Study, sections: list[Section], kept: set[int]) -> dict[int, int]:
     placed: dict[int, dict[int, list[tuple[int, int | None]]]] = {}
-    rows = (
-        Placement.objects.filter(batch__study=study, item__kind=Item.Kind.LIVE)
-        .order_by("batch", "number")
-        .values_list("batch_id", "item__section_id", "item__retired_in__version")
-        .annotate(outputs=Count("item__exposures"))
-    )
-    for batch, section_id, retired, outputs in rows:
-        placed.setdefault(batch, {}).setdefault(section_id, []).append((outputs, retired))
+    live = Item.objects.filter(study=study, kind=Item.Kind.LIVE).annotate(outputs=Count("exposures"))
+    live_items = {pk: facts for pk, *facts in live.values_list("pk", "section_id", "outputs", "retired_in__version")}
+    placements = Placement.objects.filter(batch__study=study).order_by("batch", "number")
+    for batch, item in placements.values_list("batch_id", "item_id").iterator():
+        if item in live_items:
+            section_id, outputs, retired = live_items[item]
+            placed.setdefault(batch, {}).setdefault(section_id, []).append((outputs, retired))
     for section in sections:
         section.asked = len(section.questions.all())  # type: ignore[attr-defined]  # an annotation that count_answers reads
     arms_by_section = {section.pk: {row.arm_id for row in section.section_arms.all()} for section in sections}
@@ -267,8 +266,8 @@ class ReportData:
         """Return live answers of submitted assignments, with columns that say which rules keep each assignment."""
         submitted = self.submitted
         rows = self.responses
-        rows = rows[(rows["purpose"] == "live") & (rows["kind"].isna() | (rows["kind"] == "live"))]
-        rows = rows[rows["assignment"].isin(submitted)].copy()
+        is_live = (rows["purpose"] == "live") & (rows["kind"].isna() | (rows["kind"] == "live"))
+        rows = rows_where(rows, is_live & rows["assignment"].isin(submitted)).copy()
         for column, is_paper in (("is_kept", False), ("is_kept_paper", True)):
             kept = kept_by(self.applied_rules, submitted, include_outcome_rules=is_paper)
             left_out = left_out_answer_ids(self.applied_rules, include_outcome_rules=is_paper)

@@ -7,14 +7,19 @@ independent stream.
 import csv
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from io import StringIO
+from itertools import chain
 
 import numpy as np
 
+from analysis.stats.arrays import IntArray
 from analysis.stats.results import json_safe
 
 LINES_AT_ONCE = 10_000
+# Neighbouring columns become one if they have at most so many pairs of values.
+MOST_MERGED = 50_000
 
 
 def canonical_json(value: object) -> str:
@@ -61,24 +66,49 @@ def seeded_generator(*parts: object) -> np.random.Generator:
     return np.random.default_rng(seed_sequence(*parts))
 
 
-def unordered_rows_sha256(rows: Iterable[Sequence[object]]) -> str:
+def unordered_rows_sha256(header: Sequence[str], columns: Iterable[tuple[IntArray, Sequence[object]]]) -> str:
     """Return a hash of the rows used by an analysis; their order does not matter.
 
-    It is the SHA-256 of the sorted lines of their CSV, in hexadecimal digits.
+    It is the SHA-256 of the sorted lines of their CSV with the header, in hexadecimal digits. A column is the number of each row's
+    value, and the values. There are several columns.
 
-    >>> unordered_rows_sha256([("a", 1), ("b", 2)]) == unordered_rows_sha256([("b", 2), ("a", 1)])
+    >>> numbers, header = np.arange(2), ["name", "n"]
+    >>> one = unordered_rows_sha256(header, [(numbers, "ab"), (numbers, [1, 2])])
+    >>> one == unordered_rows_sha256(header, [(numbers, "ba"), (numbers, [2, 1])])
     True
     """
-    lines: list[str] = []
-    csv.writer(_Lines(lines.append), lineterminator="\n").writerows(rows)
-    lines.sort()
+    first = _csv_line(header)
+    # No cell with its comma is the beginning of another one, so lines are sorted as their cells are, column by column.
+    merged: list[tuple[IntArray, list[str]]] = [(np.zeros(0, dtype=np.int64), [""])]
+    for place, (numbers, values) in enumerate(columns, 1):
+        end = "\n" if place == len(header) else ","
+        cells = [_csv_line((value, ""))[:-2] + end for value in values]
+        texts = sorted(set(cells))
+        rank = {text: number for number, text in enumerate(texts)}
+        codes = np.array([rank[cell] for cell in cells], dtype=np.int64)[numbers]
+        if place == 1:
+            merged = [(codes, texts)]
+        elif len(merged[-1][1]) * len(texts) <= MOST_MERGED:
+            before, beginnings = merged.pop()
+            merged.append((before * len(texts) + codes, [start + text for start in beginnings for text in texts]))
+        else:
+            merged.append((codes, texts))
+    order = np.lexsort([codes for codes, _ in reversed(merged)])
+    parts = [(codes, np.array(texts, dtype=object)) for codes, texts in merged]
+
+    def lines(rows: IntArray) -> str:
+        return "".join(chain.from_iterable(zip(*(texts[codes[rows]].tolist() for codes, texts in parts), strict=True)))
+
     digest = hashlib.sha256()
-    for start in range(0, len(lines), LINES_AT_ONCE):
-        digest.update("".join(lines[start : start + LINES_AT_ONCE]).encode())
+    place = bisect_left(range(len(order)), first, key=lambda row: lines(order[row : row + 1]))
+    for rows, after in ((order[:place], first), (order[place:], "")):
+        for start in range(0, len(rows), LINES_AT_ONCE):
+            digest.update(lines(rows[start : start + LINES_AT_ONCE]).encode())
+        digest.update(after.encode())
     return digest.hexdigest()
 
 
-class _Lines(NamedTuple):
-    """A file for ``csv.writer``, which writes each row by one call."""
-
-    write: Callable[[str], object]
+def _csv_line(cells: Sequence[object]) -> str:
+    file = StringIO()
+    csv.writer(file, lineterminator="\n").writerow(cells)
+    return file.getvalue()

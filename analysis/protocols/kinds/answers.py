@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from analysis.data.frames import SECOND_SAMPLE
+from analysis.data.frames import SECOND_SAMPLE, rows_where
 from studies.protocols import REGISTRY
 from studies.protocols.base.fields import ScaleSpec, parse_scale
 
@@ -22,7 +22,7 @@ def column_arrays(rows: "DataFrame", *names: str) -> list[Any]:
 
 def kept_and_paper_rows(rows: "DataFrame") -> tuple["DataFrame", "DataFrame"]:
     """Return the rows that the outcome-blind rules keep, and those that all primary rules keep."""
-    return rows[rows["is_kept"].astype(bool)], rows[rows["is_kept_paper"].astype(bool)]
+    return rows_where(rows, rows["is_kept"].astype(bool)), rows_where(rows, rows["is_kept_paper"].astype(bool))
 
 
 def settings_of(section: Any) -> dict[str, Any]:
