@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special, stats
+from scipy import sparse, special, stats
 
 from analysis.stats.arrays import MIN_SPREAD, FloatArray, matrix, validate_level
 from analysis.stats.bootstrap import percentile_interval
@@ -77,7 +77,10 @@ def split_half_reliability(
         return Estimate(status="no_data", reason="no score to analyse", **common)
     if n_items < 3 or n_annotators < 2:
         return Estimate(status="not_identified", reason="needs three items and two annotators", **common)
-    filled, ones = np.where(is_observed, table, 0.0), is_observed.astype(np.float64)
+    # Most people score few of the items.
+    filled = sparse.csr_array(np.where(is_observed, table, 0.0).T)
+    ones = sparse.csr_array(is_observed.T.astype(np.float64))
+    del table, is_observed
     halves = _random_halves(n_annotators, SPLITS, rng)
     defined = np.concatenate(
         [
@@ -116,11 +119,12 @@ def _blocks(halves: FloatArray, n_items: int) -> Iterator[FloatArray]:
         yield halves[start : start + size]
 
 
-def _means_of_halves(filled: FloatArray, ones: FloatArray, in_first: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _means_of_halves(
+    filled: sparse.csr_array, ones: sparse.csr_array, in_first: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Return the items' means in the two halves of each halving; NaN if a half did not score an item."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        first = (in_first @ filled) / (in_first @ ones)
-        second = ((1 - in_first) @ filled) / ((1 - in_first) @ ones)
+        first, second = ((filled @ half.T).T / (ones @ half.T).T for half in (in_first, 1 - in_first))
     return first, second
 
 
