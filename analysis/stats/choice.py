@@ -637,12 +637,14 @@ def annotator_weighted_preference_share(
     if items is None and len(observed) == n_annotators and not np.any(observed == 0.5):
         return basic.proportion(int(np.sum(observed)), len(observed), null=0.5, level=level).labelled(**names)
     weights = 1 / group_sizes(annotator_codes, n_annotators)[annotator_codes]
+    # With their own labels, by which the answers behind the estimate name people.
+    people = np.asarray(annotators)[is_observed]
     if items is None:
-        result = clusters.clustered_mean(observed, annotator_codes, weights=weights, **names, **common)
+        result = clusters.clustered_mean(observed, people, weights=weights, **names, **common)
     else:
         item_codes, _ = label_codes_where(items, "items", is_observed)
         result = clusters.annotator_prompt_clustered_mean(
-            observed, annotator_codes, item_codes, weights=weights, population=population, **names, **common
+            observed, people, item_codes, weights=weights, population=population, **names, **common
         )
     if len(observed) == n_annotators:
         return result

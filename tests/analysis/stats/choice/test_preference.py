@@ -134,3 +134,9 @@ def test_bad_arguments_are_named():
     ):
         with pytest.raises(ValueError, match=word):
             call()
+
+
+def test_the_answers_behind_a_share_have_the_labels_of_their_people():
+    chosen, annotators = [np.nan, 1, 1, 0, 1, 1, 1, 0], [3, 7, 7, 9, 9, 11, 11, 11]
+    behind = choice.annotator_weighted_preference_share(chosen, annotators, items=list("pqrspqrs")).answers
+    assert behind is not None and behind.annotators.tolist() == annotators[1:]
