@@ -28,7 +28,7 @@ from .flat_rows import annotator_pseudonym
 
 if TYPE_CHECKING:
     import numpy as np
-    from pandas import DataFrame, Series
+    from pandas import DataFrame, Index, Series
 
 ORIGINS = tuple(Assignment.Origin.values)
 # The column with the second sample beside annotators: the group of the row's prompt or, if it is alone, the prompt.
@@ -239,6 +239,19 @@ def _referred(study: Study, name: str, keys: Iterable[int | None]) -> dict[str, 
 def rows_where(frame: "DataFrame", mask: "Series") -> "DataFrame":
     """Return the rows in a mask. If these are all rows, no memory is taken for another copy."""
     return frame if mask.all() else frame[mask]
+
+
+def cluster_labels(labels: "Series | Index") -> Any:
+    """Return labels as the numbers of their categories, which are sorted, so that no statistic sorts or compares texts.
+
+    Texts that are no categories remain texts, and so do labels of which some are missing.
+    """
+    import numpy as np
+    import pandas as pd
+
+    if isinstance(labels.dtype, pd.CategoricalDtype) and not labels.hasnans:
+        return labels.array.codes.astype(np.int64)
+    return labels.to_numpy(object)
 
 
 def with_plain_texts(frame: "DataFrame") -> "DataFrame":

@@ -450,7 +450,7 @@ def headline_rows(selection: Selection) -> Iterator[tuple[Any, ...]]:
             estimate = estimates.get(answers.comparison.key)
             if estimate is None or estimate.estimate is None or not len(answers.values):
                 continue
-            _, numbers, sizes = np.unique(answers.annotators.astype(str), return_inverse=True, return_counts=True)
+            _, numbers, sizes = np.unique(answers.annotators.codes, return_inverse=True, return_counts=True)
             weights = 1 / sizes[numbers] if analysis.weighs_people_equally else np.ones(len(numbers))
             if not np.isclose(np.average(answers.values, weights=weights), estimate.estimate, rtol=0, atol=1e-9):
                 continue

@@ -122,8 +122,8 @@ def estimate_study(study: Study, user) -> StudyPilot:
         try:
             estimate = estimate_pilot(
                 headline.values,
-                headline.annotators,
-                headline.prompts,
+                headline.annotators.codes,
+                headline.prompts.codes,
                 protocol=planned_as,
                 points=headline.points,
                 rng=seeded_generator(str(study.code), "pilot", key, data_sha256),

@@ -19,8 +19,7 @@ from .blocks.populations import SECOND_SAMPLE
 from .scores import Scorer
 
 if TYPE_CHECKING:
-    import numpy as np
-    from pandas import DataFrame
+    from pandas import Categorical, DataFrame
 
     from analysis.stats.arrays import FloatArray
 
@@ -60,6 +59,7 @@ def keeping(rows: "DataFrame", column: str) -> "DataFrame":
 class HeadlineAnswers:
     """The answers behind the headline of one comparison, those of annotators that the rules keep.
 
+    All but ``values`` are categories, so that statistics get their numbers, and results their names.
     ``prompts``: the second sample of each answer, which is the group of a prompt that belongs to one. ``values``: one for each answer about the pair, on the scale of ``analysis.stats.planning.inputs.StudySize.bounds``, none
     missing. ``points``: of the scale, if the protocol has one. ``keys``: the prompt of each answer, and ``items``: the item whose outputs
     it compares; None if answers are not about a single one.
@@ -67,19 +67,20 @@ class HeadlineAnswers:
 
     comparison: Comparison
     values: "FloatArray"
-    annotators: "np.ndarray"
-    prompts: "np.ndarray"
+    annotators: "Categorical[Any]"
+    prompts: "Categorical[Any]"
     points: int = 5
-    keys: "np.ndarray | None" = None
-    items: "np.ndarray | None" = None
+    keys: "Categorical[Any] | None" = None
+    items: "Categorical[Any] | None" = None
 
     @classmethod
     def from_rows(cls, comparison: Comparison, rows: "DataFrame", column: str, points: int = 5) -> "HeadlineAnswers":
         """Return the answers in one column of rows that have an annotator and a second sample: a prompt or its group."""
-        annotators, prompts = (rows[name].to_numpy(object) for name in ("annotator", SECOND_SAMPLE))
-        items = rows["item"].to_numpy(object) if "item" in rows else None
-        values, keys = rows[column].to_numpy(float), rows["prompt"].to_numpy(object)
-        return cls(comparison, values, annotators, prompts, points, keys, items)
+        from pandas import Categorical
+
+        annotators, prompts, keys = (Categorical(rows[name]) for name in ("annotator", SECOND_SAMPLE, "prompt"))
+        items = Categorical(rows["item"]) if "item" in rows else None
+        return cls(comparison, rows[column].to_numpy(float), annotators, prompts, points, keys, items)
 
 
 class ProtocolAnalysis:

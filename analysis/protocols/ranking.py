@@ -11,6 +11,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
+from analysis.data.frames import cluster_labels
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
 from analysis.protocols.blocks.cells import comparison_label, comparisons_note
 from analysis.protocols.blocks.comparisons import (
@@ -67,7 +68,7 @@ def davidson_strengths(
 
     systems = list(rankings.wide.columns)
     annotators, prompts = (
-        rankings.wide.index.get_level_values(name).to_numpy(object) for name in ("annotator", SECOND_SAMPLE)
+        cluster_labels(rankings.wide.index.get_level_values(name)) for name in ("annotator", SECOND_SAMPLE)
     )
     table = rankings.wide.to_numpy(float)
     pairs = []
@@ -430,7 +431,7 @@ def _reference_estimates(rankings: QuestionRankings, population: str, level: flo
         shares = above.mean(axis=1).dropna()
         mean = clusters.mean_of_population(
             shares.to_numpy(float),
-            *(shares.index.get_level_values(label).to_numpy(object) for label in ("annotator", SECOND_SAMPLE)),
+            *(cluster_labels(shares.index.get_level_values(name)) for name in ("annotator", SECOND_SAMPLE)),
             population=population,
             level=level,
             bounds=(0.0, 1.0),

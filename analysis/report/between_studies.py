@@ -295,7 +295,7 @@ def run_comparison(
 
 def read_part(part: Part, parameters: Mapping[str, Any]) -> PartAnswers:
     """Read the answers of a part. Labels of people and prompts are equal in two parts if the person, or the prompt, is the same."""
-    import numpy as np
+    from pandas import Categorical
 
     options = {name: parameters[name] for name in ("origins",) if name in parameters}
     with database_snapshot():
@@ -336,8 +336,8 @@ def read_part(part: Part, parameters: Mapping[str, Any]) -> PartAnswers:
             key = (protocol, number, compared.criterion, place, *sorted((compared.x, compared.y)))
             labelled = replace(
                 one,
-                annotators=np.array([person.get(label, label) for label in one.annotators.tolist()], dtype=object),
-                prompts=np.array([prompt(label) for label in one.prompts.tolist()], dtype=object),
+                annotators=Categorical([person.get(label, label) for label in one.annotators.tolist()]),
+                prompts=Categorical([prompt(label) for label in one.prompts.tolist()]),
             )
             read.answers.setdefault(key, (protocol, labelled))
     return read
@@ -533,7 +533,7 @@ def _compare(found: Found, level: float) -> dict[str, Any]:
     protocol, first = found[0]
     of_studies = [one for _, one in found]
     numbers = np.repeat(np.arange(len(found)), [len(one.values) for one in of_studies])
-    people = np.concatenate([one.annotators for one in of_studies])
+    people = np.concatenate([np.asarray(one.annotators) for one in of_studies])
     # A person has a weight in each study.
     _, codes, sizes = np.unique(np.array([numbers, people], dtype=str), axis=1, return_inverse=True, return_counts=True)
     headline = _headline(protocol, first)
@@ -542,7 +542,7 @@ def _compare(found: Found, level: float) -> dict[str, Any]:
         np.concatenate([one.values for one in of_studies]),
         numbers,
         people,
-        np.concatenate([one.prompts for one in of_studies]),
+        np.concatenate([np.asarray(one.prompts) for one in of_studies]),
         weights=1 / sizes[codes] if REGISTRY[protocol].weighs_people_equally else None,
         bounds=headline.bounds,
         population=populations.pop() if len(populations) == 1 else "",

@@ -532,7 +532,7 @@ def build_report(
         blocks.append(block)
     conclusions, fragility = sentences.build_conclusion_sentences(blocks), list[dict[str, Any]]()
     with _keeping_other_protocols("fragility", problems, "part"):
-        fragility = claims_fragility(blocks, conclusions)
+        fragility = claims_fragility(blocks, conclusions, data.responses["annotator"].cat.categories.tolist())
     progress(3, 5, "Making tables")
     overview = _overview(data, blocks, validated["star_scheme"])
     result: dict[str, Any] = {

@@ -32,10 +32,13 @@ DECIDED_BY_RULE = "a stopping rule decided by the answers that it had counted"
 NO_ANSWERS = "its method does not say what each answer contributes"
 
 
-def claims_fragility(blocks: Sequence[Block], sentences: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def claims_fragility(
+    blocks: Sequence[Block], sentences: Sequence[Mapping[str, Any]], people: Sequence[str]
+) -> list[dict[str, Any]]:
     """Return for each claim that holds how few answers and people it rests on, in one sentence and in numbers.
 
-    ``sentences``: the conclusions of the report, from ``build_conclusion_sentences``.
+    ``sentences``: the conclusions of the report, from ``build_conclusion_sentences``. ``people``: the names of the annotators by their
+    numbers, see ``cluster_labels``.
     """
     holding = []
     for conclusion, sentence in zip(ordered_conclusions(blocks), sentences, strict=True):
@@ -53,7 +56,8 @@ def claims_fragility(blocks: Sequence[Block], sentences: Sequence[Mapping[str, A
                 "sentence": _fragility_sentence(fragility),
                 # Answers are rows, which have no name outside of the statistic.
                 "answers": fragility.answers.as_dict() | {"removed": []},
-                "people": fragility.people.as_dict(),
+                "people": fragility.people.as_dict()
+                | {"removed": [people[one] if isinstance(one, int) else one for one in fragility.people.removed]},
             }
         )
     return found

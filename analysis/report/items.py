@@ -25,7 +25,7 @@ from studies.models import Exposure, Item, Output, Study
 from studies.protocols import REGISTRY as PROTOCOLS
 
 if TYPE_CHECKING:
-    import numpy as np
+    from pandas import Categorical
 
     from analysis.stats.arrays import FloatArray
     from analysis.stats.results import Estimate
@@ -177,21 +177,24 @@ class _JudgedItems:
     """
 
     def __init__(
-        self, answers: HeadlineAnswers, prompts: "np.ndarray", rows: _RowsOfSection, shown: OutputsByItem
+        self, answers: HeadlineAnswers, prompts: "Categorical[Any]", rows: _RowsOfSection, shown: OutputsByItem
     ) -> None:
         import numpy as np
         import pandas as pd
 
+        from analysis.stats.arrays import label_codes
+
         self.answers, self.prompts, self.rows, self.shown = answers, prompts, rows, shown
-        self.items = np.full(len(prompts), None) if answers.items is None else answers.items
+        self.items = pd.Categorical([None] * len(prompts)) if answers.items is None else answers.items
         x, y = answers.comparison.x, answers.comparison.y
-        items, names = pd.factorize(self.items)
-        self.has_items = len(names) > 0
-        outputs = {name: (shown.get(name, {}).get(x, ()), shown.get(name, {}).get(y, ())) for name in names}
+        self.prompt_names, self.item_names = prompts.categories.tolist(), self.items.categories.tolist()
+        self.has_items = bool((self.items.codes >= 0).any())
+        outputs = {name: (shown.get(name, {}).get(x, ()), shown.get(name, {}).get(y, ())) for name in self.item_names}
         # The last number is for answers without an item.
-        of_items = np.append(pd.factorize(pd.Series(outputs, dtype=object))[0], -1)[items] if self.has_items else items
-        cells = pd.factorize(prompts)[0] * (len(names) + 1) + of_items
-        _, codes = np.unique(cells, return_inverse=True)
+        of_items = np.append(pd.factorize(pd.Series(outputs, dtype=object))[0], -1)[self.items.codes]
+        codes, _ = label_codes(
+            prompts.codes.astype(np.int64) * (len(self.item_names) + 1) + of_items, "cells", len(prompts)
+        )
         self.order, self.sizes = np.argsort(codes, kind="stable"), np.bincount(codes)
         self.ends = np.cumsum(self.sizes)
         self.means = np.bincount(codes, weights=answers.values) / self.sizes
@@ -204,36 +207,34 @@ class _JudgedItems:
         weighted = amounts * self.sizes / (self.sizes + ADDED_ANSWERS)
         least = np.sort(weighted)[-MOST_ITEMS:][0] if len(weighted) else 0.0
         found = [self._item(int(number)) for number in np.flatnonzero((weighted > least - CLOSE) & (weighted > -CLOSE))]
-        return sorted((one for one in found if amount_of(one) > 0), key=lambda one: _place(one, amount_of(one)))[
-            :MOST_ITEMS
-        ]
+        found = sorted((one for one in found if amount_of(one) > 0), key=lambda one: _place(one, amount_of(one)))
+        return [one | self._outputs_and_comments(one["items"]) for one in found[:MOST_ITEMS]]
 
     def _item(self, number: int) -> dict[str, Any]:
         compared, end = self.answers.comparison, self.ends[number]
         found = self.order[end - self.sizes[number] : end]
-        prompt, values = self.prompts[found[0]], self.answers.values[found]
-        own = {item for item in self.items[found] if isinstance(item, str)}
-        named = own if self.has_items else self.rows.items.get(prompt, ())
-        items = [item for item in named if {compared.x, compared.y} & set(self.shown.get(item, {}))]
+        prompt, values = self.prompt_names[self.prompts.codes[found[0]]], self.answers.values[found]
+        named = self.rows.items.get(prompt, ())
+        if self.has_items:
+            named = [self.item_names[code] for code in set(self.items.codes[found].tolist()) - {-1}]
+        items = [item for item in named if not {compared.x, compared.y}.isdisjoint(self.shown.get(item, {}))]
         return {
             "prompt": prompt,
             "items": sorted(items, key=_number),
-            **{
-                side: sorted({n for item in items for n in self.shown[item].get(system, ())})
-                for side, system in (("x", compared.x), ("y", compared.y))
-            },
             "n": len(values),
             "mean": float(values.mean()),
             "sd": round(float(values.std()), 12),
-            "comments": sorted(
-                {
-                    person
-                    for item in items
-                    for system, person in self.rows.comments.get(item, ())
-                    if system in (None, compared.x, compared.y)
-                }
-            ),
         }
+
+    def _outputs_and_comments(self, items: Sequence[str]) -> dict[str, list[Any]]:
+        x, y = self.answers.comparison.x, self.answers.comparison.y
+        people = {
+            person for item in items for system, person in self.rows.comments.get(item, ()) if system in (None, x, y)
+        }
+        return {
+            side: sorted({n for item in items for n in self.shown[item].get(system, ())})
+            for side, system in (("x", x), ("y", y))
+        } | {"comments": sorted(people)}
 
 
 def _number(item: str) -> tuple[int, int]:

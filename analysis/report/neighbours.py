@@ -54,11 +54,15 @@ def _contributions(answers: Sequence[HeadlineAnswers], places: Mapping[str, int]
     sums, judged = np.zeros((len(places), len(answers))), np.zeros(len(places), dtype=bool)
     for column, one in enumerate(answers):
         # A text of its own, whose label begins with the key of its prompt, counts as the prompt.
-        own = np.array([places.get(str(label).partition("\x1f")[0], -1) for label in one.prompts], dtype=np.int64)
+        names = [*one.prompts.categories, ""]
+        own = np.array([places.get(str(name).partition("\x1f")[0], -1) for name in names])[one.prompts.codes]
         used = own >= 0
         if not used.any():
             continue
-        values, (people, n_people) = one.values[used], label_codes(one.annotators[used], "annotators", int(used.sum()))
+        values, (people, n_people) = (
+            one.values[used],
+            label_codes(one.annotators.codes[used], "annotators", int(used.sum())),
+        )
         counts = np.bincount(people, minlength=n_people)
         # The only answer of a person says nothing about the person.
         means = np.where(counts > 1, group_sums(people, values, n_people) / counts, values.mean())

@@ -56,7 +56,9 @@ class Grouping:
         import numpy as np
 
         keys = answers.keys if self.is_of_prompts else answers.annotators
-        return None if keys is None else np.array([self.members.get(key, "") for key in keys], dtype=object)
+        if keys is None:
+            return None
+        return np.array([*(self.members.get(key, "") for key in keys.categories), ""], dtype=object)[keys.codes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,7 @@ def compare_groups(context: AnalysisContext, groupings: Sequence[Grouping], bloc
         estimate = estimate_of_comparison(blocks, headline, compared.key)
         if not compared.is_planned or estimate is None or estimate.estimate is None or not len(answers.values):
             continue
-        _, people, sizes = np.unique(answers.annotators.astype(str), return_inverse=True, return_counts=True)
+        _, people, sizes = np.unique(answers.annotators.codes, return_inverse=True, return_counts=True)
         weights = 1 / sizes[people] if analysis.weighs_people_equally else np.ones(len(people))
         is_mean = np.isclose(np.average(answers.values, weights=weights), estimate.estimate, rtol=0, atol=1e-9)
         for grouping in groupings:
@@ -150,8 +152,8 @@ def compare_groups(context: AnalysisContext, groupings: Sequence[Grouping], bloc
                 if reason or groups is None
                 else opinions_of_groups(
                     answers.values,
-                    answers.annotators,
-                    answers.prompts,
+                    answers.annotators.codes,
+                    answers.prompts.codes,
                     groups,
                     of="prompts" if grouping.is_of_prompts else "annotators",
                     null=null,

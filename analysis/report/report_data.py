@@ -267,7 +267,7 @@ class ReportData:
         submitted = self.submitted
         rows = self.responses
         is_live = (rows["purpose"] == "live") & (rows["kind"].isna() | (rows["kind"] == "live"))
-        rows = rows_where(rows, is_live & rows["assignment"].isin(submitted)).copy()
+        rows = rows_where(rows, is_live & rows["assignment"].isin(submitted)).copy(deep=False)
         for column, is_paper in (("is_kept", False), ("is_kept_paper", True)):
             kept = kept_by(self.applied_rules, submitted, include_outcome_rules=is_paper)
             left_out = left_out_answer_ids(self.applied_rules, include_outcome_rules=is_paper)

@@ -6,7 +6,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
-from analysis.data.frames import SECOND_SAMPLE
+from analysis.data.frames import SECOND_SAMPLE, cluster_labels
 from studies.design.subjects import Subject, join_words, words_of_section
 from studies.protocols import REGISTRY
 from studies.protocols.base.pairs import system_contrasts_for_section
@@ -168,16 +168,15 @@ def samples_if_unpaired(wide: "DataFrame", comparison: Comparison) -> dict[str, 
     an annotator judged both systems for the same prompt. If too few annotators did so for a test, and enough others judged
     each system, the comparison uses all annotators as two samples.
     """
-    import numpy as np
-
+    from analysis.stats.arrays import distinct_integers
     from analysis.stats.cluster_variances import TOO_FEW_CLUSTERS
 
     table = wide.reindex(columns=[comparison.x, comparison.y])
-    # Codes, because names take longer to count.
-    annotators = table.index.get_level_values("annotator").factorize()[0]
+    annotators, names = table.index.get_level_values("annotator").factorize()
     is_judged = table.notna().to_numpy(bool)
     side_by_side, judges, *each = (
-        len(np.unique(annotators[rows])) for rows in (is_judged.all(axis=1), is_judged.any(axis=1), *is_judged.T)
+        len(distinct_integers(annotators[rows], len(names)))
+        for rows in (is_judged.all(axis=1), is_judged.any(axis=1), *is_judged.T)
     )
     if side_by_side and (
         side_by_side >= TOO_FEW_CLUSTERS or min(each) < TOO_FEW_CLUSTERS or judges <= 2 * side_by_side
@@ -190,7 +189,7 @@ def samples_if_unpaired(wide: "DataFrame", comparison: Comparison) -> dict[str, 
         judged = table[system].dropna()
         samples[name] = judged.to_numpy(float)
         for labels, level in (("annotators", "annotator"), ("prompts", SECOND_SAMPLE)):
-            samples[f"{name}_{labels}"] = judged.index.get_level_values(level).to_numpy(object)
+            samples[f"{name}_{labels}"] = cluster_labels(judged.index.get_level_values(level))
     return samples
 
 

@@ -103,14 +103,16 @@ class HumanLikeAnalysis(PairAnalysis):
 
     def headline_answers(self, context: AnalysisContext) -> list[HeadlineAnswers]:
         """Return whether each judgement of a cell is right, compared with guessing. Each text is a prompt of its own."""
-        return [
-            HeadlineAnswers(
-                Comparison(judgements.section.position, cell.key, CHANCE),
-                *column_arrays(judgements.cell_rows(cell), "correct", "annotator", SECOND_SAMPLE),
-            )
-            for judgements in self.read(context)
-            for cell in judgements.cells_over_domains
-        ]
+        from pandas import Categorical
+
+        found = []
+        for judgements in self.read(context):
+            for cell in judgements.cells_over_domains:
+                rows = judgements.cell_rows(cell)
+                compared, correct = Comparison(judgements.section.position, cell.key, CHANCE), rows["correct"]
+                people, texts = (Categorical(rows[name]) for name in ("annotator", SECOND_SAMPLE))
+                found.append(HeadlineAnswers(compared, correct.to_numpy(float), people, texts))
+        return found
 
 
 def _suffix(sections: Sequence[Any], section: Any) -> str:

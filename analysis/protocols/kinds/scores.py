@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from analysis.data.frames import cluster_labels, rows_where
 from analysis.protocols.blocks.comparisons import Comparison, samples_if_unpaired
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups
 
@@ -93,7 +94,7 @@ def means_by_system(
 
 def judged_by_several(rows: "DataFrame", unit: str) -> "DataFrame":
     """Return the rows of units that several annotators judged."""
-    return rows[rows.groupby(unit)["annotator"].transform("nunique") > 1]
+    return rows_where(rows, rows.groupby(unit)["annotator"].transform("nunique") > 1)
 
 
 def agreement_alpha(
@@ -102,10 +103,9 @@ def agreement_alpha(
     """Return Krippendorff's alpha. ``cluster_of``: returns what a unit is resampled with, if units depend on each other."""
     from analysis.stats import agreement
 
-    names = units.to_numpy(object)
-    counts, points = agreement.value_counts_by_unit(names, values.to_numpy(float))
+    counts, points = agreement.value_counts_by_unit(cluster_labels(units), values.to_numpy(float))
     if cluster_of is not None:
-        options["clusters"] = [cluster_of(name) for name in sorted(set(names))]
+        options["clusters"] = [cluster_of(name) for name in sorted(units.unique())]
     return agreement.krippendorff_alpha(counts, points, **options)
 
 

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
+from analysis.data.frames import rows_where
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
 from analysis.protocols.blocks.cells import contrast_of
 from analysis.protocols.blocks.common_tables import reliability_table
@@ -238,13 +239,13 @@ def _question_blocks(question_ratings: QuestionRatings, context: AnalysisContext
     """Return the systems' means, agreement on outputs with several ratings, and the effect of the place on the page."""
     from analysis.stats import reliability
 
-    rows = question_ratings.kept[question_ratings.kept["rating"].notna()]
+    rows = rows_where(question_ratings.kept, question_ratings.kept["rating"].notna())
     level = context.level
     population = table_population((*question_ratings.comparisons, *question_ratings.named), rows)
     means = _system_means(question_ratings, rows, population, level)
     checks = []
     # Everybody recognises planted ends, so they are not used for agreement and have no rank.
-    judged_rows = rows[~rows["system"].isin(question_ratings.references.names)]
+    judged_rows = rows_where(rows, ~rows["system"].isin(question_ratings.references.names))
     shared = judged_by_several(
         judged_rows.assign(output=join_columns(judged_rows, "prompt", "system", "sample")), "output"
     )

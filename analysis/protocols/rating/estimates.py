@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
+from analysis.data.frames import rows_where
 from analysis.protocols.blocks.comparisons import (
     DIFFERENCE_HYPOTHESIS,
     Comparison,
@@ -84,7 +85,7 @@ class QuestionRatings:
         """``wide`` of ratings in standard deviations of each annotator's own ratings, for annotators with enough ratings."""
         from analysis.stats import ratings
 
-        rows = self.kept[self.kept["rating"].notna()]
+        rows = rows_where(self.kept, self.kept["rating"].notna())
         scores = ratings.z_scores_by_annotator(*column_arrays(rows, "rating", "annotator")).scores
         return wide_scores(rows.assign(rating=scores), "rating")
 
@@ -111,7 +112,7 @@ class QuestionRatings:
 
 
 def read_question_ratings(frame: "DataFrame", section: Any) -> list[QuestionRatings]:
-    rows = frame[(frame["section"] == section.position) & frame["system"].notna()]
+    rows = rows_where(frame, (frame["section"] == section.position) & frame["system"].notna())
     references = planted_references_of(section.study)
     questions, contrasts = list(section.questions.all()), read_contrasts(section)
     is_unit = settings_of(section)["scores"] == "unit"
@@ -120,7 +121,7 @@ def read_question_ratings(frame: "DataFrame", section: Any) -> list[QuestionRati
         scale = readable_scale(question)
         if scale is None or scale.kind == "text":
             continue
-        question_rows = rows[rows["question"] == question.key]
+        question_rows = rows_where(rows, rows["question"] == question.key)
         low, high = (0, 1) if is_unit else (scale.minimum, scale.maximum)
         # Round back to the chosen point, so that equal points stay equal.
         question_rows = question_rows.assign(rating=(low + question_rows["value"] * (high - low)).round(6))
@@ -276,9 +277,10 @@ def _standardised_difference(question_ratings: QuestionRatings, comparison: Comp
     from analysis.stats import clusters
 
     pairs = paired_scores(question_ratings.standardised_wide, comparison)
+    x, y, people = column_arrays(pairs, "x", "y", "annotator")
     return clusters.clustered_mean(
-        pairs["x"].to_numpy(float) - pairs["y"].to_numpy(float),
-        pairs["annotator"].to_numpy(object),
+        x - y,
+        people,
         null=0.0,
         level=level,
         analysis="rating.mean_difference.z",

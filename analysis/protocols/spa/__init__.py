@@ -112,6 +112,7 @@ class SPAAnalysis(PairAnalysis):
 
 def _stated_chances(frame: "DataFrame", section: Any) -> list[HeadlineAnswers]:
     import numpy as np
+    from pandas import Categorical
 
     from analysis.stats.spa import combine_orders
 
@@ -138,8 +139,8 @@ def _stated_chances(frame: "DataFrame", section: Any) -> list[HeadlineAnswers]:
             HeadlineAnswers(
                 compared,
                 np.array(values, dtype=float),
-                np.array(annotators, dtype=object),
-                np.array(shown, dtype=object),
+                Categorical(annotators),
+                Categorical(shown),
             )
         )
     return found

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
+from analysis.data.frames import cluster_labels
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
 from analysis.protocols.blocks.cells import interval_bounds
 from analysis.protocols.blocks.common_tables import ranking_tables, reliability_table
@@ -201,7 +202,7 @@ def recommended_estimates(answers: SectionAnswers, context: AnalysisContext) -> 
         kept_answers.xy,
         kept_answers.yx,
         pair_names=kept_answers.names,
-        annotators=kept_answers.people["annotator"].to_numpy(object),
+        annotators=cluster_labels(kept_answers.people["annotator"]),
         batches=groups,
         populations={compared.key: compared.population for compared in answers.comparisons},
         sensitivity_tau=context.tau,
@@ -329,7 +330,7 @@ def _fit_drivers(answers: SectionAnswers, level: float) -> "Drivers":
             for pair_values in values_by_pair.values()
         ]
     )
-    people = np.tile(answers.people["annotator"].to_numpy(object), len(values_by_pair))
+    people = np.tile(cluster_labels(answers.people["annotator"]), len(values_by_pair))
     return axes.regress_overall_on_criteria(overall, table, people, names=criteria, level=level)
 
 

@@ -8,6 +8,7 @@ from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block
 from analysis.protocols.blocks.common_tables import ranking_tables
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, second_sample_noun, table_population
+from analysis.protocols.kinds.answers import column_arrays
 from analysis.protocols.kinds.scores import judged_by_several
 from analysis.protocols.kinds.strengths import fit_strengths, named_by_system, plain_fit, without_intervals_if_too_few
 from studies.design.subjects import in_parentheses
@@ -69,8 +70,7 @@ def _agreement_estimates(labels: ComparisonLabels, context: AnalysisContext) -> 
     agreement = choice.choice_agreement(
         rows["value"].to_numpy(float),
         _x_is_first(rows),
-        rows["item"].to_numpy(object),
-        rows["annotator"].to_numpy(object),
+        *column_arrays(rows, "item", "annotator"),
         level=context.level,
         resamples=min(999, context.resamples),
         rng=context.rng("agreement", labels.comparison.key),
@@ -102,7 +102,7 @@ def _side_effect_estimates(labels: ComparisonLabels, context: AnalysisContext) -
     if not len(rows):
         return ()
     effect = choice.preference_share_difference_by_position(
-        rows["value"].to_numpy(float), _x_is_first(rows), rows["annotator"].to_numpy(object), level=context.level
+        rows["value"].to_numpy(float), _x_is_first(rows), *column_arrays(rows, "annotator"), level=context.level
     )
     return (labels.comparison.tag_estimate(effect, PREFERENCE),)
 

@@ -3,12 +3,15 @@
 from datetime import timedelta
 from decimal import Decimal
 
+import numpy as np
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from analysis.data.frames import assignments_frame, frame_sha256, responses_frame, with_plain_texts
+from analysis.data.frames import assignments_frame, cluster_labels, frame_sha256, responses_frame, with_plain_texts
 from analysis.data.snapshot import database_snapshot
+from analysis.protocols.kinds.answers import column_arrays, join_columns
+from analysis.protocols.kinds.scores import wide_scores
 from annotators.models import Assignment, Response
 from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from tests.analysis.protocols.answers import answer
@@ -161,3 +164,32 @@ def test_an_answer_to_another_studys_question_is_listed_and_left_out(study):
     read = responses_frame(study)
     assert "s9.q9" not in set(read.rows["slot"])
     assert len(read.problems) == 1 and "belongs to another study" in read.problems[0]["text"]
+
+
+def test_statistics_get_numbers_of_people_and_prompts_in_the_order_of_their_names(study):
+    for person in "bac":
+        submitted(study, person)
+    rows = responses_frame(study).rows
+    rated = rows[rows["system"].notna() & rows["value"].notna()]
+    people = rated["annotator"].astype(str).to_numpy()
+    numbers = cluster_labels(rated["annotator"])
+    names = rows["annotator"].cat.categories
+    assert numbers.dtype == np.int64 and names[numbers].tolist() == people.tolist()
+    # Also in a table with a row for each person and prompt, and a column for each system.
+    wide = wide_scores(rated.assign(rating=rated["value"]), "rating").reset_index()
+    assert names[column_arrays(wide, "annotator")[0]].tolist() == wide["annotator"].tolist()
+    assert cluster_labels(wide.set_index("annotator").index).tolist() == cluster_labels(wide["annotator"]).tolist()
+    # Labels that are missing stay so: questions about a pair of systems have no single one.
+    assert None in {label if isinstance(label, str) else None for label in cluster_labels(rows["system"])}
+
+
+def test_columns_are_joined_in_the_order_of_their_texts(study):
+    submitted(study, "a")
+    rows = responses_frame(study).rows
+    rows = rows[rows["system"].notna()]
+    joined = join_columns(rows, "question", "system", "sample")
+    texts = [
+        "\x1f".join(map(str, cells)) for cells in zip(rows["question"], rows["system"], rows["sample"], strict=True)
+    ]
+    assert joined.tolist() == texts and joined.cat.categories.tolist() == sorted(set(texts))
+    assert joined.index.equals(rows.index)
