@@ -22,8 +22,8 @@ STAKE_CAP = 0.5
 GRID = 1001
 # Number of finer grids if a confidence sequence has become narrower than the steps of its grid.
 REFINEMENTS = 3
-# Number of (null, value) cells in memory at once; a long series would otherwise need a gigabyte.
-CELLS = 2_000_000
+# Number of (null, value) cells that are computed at once. They fit into the processor's cache, which takes less than half of the time.
+CELLS = 20_000
 ROUNDING = 1e-9
 
 
