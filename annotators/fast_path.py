@@ -10,12 +10,14 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
-from django.db.models import Field, Model
+from django.db.models import NOT_PROVIDED, Field, Model
 from django.db.models.base import ModelState
-from django.db.models.sql import UpdateQuery
+from django.db.models.expressions import DatabaseDefault
+from django.db.models.sql import InsertQuery, UpdateQuery
 
 SYNCHRONOUS_NORMAL = 1
 INSERT_SQL = "{insert} VALUES {places}"
+INSERT_RETURNING_SQL = "INSERT INTO {} ({}) VALUES ({}) RETURNING {}"
 INSERT_OR_IGNORE_SQL = "{insert} VALUES {places} ON CONFLICT DO NOTHING"
 INSERT_OR_IGNORE_RETURNING_SQL = INSERT_OR_IGNORE_SQL + " RETURNING id"
 # The same on PostgreSQL, without a wait for its disk.
@@ -141,14 +143,44 @@ def _insert_sql(model: type[Model], columns: tuple[str, ...], rows: int, stateme
 def insert_and_read_back(row: Model, *names: str) -> None:
     """Insert an instance with one statement, and set its key and these columns to the values that the database gave them.
 
-    ``save`` sends signals and leaves expressions in the instance, so that their values need a query of their own.
+    ``save`` sends signals and leaves expressions in the instance, so that their values need a query of their own. The
+    database fills the columns without a value. Only expressions are compiled each time.
     """
-    fields = [field for field in row._meta.concrete_fields if not field.primary_key]
-    returned: list[Any] = [row._meta.pk, *(_column(type(row), name) for name in names)]
-    insert = type(row)._base_manager._insert  # type: ignore[attr-defined]  # the stubs leave out what Django does not document
-    (values,) = insert([row], fields=fields, returning_fields=returned, using=DEFAULT_DB_ALIAS)
-    row.__dict__.update(zip((field.attname for field in returned), values, strict=True))
+    connection = connections[DEFAULT_DB_ALIAS]
+    compiler = InsertQuery(type(row)).get_compiler(DEFAULT_DB_ALIAS)
+    columns, parameters = [], list[Any]()
+    for field in row._meta.concrete_fields:
+        value = getattr(row, field.attname)
+        if isinstance(value, DatabaseDefault) or (value is None and field.db_default is NOT_PROVIDED):
+            continue
+        if hasattr(value, "resolve_expression"):
+            sql, expressed = compiler.compile(value.resolve_expression(compiler.query))
+            parameters += expressed
+        else:
+            sql = "%s"
+            parameters.append(field.get_db_prep_save(value, connection))
+        columns.append((field.column, sql))
+    with connection.cursor() as cursor:
+        cursor.execute(_insert_returning_sql(type(row), tuple(columns), names), parameters)
+        returned = cursor.fetchone()
+    values = CompiledSelect._converted(returned, _converters(type(row), names), connection)
+    row.__dict__.update(zip(("id", *names), values, strict=True))
     row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
+
+
+@lru_cache(maxsize=256)
+def _insert_returning_sql(model: type[Model], columns: tuple[tuple[str, str], ...], names: tuple[str, ...]) -> str:
+    quoted = connections[DEFAULT_DB_ALIAS].ops.quote_name
+    into = ", ".join(quoted(column) for column, _ in columns)
+    returned = ", ".join(quoted(str(_column(model, name).column)) for name in ("id", *names))
+    values = ", ".join(sql for _, sql in columns)
+    return INSERT_RETURNING_SQL.format(quoted(model._meta.db_table), into, values, returned)
+
+
+@lru_cache(maxsize=256)
+def _converters(model: type[Model], names: tuple[str, ...]) -> tuple:
+    columns = [_column(model, name).get_col(model._meta.db_table) for name in ("id", *names)]
+    return tuple(InsertQuery(model).get_compiler(DEFAULT_DB_ALIAS).get_converters(columns).items())
 
 
 def insert_missing(model: type[Model], columns: tuple[str, ...], row: Any) -> int | None:

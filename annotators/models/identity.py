@@ -9,6 +9,7 @@ import hmac
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
+from types import SimpleNamespace
 
 from django.conf import settings
 
@@ -66,10 +67,10 @@ def store_person_id(annotator: Annotator, person_id: str) -> None:
     """Store the panel's raw id of a person, encrypted and once per person. Pay and the way back to the panel use it."""
     if not person_id:
         return
-    identity = PanelIdentity(annotator=annotator, ciphertext=encrypt(Purpose.IDENTITY, person_id))
-    if insert_missing(PanelIdentity, ("annotator", "ciphertext"), identity) is None:
+    row = SimpleNamespace(annotator_id=annotator.pk, ciphertext=encrypt(Purpose.IDENTITY, person_id))
+    if insert_missing(PanelIdentity, ("annotator", "ciphertext"), row) is None:
         # An erased id leaves its row.
-        PanelIdentity.objects.filter(annotator=annotator, ciphertext=None).update(ciphertext=identity.ciphertext)
+        PanelIdentity.objects.filter(annotator=annotator, ciphertext=None).update(ciphertext=row.ciphertext)
 
 
 def store_person_ids(person_ids: Mapping[int, str]) -> None:

@@ -128,6 +128,7 @@ def claim_batch(
     is_consented: bool = False,
     shares_preferences: bool = False,
     code: str = "",
+    design: Design | None = None,
 ) -> ClaimResult:
     """Give the annotator a batch, or return their live assignment. Create the annotator if they are new.
 
@@ -135,8 +136,21 @@ def claim_batch(
 
     ``external_ids``: the ids from the address. The person's own id is stored encrypted, and only together with a new
     assignment: nothing is stored about people who get no assignment. ``shares_preferences``: the answer to this question, which
-    holds for the person's later batches, too. ``code``: of a new assignment.
+    holds for the person's later batches, too. ``code``: of a new assignment. ``design``: the newest, if it was read with the
+    study just now. Then a person whom the site has never met needs no further look at the study.
     """
+    details = {
+        "recruitment": recruitment,
+        "origin": origin,
+        "external_ids": external_ids,
+        "trust": trust,
+        "is_consented": is_consented,
+        "shares_preferences": shares_preferences,
+        "code": code,
+    }
+    may_take_at_once = annotator._state.adding and design is not None and not is_for_one_annotator(study)
+    if may_take_at_once and (assignment := _claim_for_new_annotator(study, design, annotator, arms, details)):
+        return ClaimResult("claimed", assignment)
     with transaction.atomic():
         is_new = _lock_or_create_annotator(annotator)
         study, design = _read_study_and_newest_design(study.pk)
@@ -160,16 +174,8 @@ def claim_batch(
         if not is_new and not has_begun and is_kept_out_by_other_study(study, annotator):
             return ClaimResult(DONE)
         is_newcomer = is_for_one_annotator(study) and not any(row.batch_id and not row.released_at for row in history)
-        details = {
-            "recruitment": recruitment,
-            "origin": origin,
-            "external_ids": external_ids,
-            "trust": trust,
-            "is_consented": is_consented,
-            "shares_preferences": shares_preferences,
-            "code": code,
-        }
-        if not has_begun and not is_newcomer and (batch_pk := _take_first_open_batch(study, arms)):
+        may_take = not has_begun and not is_newcomer and not (may_take_at_once and is_new)
+        if may_take and (batch_pk := _take_first_open_batch(study, arms)):
             return ClaimResult("claimed", _create_assignment(study, design, annotator, batch_pk, history, **details))
         first_arm = next((row.batch.arm_id for row in history if row.batch_id), None)
         choose = claimable_batches(study, annotator, [first_arm] if first_arm else list(arms), own)
@@ -199,6 +205,24 @@ def claim_batch(
         )
 
 
+def _claim_for_new_annotator(
+    study: Study, design: Design | None, annotator: Annotator, arms, details
+) -> Assignment | None:
+    """Create the annotator with a place of the first open batch that no other request holds.
+
+    Change nothing and return None if the annotator exists meanwhile, or if there is no such batch. The end of the
+    transaction then gives back the locks of batches that became full meanwhile.
+    """
+    with transaction.atomic():
+        pk = insert_missing(Annotator, NEW_ANNOTATOR_COLUMNS, annotator)
+        batch_pk = pk and _take_open_batch_of_arms(len(arms)).key_of_changed_row(study.pk, *arms)
+        if batch_pk is None:
+            transaction.set_rollback(True)
+            return None
+        annotator.pk, annotator._state.adding = pk, False
+        return _create_assignment(study, design, annotator, batch_pk, [], **details)
+
+
 def record_turned_away_annotator(
     study: Study,
     annotator: Annotator,
@@ -222,6 +246,7 @@ def record_turned_away_annotator(
         )
 
 
+NEW_ANNOTATOR_COLUMNS = ("code", "pool", "external_id")
 _lock_annotator = CompiledSelect(
     lambda pk: Annotator.objects.select_for_update(no_key=True, of=("self",)).filter(pk=pk).values_list("pk"), int
 )
@@ -233,7 +258,7 @@ def _lock_or_create_annotator(annotator: Annotator) -> bool:
     A second request of the same new person waits at the insertion.
     """
     if annotator._state.adding:
-        pk = insert_missing(Annotator, ("code", "pool", "external_id"), annotator)
+        pk = insert_missing(Annotator, NEW_ANNOTATOR_COLUMNS, annotator)
         if pk is not None:
             annotator.pk, annotator._state.adding = pk, False
             return True
@@ -244,7 +269,7 @@ def _lock_or_create_annotator(annotator: Annotator) -> bool:
     return False
 
 
-CLAIM_COLUMNS = columns_in_model_order(
+CLAIM_COLUMNS = columns_in_model_order(  # of a study
     Study,
     "id",
     "state",
@@ -257,13 +282,13 @@ CLAIM_COLUMNS = columns_in_model_order(
 )
 
 
-def _newest_design_column(name: str) -> Subquery:
-    return Subquery(Design.objects.filter(study=OuterRef("pk")).order_by("-version").values(name)[:1])
+def newest_design_column(name: str, study: str = "pk") -> Subquery:
+    return Subquery(Design.objects.filter(study=OuterRef(study)).order_by("-version").values(name)[:1])
 
 
 _select_study_and_newest_design = CompiledSelect(
     lambda pk: Study.objects.filter(pk=pk).values_list(
-        *CLAIM_COLUMNS, _newest_design_column("pk"), _newest_design_column("version")
+        *CLAIM_COLUMNS, newest_design_column("pk"), newest_design_column("version")
     ),
     int,
 )
@@ -273,8 +298,11 @@ def _read_study_and_newest_design(study_pk: int) -> tuple[Study, Design | None]:
     """Return both as they are now, with the columns that a claim needs. Other columns are loaded on access."""
     (row,) = _select_study_and_newest_design(study_pk)
     *columns, design_pk, version = row
-    design = instance_from_row(Design, ("id", "version"), (design_pk, version)) if design_pk else None
-    return instance_from_row(Study, CLAIM_COLUMNS, columns), design
+    return instance_from_row(Study, CLAIM_COLUMNS, columns), design_from_row(design_pk, version)
+
+
+def design_from_row(pk: int | None, version: int | None) -> Design | None:
+    return instance_from_row(Design, ("id", "version"), (pk, version)) if pk else None
 
 
 _has_past = CompiledSelect(
@@ -292,7 +320,8 @@ def _past_assignments(study: Study, annotator: Annotator) -> list[Assignment]:
 @lru_cache(maxsize=64)
 def _take_open_batch_of_arms(n_arms: int) -> CompiledUpdate:
     def build(study, *arms):
-        batches = open_batches(study, arms).select_for_update(of=("self",), no_key=True, skip_locked=True)
+        batches = open_batches(study, arms).filter(study__state=Study.State.LAUNCHED)
+        batches = batches.select_for_update(of=("self",), no_key=True, skip_locked=True)
         return Batch.objects.filter(pk=Subquery(batches.values("pk")[:1])), {"claimed": F("claimed") + 1}
 
     return CompiledUpdate(build, int, *[int] * n_arms)
@@ -303,9 +332,10 @@ def _take_first_open_batch(study: Study, arms) -> int | None:
     take = _take_open_batch_of_arms(len(arms)).key_of_changed_row
     if not connection.features.has_select_for_update:
         return take(study.pk, *arms)
-    point = transaction.savepoint()
+    point = transaction.savepoint()  # it ends with the transaction, which saves a statement
     batch_pk = take(study.pk, *arms)
-    (transaction.savepoint_commit if batch_pk else transaction.savepoint_rollback)(point)
+    if batch_pk is None:
+        transaction.savepoint_rollback(point)
     return batch_pk
 
 
@@ -334,8 +364,6 @@ def _lock_first_batch(choose: QuerySet[Batch], **lock_options) -> Batch | None:
     batch = choose.select_for_update(of=("self",), no_key=True, **lock_options).first()
     if batch is None:
         transaction.savepoint_rollback(point)
-    else:
-        transaction.savepoint_commit(point)
     return batch
 
 

@@ -1,12 +1,12 @@
 """Links: whether people may start by one now, with the reason if not, and copies for the clone of a study."""
 
+from collections.abc import Collection
 from decimal import Decimal
 from enum import StrEnum
 
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
-from annotators.fast_path import CompiledSelect
 from annotators.models import OutcomePay, PanelSecret, Recruitment, RecruitmentArm
 from studies.models import Arm, Section, Study
 
@@ -33,8 +33,13 @@ class LinkState(StrEnum):
         return self in (LinkState.CLOSED, LinkState.STOPPED, LinkState.ENDED)
 
 
-def recruitment_link_state(study: Study, recruitment: Recruitment) -> LinkState:
-    """Return whether people may start by the link now. ``study``: the recruitment's study, which callers already have."""
+def recruitment_link_state(
+    study: Study, recruitment: Recruitment, ruled_outcomes: Collection[str] | None = None
+) -> LinkState:
+    """Return whether people may start by the link now.
+
+    ``study``: the recruitment's study, which callers already have. ``ruled_outcomes``: as for outcomes_missing_required_pay_rule.
+    """
     now = timezone.now()
     if study.state in (Study.State.DRAFT, Study.State.LAUNCHING):
         return LinkState.UNPUBLISHED
@@ -44,7 +49,7 @@ def recruitment_link_state(study: Study, recruitment: Recruitment) -> LinkState:
         return LinkState.STOPPED
     if recruitment.closes_at and now > recruitment.closes_at:
         return LinkState.ENDED
-    if recruitment.pk and outcomes_missing_required_pay_rule(recruitment):
+    if recruitment.pk and outcomes_missing_required_pay_rule(recruitment, ruled_outcomes):
         return LinkState.INCOMPLETE
     if recruitment.opens_at and now < recruitment.opens_at:
         return LinkState.NOT_YET
@@ -89,14 +94,13 @@ def possible_outcomes(recruitment: Recruitment) -> list[str]:
     return [outcome for outcome in OUTCOMES if outcome not in impossible]
 
 
-_select_ruled_outcomes = CompiledSelect(
-    lambda recruitment: OutcomePay.objects.filter(recruitment=recruitment).values_list("outcome"), int
-)
-
-
-def outcomes_missing_required_pay_rule(recruitment: Recruitment) -> list[Outcome]:
-    """Return the early ends without a pay rule, for a link that pays. Most links need two queries."""
-    ruled = {outcome for (outcome,) in _select_ruled_outcomes(recruitment.pk)}
+def outcomes_missing_required_pay_rule(
+    recruitment: Recruitment, ruled_outcomes: Collection[str] | None = None
+) -> list[Outcome]:
+    """Return the early ends without a pay rule, for a link that pays. ``ruled_outcomes``: those with one, if they were read before."""
+    ruled = ruled_outcomes
+    if ruled is None:
+        ruled = set(OutcomePay.objects.filter(recruitment=recruitment.pk).values_list("outcome", flat=True))
     missing = [outcome for outcome in Outcome if outcome not in ruled]
     missing = missing and [outcome for outcome in possible_early_ends(recruitment) if outcome not in ruled]
     return missing if missing and sorted_arm_rewards(recruitment, recruitment.reward)[-1] else []

@@ -1,14 +1,14 @@
 """The entry page of a recruitment link: visitors get a place, return to their pages, or read why there is no place."""
 
+from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from django.core.signing import BadSignature, TimestampSigner
-from django.db.models import OuterRef, Subquery
 from django.http import Http404, HttpResponse, HttpResponseRedirect
 from django.views.decorators.http import require_http_methods
 
 from annotators.fast_path import CompiledSelect, columns_in_model_order, instance_from_row
-from annotators.models import Annotator, Assignment, Recruitment, RecruitmentArm
+from annotators.models import Annotator, Assignment, Recruitment
 from annotators.pages.presentation import render_cached_markdown
 from annotators.participation.parts import get_remaining_parts
 from annotators.pay.promises import early_end_pay_lines, is_outcome_paid_before_first_page
@@ -43,40 +43,56 @@ NOTICE_BY_STATE = {
 WAIT_TOKEN_MAX_AGE = 24 * 3600
 
 
-LINK_COLUMNS, STUDY_COLUMNS = columns_in_model_order(Recruitment), columns_in_model_order(Study, "id", "state")
+LINK_COLUMNS = columns_in_model_order(Recruitment)
 _select_link = CompiledSelect(
     lambda key: Recruitment.objects.filter(key=key).values_list(
         *LINK_COLUMNS,
-        *(f"study__{name}" for name in STUDY_COLUMNS),
-        Subquery(Design.objects.filter(study=OuterRef("study")).order_by("-version").values("pk")[:1]),
+        *(f"study__{name}" for name in assign.CLAIM_COLUMNS),
+        assign.newest_design_column("pk", "study"),
+        assign.newest_design_column("version", "study"),
+        "outcome_pays__outcome",
+        "arms",
     ),
     str,
 )
-_select_arms = CompiledSelect(
-    lambda recruitment: RecruitmentArm.objects.filter(recruitment=recruitment).values_list("arm_id"), int
-)
 
 
-def _find_link_and_newest_design(key: str) -> tuple[Recruitment | None, int | None]:
-    """Return the link with its study, and the id of the study's newest design, with one query."""
-    for row in _select_link(key):
-        recruitment = instance_from_row(Recruitment, LINK_COLUMNS, row[: len(LINK_COLUMNS)])
-        recruitment.study = instance_from_row(Study, STUDY_COLUMNS, row[len(LINK_COLUMNS) : -1])
-        return recruitment, row[-1]
-    return None, None
+@dataclass(frozen=True, slots=True)
+class _Link:
+    """A link with its study, the study's newest design, the outcomes with a pay rule, and the chosen arms."""
+
+    recruitment: Recruitment
+    design: Design | None
+    ruled_outcomes: set[str]
+    arms: list[int]
+
+
+def _find_link(key: str) -> _Link | None:
+    """Read a link with one query, which gives a row for each pair of an outcome and an arm."""
+    rows = _select_link(key)
+    if not rows:
+        return None
+    columns, (*study, design_pk, version, _, _) = rows[0][: len(LINK_COLUMNS)], rows[0][len(LINK_COLUMNS) :]
+    recruitment = instance_from_row(Recruitment, LINK_COLUMNS, columns)
+    recruitment.study = instance_from_row(Study, assign.CLAIM_COLUMNS, study)
+    outcomes, arms = ({row[at] for row in rows} - {None} for at in (-2, -1))
+    return _Link(recruitment, assign.design_from_row(design_pk, version), outcomes, sorted(arms))
 
 
 @add_annotator_headers
 @require_http_methods(["GET", "HEAD", "POST"])
 def entry_page(request, key) -> HttpResponse:
     """Show the entry page. GET writes nothing; only the button Start claims a place."""
-    recruitment, design_id = _find_link_and_newest_design(key)
-    state = recruitment_link_state(recruitment.study, recruitment) if recruitment else LinkState.UNPUBLISHED
-    if recruitment is None or state is LinkState.UNPUBLISHED:
+    link = _find_link(key)
+    if link is None:
         raise Http404
-    study, channel = recruitment.study, REGISTRY[recruitment.channel]
+    recruitment, study = link.recruitment, link.recruitment.study
+    state = recruitment_link_state(study, recruitment, link.ruled_outcomes)
+    if state is LinkState.UNPUBLISHED:
+        raise Http404
+    channel = REGISTRY[recruitment.channel]
     allow_framing(request, recruitment.channel)
-    wording = wording_of(study, design_id)
+    wording = wording_of(study, link.design.pk if link.design else None)
     study_wording = wording.study
     repeated = [name for name, values in request.GET.lists() if len(values) > 1]
     parameters = request.GET.dict()
@@ -173,12 +189,13 @@ def entry_page(request, key) -> HttpResponse:
         study,
         annotator,
         recruitment,
-        [arm for (arm,) in _select_arms(recruitment.pk)],
+        link.arms,
         external_ids=dict(arrival.ids),
         trust=arrival.trust,
         is_consented=bool(study_wording["consent"]),
         shares_preferences=study_wording["asks_to_share_preferences"] and request.POST.get("share") == "1",
         code="" if returning else form_code,
+        design=link.design,
     )
     if claim.outcome == "claimed" and claim.assignment:
         return HttpResponseRedirect(path(claim.assignment))

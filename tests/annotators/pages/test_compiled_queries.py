@@ -28,7 +28,6 @@ from annotators.pages.form_data import NewResponse
 from annotators.pages.presentation import _texts_query
 from annotators.pages.record import NEW_VISIT_COLUMNS, RESPONSE_COLUMNS, VISIT_COLUMNS, record_page_answers
 from annotators.places import assign, places
-from annotators.recruitment import links
 from annotators.views import entry
 from annotators.views.lookup import _select_page_row
 from studies.models import Batch, Exposure
@@ -59,9 +58,7 @@ SELECTS = {
     assign._select_study_and_newest_design: lambda one: (one.study_id,),
     assign._has_past: lambda one: (one.study_id, one.annotator_id),
     assign._select_annotator: lambda one: (one.annotator.pool, one.annotator.external_id),
-    links._select_ruled_outcomes: lambda one: (one.recruitment_id,),
     entry._select_link: lambda one: (one.recruitment.key,),
-    entry._select_arms: lambda one: (one.recruitment_id,),
 }
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 RELEASED = {"released_at": LONG_AGO, "released_reason": "expired"}

@@ -14,7 +14,7 @@ from annotators.participation.withdrawal import withdraw_annotator_and_erase_tex
 from annotators.places import assign, places
 from studies.models import AuditEvent, Batch, Study
 from studies.services import lifecycle
-from tests.builders import spa_draft, spa_study
+from tests.builders import panel, spa_draft, spa_study
 from tests.players import claimed, submitted
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
@@ -65,6 +65,24 @@ def test_the_batch_claimed_least_comes_first_then_the_lowest_number():
     assert study.batches.count() == 2
     numbers = [claimed(study, person).batch.number for person in "abcd"]
     assert numbers == [0, 1, 0, 1] and counts_are_true(study)
+
+
+def test_a_new_person_arrives_with_six_statements_and_their_transaction(client):
+    door = panel(spa_study(target_n=2, consent=""))
+    client.post(f"/e/{door.key}/?who=a", {"start": "1"})
+    with CaptureQueriesContext(connection) as seen:
+        assert client.post(f"/e/{door.key}/?who=b", {"start": "1"}).status_code == 302
+    statements = [query["sql"].split()[0] for query in seen.captured_queries]
+    assert statements == ["SELECT", "SELECT", "SAVEPOINT", "INSERT", "UPDATE", "INSERT", "INSERT", "RELEASE"]
+    assert counts_are_true(door.study) and Assignment.objects.count() == 2
+
+
+def test_a_new_person_gets_no_place_of_a_study_that_was_paused_after_it_was_read(study):
+    design = study.designs.get()
+    lifecycle.pause(Study.objects.get(pk=study.pk), by=None)
+    assert study.state == Study.State.LAUNCHED
+    assert assign.claim_batch(study, assign.find_annotator("panel", "a"), design=design).outcome == "paused"
+    assert not Assignment.objects.exists() and counts_are_true(study)
 
 
 def test_places_beyond_open_to_are_not_given():

@@ -25,7 +25,8 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgres]
 
 def claim(study):
     """A claim as a link's page makes it: it creates a person who is new, too."""
-    return lambda person: assign.claim_batch(study, assign.find_annotator("panel", person)).outcome
+    design = study.designs.get()
+    return lambda person: assign.claim_batch(study, assign.find_annotator("panel", person), design=design).outcome
 
 
 def test_every_person_gets_one_place_however_many_tabs_they_open():
