@@ -16,9 +16,9 @@ from django.db.models.functions import Greatest, Now
 from studies import signals
 from studies.access import Action, check_permission_or_404
 from studies.design.checklist import find_analysis_blockers, find_design_problems
-from studies.design.draw import UnfillableBatch, draw_batches, store_drawn_batches
+from studies.design.draw import DrawnBatch, UnfillableBatch, draw_batches, store_drawn_batches
 from studies.design.serialization import canonical_json, serialize_design, sha256_of
-from studies.design.unfinished import UnfinishedBatches, delete_in_turns, unfinished_rows
+from studies.design.unfinished import CHUNK, UnfinishedBatches, delete_in_turns, unfinished_rows
 from studies.models import Arm, Batch, Design, Exposure, Item, Job, Output, Placement, Prompt, Question, Study, audit
 from studies.models.guards import allowing_amendment
 from studies.protocols import Problem
@@ -308,49 +308,75 @@ def remaining_places_text(places: int) -> str:
 
 
 def open_more_places(study: Study, places: int, by) -> int:
-    """Open this many more places, and draw batches if none are left. Return the number of added places."""
+    """Open this many more places, and draw batches if none are left. Return the number of added places.
+
+    Batches are stored in short transactions, so that others write in between. Nobody gets one before the last transaction
+    opens the places. Batches of an opening that was stopped stay, and are the first of the next one.
+    """
     check_permission_or_404(by, Action.RUN, study)
-    with transaction.atomic():
-        study = _lock_study(study)
-        if not is_lifecycle_step_allowed("draw more", study):
-            raise ActionRefused(
-                f"You can open places only while a study is launched or paused, and it is {study.state}. Clone it to collect more."
-            )
-        batches = study.batches.exclude(origin=Batch.Origin.TEST)
-        n_open = count_opened_places_towards_cap(study)
-        if study.cap is not None and n_open + places > study.cap:
-            n_left = max(0, study.cap - n_open)
-            raise ActionRefused(
-                f"The study is capped at {study.cap} places; {n_open} are open. {remaining_places_text(n_left)} "
-                "Clone the study with a higher cap."
-            )
-        n_drawn = batches.exclude(origin=Batch.Origin.TOP_UP).aggregate(n=models.Sum("wanted"))["n"] or 0
-        missing = n_open + places - n_drawn
-        if missing > 0:
-            if batches.filter(origin=Batch.Origin.IMPORTED).exists():
-                raise ActionRefused(
-                    "The study has ready-made batches, and all of them are open. To collect more answers, clone the study and import "
-                    "more."
-                )
-            drawn_so_far = batches.filter(origin=Batch.Origin.DRAWN).count()
+    drawn_batches: dict[int, DrawnBatch] = {}
+    is_any_stored = False
+    while True:
+        began = time.monotonic()
+        with transaction.atomic():
+            study = _lock_study(study)
+            n_open, missing = _open_and_missing_places(study, places)
+            if missing <= 0:
+                open_to = _open_to(study, n_open + places)
+                Study.objects.filter(pk=study.pk).update(open_to=open_to)
+                audit.record("draw more", study=study, by=by, places=places, open_to=open_to)
+                break
+            first = study.batches.filter(origin=Batch.Origin.DRAWN).count()
             count = -(-missing // study.annotators_per_batch)
-            following = batches.latest("number").number + 1
-            try:
-                drawn_batches = draw_batches(study, drawn_so_far, count)
-            except UnfillableBatch as spent:
-                raise ActionRefused(
-                    f"There are not enough items left for {count} more batches. {spent} The design cannot change now: "
-                    "clone it, and do this in the copy."
-                ) from None
-            store_drawn_batches(
-                study, drawn_batches, places_per_batch=study.annotators_per_batch, first_number=following
-            )
-        open_to = _open_to(study, n_open + places)
-        Study.objects.filter(pk=study.pk).update(open_to=open_to)
-        audit.record("draw more", study=study, by=by, places=places, open_to=open_to)
-    if missing > 0:
+            chunk = _next_drawn_batches(drawn_batches, first, count)
+            if chunk:
+                following = study.batches.exclude(origin=Batch.Origin.TEST).latest("number").number + 1
+                store_drawn_batches(study, chunk, places_per_batch=study.annotators_per_batch, first_number=following)
+                is_any_stored = True
+        if chunk:
+            databases.let_others_write(time.monotonic() - began)
+            continue
+        try:
+            drawn_batches = {batch.number: batch for batch in draw_batches(study, first, count)}
+        except UnfillableBatch as spent:
+            raise ActionRefused(
+                f"There are not enough items left for {count} more batches. {spent} The design cannot change now: "
+                "clone it, and do this in the copy."
+            ) from None
+    if is_any_stored:
         databases.analyze_tables(*LAUNCH_MODELS)
     return places
+
+
+def _open_and_missing_places(study: Study, places: int) -> tuple[int, int]:
+    """Return the number of open places, and how many are missing to open this many more. Raise ActionRefused if that is not allowed."""
+    if not is_lifecycle_step_allowed("draw more", study):
+        raise ActionRefused(
+            f"You can open places only while a study is launched or paused, and it is {study.state}. Clone it to collect more."
+        )
+    n_open = count_opened_places_towards_cap(study)
+    if study.cap is not None and n_open + places > study.cap:
+        n_left = max(0, study.cap - n_open)
+        raise ActionRefused(
+            f"The study is capped at {study.cap} places; {n_open} are open. {remaining_places_text(n_left)} "
+            "Clone the study with a higher cap."
+        )
+    batches = study.batches.exclude(origin__in=[Batch.Origin.TEST, Batch.Origin.TOP_UP])
+    missing = n_open + places - (batches.aggregate(n=models.Sum("wanted"))["n"] or 0)
+    if missing > 0 and batches.filter(origin=Batch.Origin.IMPORTED).exists():
+        raise ActionRefused(
+            "The study has ready-made batches, and all of them are open. To collect more answers, clone the study and import "
+            "more."
+        )
+    return n_open, missing
+
+
+def _next_drawn_batches(drawn_batches: Mapping[int, DrawnBatch], first: int, count: int) -> list[DrawnBatch]:
+    """Return batches from this number on, at most ``count``, as many as one short transaction stores."""
+    if first not in drawn_batches:
+        return []
+    count = min(count, max(1, CHUNK // max(1, len(drawn_batches[first].items))))
+    return [drawn_batches[number] for number in range(first, first + count) if number in drawn_batches]
 
 
 def pause(study: Study, by) -> None:

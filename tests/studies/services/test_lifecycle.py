@@ -130,6 +130,37 @@ def test_drawing_more_goes_on_where_the_draw_stopped():
     assert keys(study) == keys(twin) and Study.objects.get(pk=study.pk).open_to == 7
 
 
+def test_an_opening_that_was_stopped_opens_nothing_and_the_next_one_uses_what_it_drew(monkeypatch):
+    monkeypatch.setattr(lifecycle, "CHUNK", 1)  # one batch in each transaction
+    study, twin = (spa_study(target_n=4, target_cap=20, title=title) for title in ("one", "twin"))
+    store, n_stored = lifecycle.store_drawn_batches, []
+
+    def store_twice(*args, **kwargs):
+        if len(n_stored) == 2:
+            raise KeyboardInterrupt
+        n_stored.append(len(store(*args, **kwargs)))
+
+    monkeypatch.setattr(lifecycle, "store_drawn_batches", store_twice)
+    with pytest.raises(KeyboardInterrupt):
+        lifecycle.open_more_places(study, 5, by=None)
+    monkeypatch.setattr(lifecycle, "store_drawn_batches", store)
+    assert n_stored == [1, 1] and study.batches.count() == 6
+    assert Study.objects.get(pk=study.pk).open_to == 4 and lifecycle.count_opened_places_towards_cap(study) == 4
+    assert not AuditEvent.objects.filter(study=study, verb="draw more").exists()
+    for opened in (study, twin):
+        assert lifecycle.open_more_places(opened, 5, by=None) == 5
+        assert Study.objects.get(pk=opened.pk).open_to == 9 == opened.batches.count()
+    drawn = [
+        list(
+            Placement.objects.filter(batch__study=one)
+            .order_by("batch__number", "number")
+            .values_list("item__prompt__key", "batch__arm__name")
+        )
+        for one in (study, twin)
+    ]
+    assert drawn[0] == drawn[1]
+
+
 @pytest.mark.only_on("postgresql")  # SQLite plans by no counts
 def test_what_was_drawn_is_counted_before_anybody_comes():
     def believed():

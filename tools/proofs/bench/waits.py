@@ -1,12 +1,13 @@
-"""How long annotators wait on SQLite while something large happens beside them.
+"""How long annotators wait while something large happens beside them.
 
-    python -m tools.proofs.bench.waits [nothing] [import] [erasure] [launch] [archive] [--answers 250000] [--batches 10000] [--archived 1000000]
+    python -m tools.proofs.bench.waits [nothing] [import] [erasure] [launch] [places] [archive] [--answers 250000] [--batches 10000]
+                                       [--archived 1000000] [--database sqlite]
 
 A web server as `heval up` starts it serves annotators who answer without a pause to think. Beside it another process does each work once,
 as a job would; the archive is downloaded from the web server itself. It prints the longest GET and the longest POST of an annotator during
 each work, and fails if one is longer than a second or is answered with an error. The erasure is three: an import that was killed before its
-last transaction is removed, everybody in a study withdraws one after the other, and the panel ids of the study are erased. ``nothing`` says what the machine's
-other work costs them.
+last transaction is removed, everybody in a study withdraws one after the other, and the panel ids of the study are erased. ``places`` opens
+as many more places as a launch stores. ``nothing`` says what the machine's other work costs them. The annotators answer in another study.
 """
 
 import argparse
@@ -19,7 +20,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from unittest import mock
 
@@ -28,7 +29,7 @@ from tests import ROOT
 from .annotator_cycle import loaded
 from .imports import PROMPTS, SYSTEMS, rows_of_answers
 from .load import answers_in
-from .machine import Site, folder
+from .machine import Postgres, Site, folder
 
 LONGEST_WAIT = 1.0
 ANNOTATORS, PAGES, EVERY = 4, 100, 0.02
@@ -106,6 +107,16 @@ def prepare_launch(batches: int) -> Callable[[], object]:
     return lambda: lifecycle.launch(study, None, keys)
 
 
+def prepare_places(batches: int) -> Callable[[], object]:
+    from studies.services import lifecycle
+    from tests.builders import launched
+
+    study = launched(
+        draft(PROMPTS_OF_LAUNCH, PAGES_OF_BATCH, target_n=10, annotators_per_batch=1, target_cap=batches + 10)
+    )
+    return lambda: lifecycle.open_more_places(study, batches, None)
+
+
 def prepare_archive(answers: int) -> Callable[[], object]:
     from django.contrib.auth import get_user_model
     from django.urls import reverse
@@ -136,6 +147,7 @@ WORKS = {
     "import": prepare_import,
     "erasure": prepare_erasure,
     "launch": prepare_launch,
+    "places": prepare_places,
     "archive": prepare_archive,
 }
 
@@ -197,10 +209,15 @@ class Annotators:
                 thread.join()
 
 
-def measure(name: str, size: int) -> list[str]:
+def measure(name: str, size: int, database: str) -> list[str]:
     """Do one work beside annotators, print what they met, and return what breaks a bound."""
-    with folder("heval-waits-") as home:
-        site = Site(home / "site", "heval_site.wsgi:application", "heval_site.settings")
+    with folder("heval-waits-") as home, ExitStack() as stack:
+        url = ""
+        if database == "postgres":
+            postgres = Postgres(home / "postgres")
+            stack.callback(postgres.stop)
+            url = postgres.create("ours")
+        site = Site(home / "site", "heval_site.wsgi:application", "heval_site.settings", url)
         site.run("heval_site.management.cli", "prepare")
         door = json.loads(site.run("tools.proofs.bench.study", "load", "400", str(PAGES)))["door"]
         site.start()
@@ -227,12 +244,12 @@ def measure(name: str, size: int) -> list[str]:
             site.stop()
     longest = people.longest
     print(
-        f"{name:8} {size:>9,} {seconds:7.1f} s; an annotator waits {longest['GET']:5.2f} s for a page and {longest['POST']:5.2f} s for "
+        f"{database:8} {name:8} {size:>9,} {seconds:7.1f} s; an annotator waits {longest['GET']:5.2f} s for a page and {longest['POST']:5.2f} s for "
         f"an answer at most, of {people.n:,}; {len(people.errors)} errors {' '.join(sorted(set(people.errors)))}",
         flush=True,
     )
-    broken = [f"{name}: {method} {wait:.2f} s" for method, wait in longest.items() if wait > LONGEST_WAIT]
-    return broken + [f"{name}: {len(people.errors)} errors"] * bool(people.errors)
+    broken = [f"{database}, {name}: {method} {wait:.2f} s" for method, wait in longest.items() if wait > LONGEST_WAIT]
+    return broken + [f"{database}, {name}: {len(people.errors)} errors"] * bool(people.errors)
 
 
 def main() -> None:
@@ -241,12 +258,15 @@ def main() -> None:
     parser.add_argument("--answers", type=int, default=250_000)
     parser.add_argument("--batches", type=int, default=10_000)
     parser.add_argument("--archived", type=int, default=1_000_000)
+    parser.add_argument("--database", default="sqlite", choices=["sqlite", "postgres"])
     parser.add_argument("--part", nargs=2, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.part:
         return work(chosen.part[0], int(chosen.part[1]))
-    sizes = {"nothing": 20, "launch": chosen.batches, "archive": chosen.archived}
-    broken = [fault for name in chosen.works for fault in measure(name, sizes.get(name, chosen.answers))]
+    sizes = {"nothing": 20, "launch": chosen.batches, "places": chosen.batches, "archive": chosen.archived}
+    broken = [
+        fault for name in chosen.works for fault in measure(name, sizes.get(name, chosen.answers), chosen.database)
+    ]
     if broken:
         raise SystemExit(f"Longer than {LONGEST_WAIT:.0f} s: " + "; ".join(broken))
 
