@@ -1,4 +1,4 @@
-"""The migrated test database, made once: each process of a test run begins with a copy of it. Migrating takes 8 s of computing.
+"""The migrated test database, made once: each process of a test run begins with a copy of it. Migrating takes seconds of computing.
 
 A copy is used only while every Python file of the project, the locked packages and Python itself are what they were when it was made.
 """
