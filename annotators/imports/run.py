@@ -56,9 +56,9 @@ from .writing import (
 )
 
 AUDIT_VERB = "import answers"
-MAX_ROWS = 2_000_000
+MAX_ROWS = 5_000_000
 # A row can have many answers.
-MAX_ANSWERS = 2_000_000
+MAX_ANSWERS = 5_000_000
 MAX_COLUMNS = 1_000
 ROWS_IN_MEMORY = 50_000
 ANNOTATORS_PER_QUERY = 100

@@ -44,7 +44,7 @@ class TableLimits:
     """The limits of one file. Exceeding one is a problem that names the limit."""
 
     bytes: int = 500 * 1024 * 1024
-    rows: int = 2_000_000
+    rows: int = 5_000_000
     columns: int = 200
     cell_characters: int = 1_000_000
     row_characters: int = 8_000_000
