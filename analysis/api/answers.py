@@ -238,6 +238,9 @@ class ImportSettingsSerializer(FileSettingsSerializer):
     human_systems = ListField(
         child=CleanTextField(), required=False, default=list, help_text="New systems whose author is a person."
     )
+    left_out_systems = ListField(
+        child=CleanTextField(), required=False, default=list, help_text="Systems whose outputs are not imported."
+    )
 
     def validate_columns(self, columns):
         try:
@@ -263,8 +266,8 @@ class ImportFormSerializer(serializers.Serializer):
     settings = serializers.CharField(
         required=False,
         help_text="How to read the file, as one JSON object: is_dry_run, columns, proposes_columns and sheet; for stimuli also "
-        "creates_systems, allows_empty, replaces_changed, makes_batches, makes_pairs, pairs_by, max_length_difference, max_pairs, groups_by "
-        "and human_systems. Default: {}.",
+        "creates_systems, allows_empty, replaces_changed, makes_batches, makes_pairs, pairs_by, max_length_difference, max_pairs, groups_by, "
+        "human_systems and left_out_systems. Default: {}.",
     )
 
 

@@ -246,11 +246,8 @@ def _handle_upload_action(request, study, upload, job: Job | None) -> HttpRespon
     report = ImportReport.from_json(upload.report) if upload.report else None
     if not upload.is_confirmed:
         try:
-            before, upload.options = (
-                _options_without_authors(upload.options),
-                _sent_options(request.POST, upload, report),
-            )
-            is_changed = _options_without_authors(upload.options) != before
+            before, upload.options = upload.options, _sent_options(request.POST, upload, report)
+            is_changed = _options_of_reading(upload.options) != _options_of_reading(before)
             if is_changed or any(name in request.POST for name in READ_AGAIN):
                 # Nobody has seen the report of other columns, so it is not imported.
                 upload.notice = CHANGED_COLUMNS if is_changed and "confirm" in request.POST else ""
@@ -287,20 +284,29 @@ def _sent_options(sent: QueryDict, upload: run.Upload, report: ImportReport | No
             if roles != [(entry["role"], entry["column"]) for entry in report.columns]:
                 options = change_roles(options, roles)
         else:
-            options["creates_systems"] = "creates_systems" in sent
+            options["creates_systems"] = upload.is_guided or "creates_systems" in sent
             if (columns := _chosen_columns(sent, report)) != report.mapping:
                 parse_mapping(columns)
                 options["columns"] = columns
     if report is not None and report.proposed and "anew" in sent:
         options["columns"] = report.proposed
     if report is not None and report.samples:
-        options["human_systems"] = [name for name in sent.getlist("human") if name in report.samples]
+        for name, sent_name in {"human_systems": "human", "left_out_systems": "leave_out"}.items():
+            options[name] = [system for system in sent.getlist(sent_name) if system in report.samples]
     return importer.checked_options(options)
 
 
-def _options_without_authors(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that decide how a file is read."""
-    return {name: part for name, part in options.items() if part and name != "human_systems"}
+def _options_of_reading(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that decide how a file is read. What is said of systems that were seen is none of them."""
+    about_systems = ("human_systems", "left_out_systems")
+    return {name: part for name, part in options.items() if part and name not in about_systems}
+
+
+def _systems_to_leave_out(study: Study, report: ImportReport | None, stored: set[str]) -> list[str]:
+    """Return the systems of the file that a study without texts does not have, if it has others of them: a template names its systems."""
+    read = list(report.samples) if report else []
+    others = [name for name in read if name not in stored]
+    return others if len(others) < len(read) and not study.prompts.exists() else []
 
 
 # A page has a list of roles for each of them.
@@ -374,7 +380,8 @@ def _render_report(request, study, upload, job: Job | None, status: int = 200, f
             or job.error
             or "The import was cancelled, and nothing was written. To import the file, choose it again."
         )
-    importer = run.importer_of(upload)
+    importer, stored = run.importer_of(upload), set(study.systems.values_list("name", flat=True))
+    proposed = _systems_to_leave_out(study, report, stored) if upload.is_guided else []
     findings = report.findings if report else []
     return render_page(
         request,
@@ -393,7 +400,9 @@ def _render_report(request, study, upload, job: Job | None, status: int = 200, f
             if finding.kind not in ("freezes", PROPOSED, run.REUSED)
             and not (finding.kind == "new_systems" and report and report.samples)
         ],
-        stored_systems=set(study.systems.values_list("name", flat=True)),
+        stored_systems=stored,
+        left_out_systems=upload.options.get("left_out_systems", proposed),
+        proposed_out=proposed,
         reused=[finding for finding in findings if finding.kind == run.REUSED],
         proposed_groups=[finding for finding in findings if finding.kind == PROPOSED],
         again=reverse("new_study_file" if upload.is_guided else importer.page, args=[study.pk]),
@@ -404,6 +413,7 @@ def _render_report(request, study, upload, job: Job | None, status: int = 200, f
         counts=[(kind, n) for kind, n in report.counts.items() if kind != "batches" or n != RowCounts()]
         if report
         else [],
+        has_old=bool(report and any(count.same or count.changed for count in report.counts.values())),
         has_batches=bool(report and any(row["batch"] for row in report.first)),
         missing=report.missing[:SHOWN_MISSING] if report else [],
         more_missing=max(0, report.missing_count - SHOWN_MISSING) if report else 0,

@@ -49,7 +49,8 @@ class Options:
     ``max_length_difference`` words. ``max_pairs`` limits their number; 0 means all. ``groups_by``: what names the group of a prompt
     (``GROUPS_BY``); '' is the column ``group``, if the file has one. ``columns``: what columns with other names than heval's mean, as
     ``mapping`` describes it; ``proposes_columns``: if there is no such mapping, use the proposed one. ``human_systems``: those of the
-    new systems whose author is a person. ``sheet``: the sheet of a workbook that has several.
+    new systems whose author is a person. ``left_out_systems``: those of the file whose outputs are not imported. ``sheet``: the sheet of a
+    workbook that has several.
     """
 
     makes_batches: bool = False
@@ -64,6 +65,7 @@ class Options:
     columns: tuple[str, ...] = ()
     proposes_columns: bool = False
     human_systems: tuple[str, ...] = ()
+    left_out_systems: tuple[str, ...] = ()
     sheet: str = ""
 
     def __post_init__(self) -> None:
@@ -83,7 +85,7 @@ class Options:
     def as_json(self) -> dict[str, Any]:
         """Return the options as JSON. Those about one file are left out where they say nothing, as in records of before."""
         parts = tuples_to_lists(asdict(self))
-        of_file = ("columns", "proposes_columns", "human_systems", "sheet")
+        of_file = ("columns", "proposes_columns", "human_systems", "left_out_systems", "sheet")
         return {name: part for name, part in parts.items() if part or name not in of_file}
 
     @classmethod
@@ -364,7 +366,7 @@ class StimulusReader(RecordReader):
     def _outputs(self, row: Row, layout: StimulusLayout) -> Iterator[OutputCells]:
         for written in self.read_or_add_problem(row, lambda: list(_written_outputs(row.values, layout))) or ():
             output = self.read_or_add_problem(row, partial(_output, self.options, *written))
-            if output is not None:
+            if output is not None and output.system not in self.options.left_out_systems:
                 yield output
 
 

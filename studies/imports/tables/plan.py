@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
+from random import Random
 from tempfile import TemporaryFile
 from typing import Any
 
@@ -335,7 +336,7 @@ class ImportPlan:
         self._has_words = False
         # What is odd about outputs and prompts, by kind: its number, and the first examples.
         self._odd: dict[str, tuple[int, list[str]]] = {}
-        self._sampling = seeded_random(study.seed, report.sha256)
+        self._sampling: dict[str, Random] = {}
         self._word_counts: Counter[int] = Counter()
         self._changed_keys: list[tuple[ImportChange, tuple[str, str, int] | None]] = []
         for key in existing.prompt_keys():
@@ -570,8 +571,11 @@ class ImportPlan:
         if not text or system in self._known_by_texts:
             return
         kept = self.report.samples.setdefault(system, [])
+        if not kept:
+            # Of its own, so that other systems do not change what is shown.
+            self._sampling[system] = seeded_random(self.study.seed, self.report.sha256, system)
         self._n_texts[system] += 1
-        place = len(kept) if len(kept) < SAMPLED_TEXTS else self._sampling.randrange(self._n_texts[system])
+        place = len(kept) if len(kept) < SAMPLED_TEXTS else self._sampling[system].randrange(self._n_texts[system])
         if place < SAMPLED_TEXTS:
             kept[place : place + 1] = [[prompt, excerpt(text, 300)]]
 

@@ -480,7 +480,9 @@ def import_upload_and_delete_file(
 ) -> None:
     """Write what the dry run reported. If the study has changed since, store a new report and raise StudyChanged."""
     _check(upload)
-    agreed = ImportReport.from_json(upload.report).outcome() if upload.report else None
+    # Without systems that the researcher leaves out, what was reported has other counts.
+    left_out = upload.options.get("left_out_systems")
+    agreed = ImportReport.from_json(upload.report).outcome() if upload.report and not left_out else None
     try:
         report = _read(study, upload, by, progress, expected_outcome=agreed, job=job)
     except StudyChanged as moved:

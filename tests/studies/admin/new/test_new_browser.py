@@ -104,7 +104,7 @@ def test_without_scripts_a_button_shows_the_page_of_each_card(browser, live_serv
     page.get_by_text("Paste instead").click()
     page.locator("textarea").fill(SHORT)
     press(page, page.get_by_role("button", name="Continue"))
-    page.get_by_label("A person wrote the texts of human").check()
+    page.get_by_label("Written by a person: human").check()
     press(page, page.get_by_role("button", name="Import into the study"))
     for card in CARDS:
         page.locator(f"#card-{card}").check()

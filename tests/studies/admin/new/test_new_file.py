@@ -41,6 +41,38 @@ def test_a_file_becomes_a_draft_that_leads_on(researcher):
     assert on.url.startswith(reverse("new_study_file", args=[study.pk]).removesuffix("file/"))
 
 
+LONG = GOOD + b"p1,Go.,third,A bird.\np2,Stay.,third,Zoe.\n"
+WIDE = b"prompt,ada,human,third\n" + b"".join(
+    b"What is number %d?,It is a cat of %d years.,It is a dog of %d years.,It is a bird of %d years.\n" % (n, n, n, n)
+    for n in range(2)
+)
+
+
+@pytest.mark.parametrize("data", [LONG, WIDE], ids=["long", "wide"])
+def test_systems_that_are_ticked_are_left_out_at_once(researcher, data):
+    address = started(researcher, data).url
+    page = researcher.get(address).content.decode()
+    assert page.count('name="leave_out"') == 3 and "Read the file again" not in page
+    assert researcher.post(address, {"confirm": "1", "leave_out": ["third"], "human": ["human"]}).status_code == 302
+    names = list(Output.objects.values_list("system__name", flat=True))
+    assert len(names) == 4 and "third" not in names
+    assert Study.objects.get().systems.count() == 2
+
+
+@pytest.mark.parametrize("has_texts", [False, True])
+def test_systems_that_a_template_does_not_have_are_proposed_to_be_left_out(researcher, has_texts):
+    study = draft_study(owner=user(), prompts=2 * has_texts, systems=("ada", "human"), guide={})
+    sent = {"file": SimpleUploadedFile("table.csv", LONG.replace(b"p1", b"k1").replace(b"p2", b"k2"))}
+    address = researcher.post(reverse("new_study_file", args=[study.pk]), sent).url
+    page = researcher.get(address).content.decode()
+    ticked = re.findall(r'name="leave_out" value="(\w+)" checked', page)
+    assert ticked == ([] if has_texts else ["third"])
+    assert ("no system “<bdi>third</bdi>”, so heval proposes to leave it out" in page) == (not has_texts)
+    # A tick that is taken back adds the system.
+    researcher.post(address, {"confirm": "1"})
+    assert study.systems.filter(name="third").exists()
+
+
 def test_pasted_rows_are_a_file(researcher):
     response = researcher.post(reverse("new_study"), {"title": "T", "pasted": GOOD.decode().replace(",", "\t")})
     researcher.post(response.url, {"confirm": "1"})

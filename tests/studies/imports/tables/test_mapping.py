@@ -296,7 +296,7 @@ def test_the_page_has_no_row_of_zeros_and_no_note_that_repeats_it():
     study = drafts.create_draft_with_default_arm(Study(title="own"), owner)
     page = upload(logged_in(owner), study, "own.csv", csv_of(wide())).content.decode()
     assert '<th scope="row">outputs</th>' in page and '<th scope="row">batches</th>' not in page
-    assert "A person wrote the texts of" in page and "Systems that will be added" not in page
+    assert "Written by a person" in page and "Systems that will be added" not in page
 
 
 def test_three_outputs_of_each_new_system_are_drawn(tmp_path):
@@ -322,8 +322,8 @@ def test_texts_of_a_systems_that_a_template_named_are_drawn_too(tmp_path):
     study.systems.create(name="gpt-4o", is_human=True)
     response = upload(client, study, "own.csv", csv_of(wide()))
     page = response.content.decode()
-    assert all(f"<summary><bdi>{name}</bdi></summary>" in page for name in ("gpt-4o", "my-model"))
-    assert "A person wrote the texts of <bdi>my-model" in page and "A person wrote the texts of <bdi>gpt-4o" not in page
+    assert all(f"<h3><bdi>{name}</bdi></h3>" in page for name in ("gpt-4o", "my-model"))
+    assert 'by a person<span class="heard">: my-model' in page and 'by a person<span class="heard">: gpt-4o' not in page
     client.post(response.redirect_chain[-1][0], {"confirm": "1"})
     assert study.systems.get(name="gpt-4o").is_human and study.systems.count() == 2
 
