@@ -18,6 +18,8 @@ from django.views.decorators.http import require_http_methods
 
 from analysis.stats.planning.inputs import HEADLINES, PROTOCOLS
 from analysis.stats.planning.sizes import Prices, plan_budget
+from annotators.admin.launch import about_channel, channel_field
+from annotators.recruitment.channels import REGISTRY as CHANNELS
 from studies.access import Action, get_study
 from studies.admin import study_page
 from studies.admin.forms import CleanTextMixin
@@ -319,12 +321,12 @@ class PeopleForm(CleanTextMixin, forms.ModelForm):
             "annotators_per_batch": "1: each person has a batch of their own. 3: three people have the same batch, and you see how far they agree.",
             "minutes": "Shown on the first page. Proposed from the texts and the answers, with a last question, and rounded up.",
             "wage_per_hour": "heval warns if the pay is lower.",
-            "reward": "0 if people take part for nothing.",
+            "reward": "Empty: what your aim gives for these minutes, and nothing by an open link, whose people heval cannot pay.",
         }
 
     def __init__(self, study: Study, data: Mapping[str, Any] | None = None):
         self.stored = {
-            name: getattr(study, name) for name in (*self.Meta.fields, "batches_per_annotator", "target_cap")
+            name: getattr(study, name) for name in (*self.Meta.fields, "batches_per_annotator", "target_cap", "guide")
         }
         sections = [one for one in study.read_sections() if one.protocol in REGISTRY]
         needed = [REGISTRY[one.protocol].annotators_needed_per_batch(one) for one in sections]
@@ -343,21 +345,32 @@ class PeopleForm(CleanTextMixin, forms.ModelForm):
             "target_n": None if study.target_n else proposed_target(study, inputs),
             "minutes": minutes,
             "wage_per_hour": wage,
-            # Rounded up, so that it is not below the aim.
-            "reward": math.ceil(Decimal(study.minutes or minutes) * wage / 60 * 20) / Decimal(20),
         }
         for name, value in proposed.items():
             if getattr(study, name) is None:
                 setattr(study, name, value)
         super().__init__(data, instance=study)
-        for name in ("target_n", "minutes", "reward"):
+        self.channel = ""
+        if study.guide is not None:
+            self.fields = {"channel": channel_field(study), **self.fields}
+            self.channel = self.fields["channel"].initial
+        for name in ("target_n", "minutes"):
             self.fields[name].required = True
+        if study.reward is None:
+            study.reward = self._proposed_reward()
         if self.fixed is not None:
             del self.fields["annotators_per_batch"]
         elif inputs.size.prompts_each >= inputs.size.prompts:
             self.fields[
                 "annotators_per_batch"
             ].help_text = "Leave it as it is: with this design everybody judges every prompt."
+
+    def _proposed_reward(self) -> Decimal:
+        """Return the pay that the aim gives, rounded up so that it is not below, or 0 where heval does not pay."""
+        channel, study = CHANNELS.get(self.channel), self.instance
+        if channel is not None and (not channel.identifies_people or channel.credits_on_completion):
+            return Decimal(0)
+        return math.ceil(study.minutes * Decimal(study.wage_per_hour) / 60 * 20) / Decimal(20)
 
     def clean_currency(self) -> str:
         return self.cleaned_data["currency"].upper()
@@ -372,16 +385,32 @@ class PeopleForm(CleanTextMixin, forms.ModelForm):
 
     def clean(self) -> dict[str, Any]:
         cleaned, study = super().clean() or {}, self.instance
+        self.channel = cleaned.get("channel", "")
+        if {"reward", "wage_per_hour"} <= {name for name, value in cleaned.items() if value is None}:
+            self.add_error("reward", "Enter the pay for one person, or the pay for an hour that you aim at.")
         if (target := cleaned.get("target_n")) and study.target_cap and study.target_cap < target:
             study.target_cap = None  # the cap is then 1.5 times the target
         if target and self.is_for_one:
             study.batches_per_annotator = max(study.batches_per_annotator, target)
         return cleaned
 
+    def _post_clean(self) -> None:
+        super()._post_clean()  # type: ignore[misc]  # it fills the instance
+        if not self.errors and self.instance.reward is None:
+            self.instance.reward = self._proposed_reward()
+
     def changes(self) -> dict[str, Any]:
         """Return the columns that differ from what is stored."""
+        if "channel" in self.fields:
+            self.instance.guide = (self.instance.guide or {}) | {"channel": self.channel}
         now = {name: getattr(self.instance, name) for name in self.stored}
         return {name: value for name, value in now.items() if value != self.stored[name]}
+
+
+def _fees(request: HttpRequest, study: Study, inputs: PlanInputs, channel: str) -> list[dict[str, Any]]:
+    """Return what the study costs by the channel, for each of its known fees."""
+    rows = panel_rows(inputs, study.currency, site_costs(request.user, study.currency), {channel})
+    return [row for row in rows if row["is_linked"]]
 
 
 @login_required
@@ -410,7 +439,12 @@ def new_study_people_page(request: HttpRequest, pk: int) -> HttpResponse:
     context: dict[str, Any] = {"form": form, "is_valid": is_valid, "has_texts": study.prompts.exists()}
     if is_valid:
         inputs, stored = forecast_inputs(study)
-        context |= live_context(inputs, study.currency, stored, knows_fees=False)
+        fees = _fees(request, study, inputs, form.channel) if form.channel and study.reward else []
+        is_free = bool(fees) and all(one["rate"] == 0 for one in fees)
+        context |= live_context(inputs, study.currency, stored, knows_fees=is_free)
+        context |= {"fees": fees}
+        if "channel" in form.fields:
+            context |= {"about_channel": about_channel(form.channel, study.reward)}
         context |= {"low_pay": low_pay_text(study), "times_each": items_per_prompt(section)}
     status = 200 if is_valid else 422
     if is_live:

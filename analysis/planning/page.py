@@ -93,7 +93,7 @@ def _recruits(inputs: PlanInputs, currency: str, knows_fees: bool) -> str:
     return (
         f"{start} and are paid, {inputs.size.people} count. "
         f"Each gets {budget.reward:.2f} {currency}. Pay {money_text(budget.pay, currency)}{screened}, "
-        f"fees {money_text(budget.fees, currency) if knows_fees else 'not known and not counted'}."
+        f"fees {money_text(budget.fees, currency) if knows_fees else 'not counted'}."
     )
 
 

@@ -95,9 +95,10 @@ def size_sentence(size: StudySize, budget: Budget, currency: str, *, knows_fees:
     if size.is_between_conditions:
         who = f"{who} in {size.conditions} conditions"
     most_of = f"every prompt {'read' if size.kind == 'chance' else 'judged'} {times_text(size.labels_per_prompt)}"
+    fees = " with fees" if budget.fees else "" if knows_fees else " without fees"
     return (
         f"{who}, {counted(size.prompts_each, 'prompt')} each, {most_of}, "
-        f"{minutes_text(budget.minutes_each)} minutes, {money_text(budget.total, currency)} {'with' if knows_fees else 'without'} fees."
+        f"{minutes_text(budget.minutes_each)} minutes, {money_text(budget.total, currency)}{fees}."
     )
 
 

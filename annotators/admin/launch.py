@@ -97,13 +97,46 @@ def estimate_reward_cost(study: Study) -> RewardCostEstimate:
     )
 
 
-NO_LINK = "No new link: You make links after the launch, or have made them before."
+NO_LINK = "No new link: I make it myself"
+
+
+def chosen_channel(study: Study) -> str | None:
+    """Return the channel that the page *People* stored, '' for no new link, or None if nothing is chosen."""
+    slug = (study.guide or {}).get("channel")
+    return slug if slug == "" or (slug in REGISTRY and REGISTRY[slug].takes_new_links) else None
+
+
+def channel_field(study: Study) -> forms.ChoiceField:
+    """Return the field of how people come to a draft. It begins with what is chosen, the channel of the last link, or an open link."""
+    offered = [channel for channel in REGISTRY.values() if channel.takes_new_links]
+    offered.sort(key=lambda channel: (channel.slug != OpenLink.slug, not channel.publishes))
+    link = study.recruitments.filter(stopped_at=None).order_by("pk").last()
+    usual, chosen = link.channel if link else OpenLink.slug, chosen_channel(study)
+    return forms.ChoiceField(
+        label="How do people come?",
+        choices=[*((one.slug, one.label) for one in offered), ("", NO_LINK)],
+        initial=usual if chosen is None else chosen,
+        required=False,
+    )
+
+
+def _pay_by_open_link() -> str:
+    way = f"{reverse('docs-page', args=['how-to/use-an-open-link'])}#how-people-get-their-pay"
+    return format_html('{} <a href="{}">How they get their pay</a>', NO_WAY_TO_PAY, way)
+
+
+def about_channel(slug: str, reward: Decimal | None) -> str:
+    """Return what a researcher should know about a channel before the launch."""
+    channel = REGISTRY.get(slug)
+    if channel is None:
+        return "The launch makes no link."
+    pays = bool(reward) and slug == OpenLink.slug
+    return format_html("{} {}", channel.help, _pay_by_open_link()) if pays else channel.help
 
 
 class LinkForm(forms.Form):
-    """How people come to a draft, and what those get who cannot take part, if the account has not said it yet."""
+    """How people come to a draft, if the page *People* has not asked it, and what those get who cannot take part, if the account has not said it yet."""
 
-    channel = forms.ChoiceField(label="How do people come?", widget=forms.RadioSelect, required=False)
     screened_out_pay = forms.DecimalField(
         label="Pay for people whom the first answers screen out",
         min_value=0,
@@ -118,33 +151,32 @@ class LinkForm(forms.Form):
         decimal_places=2,
         required=False,
         initial=0,
-        help_text="Only a panel needs this: its people may come when all places are taken. 0: they get nothing. You can change it for each link.",
+        help_text="0: they get nothing. You can change it for each link.",
     )
 
     def __init__(self, study: Study, user, data=None):
-        offered = [channel for channel in REGISTRY.values() if channel.takes_new_links]
-        offered.sort(key=lambda channel: (channel.slug != OpenLink.slug, not channel.publishes))
-        link = study.recruitments.filter(stopped_at=None).order_by("pk").last()
-        super().__init__(data, initial={"channel": link.channel if link else OpenLink.slug})
-        self.study = study
-        unpaid = {OpenLink.slug: f" {NO_WAY_TO_PAY}"} if study.reward else {}
-        choices = [(one.slug, f"{one.label}: {one.help}{unpaid.get(one.slug, '')}") for one in offered]
-        self.fields["channel"].choices = [*choices, ("", NO_LINK)]  # type: ignore[attr-defined]  # a choice field
-        if study.reward:
-            self.fields["channel"].help_text = format_html(
-                '<a href="{}#how-people-get-their-pay">How people of an open link get their pay</a>',
-                reverse("docs-page", args=["how-to/use-an-open-link"]),
-            )
-        facts = facts_of(user)
+        super().__init__(data)
+        self.study, self.chosen = study, chosen_channel(study)
+        if self.chosen is None:
+            field = channel_field(study)
+            self.fields = {"channel": field, **self.fields}
+            if study.reward:
+                field.help_text = _pay_by_open_link()
+        facts, channel = facts_of(user), REGISTRY.get(self.chosen or "")
         is_screening = OutcomePay.Outcome.SCREENED_OUT in possible_early_ends(Recruitment(study=study))
         if facts.screened_out_pay is not None or not is_screening or not study.reward:
             del self.fields["screened_out_pay"]
-        if facts.full_pay is not None or not study.reward:
+        has_panel = self.chosen is None or (channel is not None and channel.identifies_people)
+        if facts.full_pay is not None or not study.reward or not has_panel:
             del self.fields["full_pay"]
+
+    @property
+    def channel(self) -> str:
+        return self.cleaned_data.get("channel", "") if self.chosen is None else self.chosen
 
     def clean(self):
         cleaned = super().clean() or {}
-        channel = REGISTRY.get(cleaned.get("channel", ""))
+        channel = REGISTRY.get(self.channel)
         if channel is None or _find_link(self.study, channel.slug):
             return cleaned  # a link that exists has its own pay
         missing = {name for name in self.fields if cleaned.get(name) is None and name not in self.errors}
@@ -156,7 +188,7 @@ class LinkForm(forms.Form):
 
     def facts(self) -> dict[str, Any]:
         """Return what is said here once for all links of the account."""
-        channel = REGISTRY.get(self.cleaned_data["channel"])
+        channel = REGISTRY.get(self.channel)
         unused = {"channel"} if channel is not None and channel.identifies_people else {"channel", "full_pay"}
         return {name: one for name, one in self.cleaned_data.items() if name not in unused and one is not None}
 
@@ -177,13 +209,15 @@ def launch_page(request, pk) -> HttpResponse:
             with transaction.atomic():
                 if facts := form.facts():
                     store_facts(request.user, facts)
-                if channel := form.cleaned_data["channel"]:
+                if channel := form.channel:
                     _get_or_create_link(study, channel, request.user)
                 job = lifecycle.request_launch(study, request.user, context["acknowledged"])
             return HttpResponseRedirect(reverse("admin:studies_job_page", args=[job.code]))
         except lifecycle.ActionRefused as refused:
             launch_errors = refusal_lines(refused)
     context |= {"form": form, "launch_errors": launch_errors, "local_url": local_url()}
+    if form.chosen is not None:
+        context |= {"channel": REGISTRY.get(form.chosen), "about_channel": about_channel(form.chosen, study.reward)}
     if study.guide is None:
         context["guide"] = []  # a draft that was not made on the pages of a new study
     status = 422 if launch_errors or form.errors else 200

@@ -27,6 +27,8 @@ from studies.models import FIRST_TEST_NUMBER, Arm, Section, Study
 from studies.protocols import REGISTRY
 from studies.services.lifecycle import ActionRefused
 
+from .launch import chosen_channel
+
 PREVIEW_SEED = 20_230_707  # the same orders each time a page is previewed
 PAGES_BEFORE, PAGES_AFTER = ("landing",), ("done", "consent", "withdraw")
 PAGE_NAMES = {
@@ -144,7 +146,8 @@ def _name(assignment: Assignment, step: Step) -> str:
 def _render_entry_page(request, study: Study) -> HttpResponse:
     recruitment = study.recruitments.order_by("pk").first()
     if recruitment is None:
-        recruitment = Recruitment(study=study, channel=OpenLink.slug, pool=OpenLink.slug)
+        channel = chosen_channel(study) or OpenLink.slug
+        recruitment = Recruitment(study=study, channel=channel, pool=channel)
         if study.is_draft:  # the page promises what the link of the launch will promise
             link_actions.create_link(
                 recruitment, request.user if is_request_allowed(request, Action.RECRUIT, study.pk) else None

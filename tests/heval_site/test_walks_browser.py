@@ -65,6 +65,10 @@ class Walk:
         self.page.check(selector)
         self.fields += 1
 
+    def choose(self, selector: str, value: str):
+        self.page.select_option(selector, value)
+        self.fields += 1
+
     def go_on(self, name="Continue"):
         button = self.page.locator("button.go-on, button.first, a.go-on, a.first").filter(has_text=name)
         press(self.page, button.first)
@@ -91,9 +95,7 @@ def bring_file(walk):
     walk.fields += 1
 
 
-def launch(walk, channel: str):
-    if channel != "open_link":
-        walk.check(f"input[name=channel][value={channel}]")
+def launch(walk):
     for box in walk.page.locator("input[name=acknowledge]").all():
         box.check()
         walk.fields += 1
@@ -124,15 +126,18 @@ def test_from_a_file_to_the_link(walk, card, more, channel):
         walk.page.get_by_text("More criteria").click()
         walk.check(f"input[name=more][value={criterion}]")
     walk.go_on()
+    if channel != "open_link":
+        walk.choose("#id_channel", channel)
     walk.go_on()
     for name, value in FACTS.items():
         walk.fill(f"#id_facts-{name}", value)
     walk.fields -= len(FACTS)  # entered once for the account
     walk.go_on()
     walk.go_on()
-    launch(walk, channel)
+    launch(walk)
     study = Study.objects.get()
     assert study.state == "launched" and study.sections.filter(protocol=card).exists()
+    assert study.recruitments.get().channel == channel and (study.reward > 0) == (channel != "open_link")
     assert study.prompts.count() == 40 and study.contrasts.exists()
     criteria = set(study.sections.get(protocol=card).questions.values_list("criterion", flat=True))
     assert len(criteria) == 1 + len(more), criteria
@@ -155,7 +160,7 @@ def test_a_second_study_knows_the_account(walk):
     walk.go_on()
     walk.go_on()
     walk.go_on()
-    launch(walk, "open_link")
+    launch(walk)
     assert "University of Graz" in Study.objects.get().consent and walk.refused == []
     assert len(walk.loads) <= MOST_LOADS and walk.fields <= 6, (walk.loads, walk.fields)
 
@@ -183,7 +188,7 @@ def test_a_study_from_a_template_of_ones_own_needs_a_title_and_a_file(walk):
     walk.go_on("Import")
     assert walk.page.url.endswith("/launch/")
     typed = walk.fields
-    launch(walk, "open_link")
+    launch(walk)
     second = Study.objects.get(title="The second one")
     assert second.state == "launched" and second.prompts.count() == 40 and second.target_n == first.target_n
     assert walk.refused == [] and typed == 2
@@ -191,18 +196,16 @@ def test_a_study_from_a_template_of_ones_own_needs_a_title_and_a_file(walk):
     assert len(walk.loads) <= 7, walk.loads
 
 
-def test_a_column_that_is_left_out_stays_out_and_a_system_can_be_removed(walk):
+def test_a_system_is_left_out_by_a_tick_and_another_is_removed_later(walk):
     page = walk.page
     walk.go_on("New study")
     walk.fill("#id_title", "Which answers help")
     bring_file(walk)
     walk.go_on()
-    page.locator("select[name=role]").nth(3).select_option("")
-    walk.go_on("Import")
-    assert page.get_by_text("You changed what the columns are").is_visible() and not Output.objects.exists()
+    walk.check(f"input[name=leave_out][value={SYSTEMS[2]}]")
     walk.go_on("Import")
     study = Study.objects.get()
-    assert set(study.systems.values_list("name", flat=True)) == set(SYSTEMS[:2])
+    assert set(study.systems.values_list("name", flat=True)) == set(SYSTEMS[:2]) and len(walk.loads) == 4
     press(page, page.get_by_role("link", name="1. Your file"))
     press(page, page.get_by_role("button", name=f"Remove {SYSTEMS[1]}"))
     assert Output.objects.count() == 80 and page.get_by_text("40 outputs").is_visible()

@@ -419,9 +419,14 @@ def own_templates_of(user: Any) -> QuerySet[OwnTemplate]:
 def create_draft_from_own_template(template: OwnTemplate, by: Any, title: str) -> Study:
     """Make a new draft of a kept template, with its own title and seed. Raise BundleRefused."""
     check_permission_or_404(by, Action.CLONE, template.study)
-    return create_draft_from_bundle(
+    study = create_draft_from_bundle(
         template.bundle | {"study": template.bundle["study"] | {"title": title, "seed": new_seed()}}, by
     )
+    if (guide := template.study.guide) is not None:
+        # The pages of a new study lead to its launch, too, and people come as they came to the first one.
+        study.guide = {name: guide[name] for name in ("channel",) if name in guide}
+        study.save(update_fields=["guide"])
+    return study
 
 
 def archive_own_template(template: OwnTemplate, by: Any) -> None:

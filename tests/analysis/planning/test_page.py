@@ -53,7 +53,7 @@ def test_a_draft_is_linked_to_its_plan_and_shows_what_it_can_find(draft, asking)
 
 def test_an_empty_draft_has_a_plan_too(owner, asking):
     said = words(asking(draft_study(owner=owner, systems=(), prompts=0, target_n=None, reward=None)))
-    assert "36 people, 20 prompts each, every prompt judged 12 times, 35.3 minutes, 254 USD with fees." in said
+    assert "36 people, 20 prompts each, every prompt judged 12 times, 35.3 minutes, 254 USD." in said
 
 
 def test_the_script_gets_the_numbers_alone(asking):

@@ -118,6 +118,37 @@ def test_a_draft_of_all_settings_has_the_same_page_and_its_links_stay(owner):
     assert launch(client, later, channel="").status_code == 302 and not later.recruitments.exists()
 
 
+def test_the_page_people_asks_how_people_come_and_the_launch_does_as_it_says(owner):
+    client = logged_in(owner)
+    people = {
+        "open_link": ("0.00", "Anyone with the link may take part", []),
+        "prolific": ("2.40", "33.3 %", ["full_pay"]),
+        "": ("2.40", "makes no link", []),
+    }
+    for channel, (reward, said, fields) in people.items():
+        study = ready(owner, guide={"question": {}}, reward=None)
+        assert form_of(client.get(url(study, "people")), "plan-form")["channel"] == ["open_link"]
+        form = changed(form_of(client.get(url(study, "people")), "plan-form"), channel=channel)
+        shown = client.post(url(study, "people"), form | {"show": "1"}).content.decode()
+        assert said in shown, (channel, shown)
+        assert client.post(url(study, "people"), form).status_code == 302
+        study.refresh_from_db()
+        # Nobody is named by an open link, so pay is proposed only where people can be paid.
+        assert str(study.reward) == reward and study.guide == {"question": {}, "channel": channel}
+        page = client.get(launch_url(study))
+        change = f"{url(study, 'people')}?launch#id_channel"
+        assert list(page.context["form"].fields) == fields and change in page.content.decode()
+        assert launch(client, study).status_code == 302
+        assert list(study.recruitments.values_list("channel", flat=True)) == ([channel] if channel else [])
+
+
+def test_pay_needs_an_amount_or_an_aim(owner):
+    client, study = logged_in(owner), ready(owner, reward=None)
+    form = changed(form_of(client.get(url(study, "people")), "plan-form"), wage_per_hour="")
+    refused = client.post(url(study, "people"), form)
+    assert refused.status_code == 422 and "Enter the pay for one person, or the pay for an hour" in errors_of(refused)
+
+
 def test_pay_of_those_who_cannot_take_part_is_asked_once_and_only_where_it_can_happen(owner):
     client = logged_in(owner)
     plain, screened = ready(owner), ready(owner, is_screening=True)
@@ -159,7 +190,7 @@ def test_a_paid_open_link_says_how_people_get_their_pay(owner):
         offered = client.get(launch_url(study)).content.decode()
         assert ("#how-people-get-their-pay" in offered) == (reward != "0")
         # It is said of the open link alone, so it is true whatever is chosen.
-        assert ("own page. An open link names nobody" in offered) == (reward != "0"), offered
+        assert ("An open link names nobody" in offered) == (reward != "0"), offered
         assert launch(client, study, channel=channel).status_code == 302
         run_jobs()
         page = client.get(url(study, "link")).content.decode()
