@@ -34,6 +34,9 @@ form.addEventListener("input", (event) => {
   waiting = setTimeout(ask, 250);
 });
 
+// The numbers follow by themselves.
+document.getElementById("show-numbers")?.setAttribute("hidden", "");
+
 if (slider) {
   slider.value = difference.value;
   slider.hidden = false;

@@ -52,7 +52,7 @@ def test_the_tutorial_can_be_followed(browser, live_server, settings):
 
     reader.tick("Which is better?")
     assert (study.systems.count(), study.prompts.count()) == (3, 12)
-    reader.fill("Prompts for each person", "4")
+    reader.fill("Pages for each person", "4")
     reader.press("Continue")
     reader.fill("People", "24")
     reader.press("Continue")

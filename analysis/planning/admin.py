@@ -318,7 +318,7 @@ class PeopleForm(CleanTextMixin, forms.ModelForm):
         }
         help_texts = {
             "target_n": "The study is full when this many have finished.",
-            "annotators_per_batch": "1: each person has a batch of their own. 3: three people have the same batch, and you see how far they agree.",
+            "annotators_per_batch": "A batch is the work of one person. 1: each person has another one. 3: three people have the same one, and you see how far they agree.",
             "minutes": "Shown on the first page. Proposed from the texts and the answers, with a last question, and rounded up.",
             "wage_per_hour": "heval warns if the pay is lower.",
             "reward": "Empty: what your aim gives for these minutes, and nothing by an open link, whose people heval cannot pay.",
@@ -358,12 +358,8 @@ class PeopleForm(CleanTextMixin, forms.ModelForm):
             self.fields[name].required = True
         if study.reward is None:
             study.reward = self._proposed_reward()
-        if self.fixed is not None:
-            del self.fields["annotators_per_batch"]
-        elif inputs.size.prompts_each >= inputs.size.prompts:
-            self.fields[
-                "annotators_per_batch"
-            ].help_text = "Leave it as it is: with this design everybody judges every prompt."
+        if self.fixed is not None or inputs.size.prompts_each >= inputs.size.prompts:
+            del self.fields["annotators_per_batch"]  # the design decides it, or everybody judges every prompt
 
     def _proposed_reward(self) -> Decimal:
         """Return the pay that the aim gives, rounded up so that it is not below, or 0 where heval does not pay."""
@@ -441,14 +437,16 @@ def new_study_people_page(request: HttpRequest, pk: int) -> HttpResponse:
         inputs, stored = forecast_inputs(study)
         fees = _fees(request, study, inputs, form.channel) if form.channel and study.reward else []
         is_free = bool(fees) and all(one["rate"] == 0 for one in fees)
-        context |= live_context(inputs, study.currency, stored, knows_fees=is_free)
+        minutes = (study.minutes or 0) * study.batches_per_annotator
+        context |= live_context(inputs, study.currency, stored, knows_fees=is_free, minutes=minutes)
         context |= {"fees": fees}
         if "channel" in form.fields:
             context |= {"about_channel": about_channel(form.channel, study.reward)}
         context |= {"low_pay": low_pay_text(study), "times_each": items_per_prompt(section)}
+        context |= {"pay": study.reward, "turn": "output" if inputs.size.kind == "superiority" else "pair"}
     status = 200 if is_valid else 422
     if is_live:
-        return TemplateResponse(request, "admin/analysis/plan/_people.html", context, status=status)
+        return TemplateResponse(request, "admin/analysis/plan/_people.html", context | {"study": study}, status=status)
     return study_page.render_new_study_page(request, template, study, "People", context, status)
 
 

@@ -25,9 +25,13 @@ from .inputs import PlanInputs
 NO_HELP = 0.02
 
 
-def size_and_cost_sentence(inputs: PlanInputs, currency: str, *, knows_fees: bool = True) -> str:
-    """Return people, prompts, minutes and money in a sentence, without the money where nobody is paid."""
+def size_and_cost_sentence(
+    inputs: PlanInputs, currency: str, *, knows_fees: bool = True, minutes: float | None = None
+) -> str:
+    """Return people, prompts, minutes and money in a sentence, without the money where nobody is paid. ``minutes``: those that people read."""
     budget = plan_budget(inputs.size, inputs.pace, inputs.prices)
+    if minutes is not None:
+        budget = replace(budget, minutes_each=minutes)
     said = size_sentence(inputs.size, budget, currency, knows_fees=knows_fees)
     return said if budget.total else f"{said.rpartition(f', {money_text(0, currency)}')[0]}."
 
@@ -116,10 +120,8 @@ def _resource_sentences(inputs: PlanInputs, quick: QuickPlan) -> list[str]:
         if people is not None and people.people < size.people:
             said.append(f"{counted(people.people, 'person')} with the same prompts would reach {wanted}, too.")
         return said
-    if size.people < FEWEST_PEOPLE:
-        said = [f"With fewer than {FEWEST_PEOPLE} people the report makes no test."]
-    else:
-        said = [f"The power is {percent(quick.power)}, and {wanted} is wanted."]
+    few = f"With fewer than {FEWEST_PEOPLE} people the report makes no test."
+    said = [few] if size.people < FEWEST_PEOPLE else []
     own = f"the same {counted(size.people, 'person')}"
     is_spa = size.kind == "chance"
     if people is not None and (prompts is not None or is_spa):
@@ -212,10 +214,7 @@ def reach_sentence(inputs: PlanInputs, smallest: float | None, power: float) -> 
     found = f"{100 * smallest:.1f} % against 50 % (approximate)"
     is_limited = power < inputs.target.wanted and needed_people(inputs.size, inputs.target, inputs.variation) is None
     if is_limited and inputs.size.people >= FEWEST_PEOPLE:
-        return (
-            f"No number of people reaches {wanted} power with {counted(inputs.size.prompts, 'prompt')}. You can launch the study as it is: "
-            f"the smallest difference that it finds with {wanted} power is {found}."
-        )
+        return f"The smallest difference that it finds with {wanted} power is {found}. If you expect one as large, you can launch the study as it is."
     return f"The smallest difference that it finds with {wanted} power is {found}."
 
 

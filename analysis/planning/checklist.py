@@ -15,7 +15,7 @@ from studies.design.workload import BatchWorkload, minutes_text
 from studies.models import SizePlan, Study
 from studies.protocols import Problem
 
-from .advice import finding_sentence, size_and_cost_sentence
+from .advice import finding_sentence
 from .forms import DECLARED
 from .inputs import InvalidPlanInputs, PlanInputs, count_second_sample, inputs_from_draft, planned_section
 from .pilots import resolve_prior
@@ -137,24 +137,16 @@ def describe_forecast(sender: Any, study: Study, workloads: Sequence[BatchWorklo
     else:
         planned = plan.result["plan"]["planned"]
         power, half_width, how = planned["power"], planned["half_width"], "simulated"
-        found = plan.result["plan"]["detectable"]
+        found = None
     budget = plan_budget(size, inputs.pace, inputs.prices)
-    excluded = f"Of {budget.finishing} who finish, rules exclude some. " if budget.finishing > size.people else ""
-    sentences = [
-        f"{excluded}{size_and_cost_sentence(inputs, study.currency, knows_fees=False)}",
-        finding_sentence(size, target, power, half_width, how),
-    ]
-    if target.goal == "difference":
-        wanted = percent(target.wanted)
-        if found is not None:
-            sentences.append(
-                f"A difference must be as large as {100 * found:.0f} % against {100 * target.baseline:.4g} % to be found with {wanted} power."
-            )
-        elif plan is None:
-            rule = ", or remove the stopping rule" if target.is_sequential else ""
-            sentences.append(
-                f"No difference is found with {wanted} power at this size. Add annotators or prompts{rule}."
-            )
+    sentences = [finding_sentence(size, target, power, half_width, how)]
+    if budget.finishing > size.people:
+        sentences.insert(0, f"Of {budget.finishing} who finish, rules exclude some: {size.people} count.")
+    if target.goal == "difference" and found is None and plan is None:
+        rule = ", or remove the stopping rule" if target.is_sequential else ""
+        sentences.append(
+            f"No difference is found with {percent(target.wanted)} power at this size. Add annotators or prompts{rule}."
+        )
     if study.minutes and budget.minutes_each > 1.5 * study.minutes * study.batches_per_annotator:
         sentences.append(
             f"The study declares {study.minutes} minutes for a batch, but the median one takes about "

@@ -35,6 +35,11 @@ from .results import SHAPES, design_curves
 
 # A simulated power that differs by more than this from the formulas is said to.
 SURPRISING = 0.05
+# What the percentages of a difference are about, by the kind of answers.
+PERCENTAGES = {
+    "preference": "The percentages say how often people prefer the better system.",
+    "superiority": "The percentages say how often a rating of the better system is higher than a rating of the other system.",
+}
 DESIGN_NAMES = {
     "fixed": "Fixed size",
     "group": "Five looks",
@@ -50,17 +55,18 @@ def live_context(
     *,
     knows_fees: bool = True,
     labels: Mapping[str, str] | None = None,
+    minutes: float | None = None,
 ) -> dict[str, Any]:
     """Return the approximate numbers of a plan, and the simulated ones if it is ``stored``. It loads no numpy.
 
     ``pilot``: where the variation comes from. The power is then averaged over what it leaves open. ``labels``: the words for
-    the names of comparisons (``declared.claim_labels``).
+    the names of comparisons (``declared.claim_labels``). ``minutes``: those that people read, if they are known.
     """
     size, target = inputs.size, inputs.target
     live = live_power(inputs, () if pilot is None else pilot.draws)
     found = smallest_difference(size, target, inputs.variation) if target.goal == "difference" else None
     return {
-        "size_sentence": size_and_cost_sentence(inputs, currency, knows_fees=knows_fees),
+        "size_sentence": size_and_cost_sentence(inputs, currency, knows_fees=knows_fees, minutes=minutes),
         "finding_sentence": finding_sentence(size, target, live.power, live.half_width, "approximate")
         if stored is None
         else _simulated_sentence(inputs, stored),
@@ -70,7 +76,7 @@ def live_context(
         "recruits": _recruits(inputs, currency, knows_fees),
         "is_difference": target.goal == "difference",
         "reach": reach_sentence(inputs, found, live.power),
-        "is_share_of_ratings": size.kind == "superiority",
+        "percentage": PERCENTAGES.get(size.kind, "") if size.headline.outputs > 1 else "",
         "advice": advice_sentences(inputs) if stored is None else stored.result["advice"],
         "comparisons": _comparison_rows(inputs, labels or {}) if stored is None else [],
         "curves": design_curves(inputs, currency),

@@ -98,7 +98,7 @@ def size_sentence(size: StudySize, budget: Budget, currency: str, *, knows_fees:
     fees = " with fees" if budget.fees else "" if knows_fees else " without fees"
     return (
         f"{who}, {counted(size.prompts_each, 'prompt')} each, {most_of}, "
-        f"{minutes_text(budget.minutes_each)} minutes, {money_text(budget.total, currency)}{fees}."
+        f"{minutes_text(budget.minutes_each).removesuffix('.0')} minutes, {money_text(budget.total, currency)}{fees}."
     )
 
 

@@ -70,6 +70,7 @@ def home_page(request) -> TemplateResponse:
         "title": "Studies" if has_others else "My studies",
         "rows": _study_rows(studies[:MAX_STUDIES], roles),
         "is_new": not roles,
+        "sees_others": has_others,
         "shows_owners": has_others or any(study.owner_id != user.pk for study in studies),
         "has_more": len(studies) > MAX_STUDIES,
         "boards": boards[:MAX_BOARDS],

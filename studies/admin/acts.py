@@ -150,7 +150,8 @@ def _clone(study, user, cleaned):
 def _keep_template(study, user, cleaned):
     template = keep_as_template(study, user, cleaned["title"], has_texts=cleaned["texts"] == "with")
     page = f"{reverse('study_templates')}#own-{template.pk}"
-    return format_html('The template is kept. <a href="{}">New study from “{}”</a>', page, template.title), page
+    said = format_html('The template is kept. <a href="{}">New study from “{}”</a>', page, template.title)
+    return said, page.partition("#")[0]
 
 
 def _remove_texts(study, user, cleaned):
@@ -276,7 +277,7 @@ ACTS = {
             "Keep as a template",
             (
                 "Keep the design as a template: sections, questions, sample size, pay, words and planned comparisons. The study itself does not change.",
-                "Members of this study who may clone it can make new studies of the template.",
+                "Members of this study who may clone it can use the template.",
             ),
             _keep_template,
             TemplateForm,

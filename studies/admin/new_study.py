@@ -232,15 +232,14 @@ def example_cost(card: ProtocolCard) -> str:
     )
     target = Target(difference=EXAMPLE_SHARE, wanted=EXAMPLE_POWER, tests=1 if card.estimand else pairs)
     found = needed_people(size, target, Variation())
-    example = f"Example with {EXAMPLE_SYSTEMS} systems and {EXAMPLE_PROMPTS} prompts:"
     if found is None:
-        return f"{example} no number of people is enough."
+        return "Example: no number of people is enough."
     n_outputs = min(card.n_outputs or EXAMPLE_SYSTEMS, EXAMPLE_SYSTEMS)
     answers = card.answers + card.answers_each * n_outputs
     # Without answers to an item, they come at the end.
     pace = Pace(outputs_per_prompt=n_outputs, answers_per_prompt=answers or None)
     minutes = minutes_each(replace(found, prompts_each=card.example_m), pace)
-    return f"{example} about {found.people} people, {minutes:.0f} minutes each."
+    return f"Example: about {found.people} people, {minutes:.0f} minutes each."
 
 
 @cache
@@ -263,14 +262,12 @@ class QuestionForm(CleanTextMixin, forms.Form):
         choices=[*((one.key, one.name) for one in CRITERIA), (OWN, "Your own wording, below")],
         initial=CRITERIA[0].key,
         required=False,
-        help_text="What the outputs are judged by.",
     )
     more = forms.MultipleChoiceField(
         choices=[(one.key, one.name) for one in CRITERIA],
         required=False,
-        label="Further criteria",
+        label="More criteria",
         widget=forms.CheckboxSelectMultiple,
-        help_text="Only for ratings. Each asks one question more about every output.",
     )
     own_name = forms.CharField(
         max_length=50, required=False, label="Name", help_text="A noun that fits “better in …”, such as: suspense."
@@ -293,14 +290,14 @@ class QuestionForm(CleanTextMixin, forms.Form):
     baseline = forms.ChoiceField(
         required=False,
         label="Compare everything with",
-        help_text="The comparisons are planned now, before anybody answers. All pairs need more people.",
+        help_text="All pairs need more people. To compare fewer systems, remove the others under Your file.",
     )
     m = forms.IntegerField(
         required=False,
         min_value=1,
         max_value=100,
-        label="Prompts for each person",
-        help_text="Empty: as many as fit into about 12 minutes, at most 20.",
+        label="Pages for each person",
+        help_text="Empty: as many as fit into about 12 minutes, at most 20. A page shows what is judged together.",
     )
 
     def __init__(self, offers: dict[str, Offer], systems: Sequence[System], texts: DraftTexts, *args, **kwargs):
@@ -312,6 +309,8 @@ class QuestionForm(CleanTextMixin, forms.Form):
         }
         for name, chosen in choices.items():
             cast(forms.ChoiceField, self.fields[name]).choices = chosen
+        if len(self.systems) < 3:
+            del self.fields["baseline"]  # there is only one pair
 
     def clean_card(self):
         slug = self.cleaned_data["card"]
@@ -380,7 +379,7 @@ class QuestionForm(CleanTextMixin, forms.Form):
         choice = {name: chosen[name] for name in self.fields}
         if offer.template is not None:
             return _section_of_template(offer.template, min(m or 100, offer.protocol.most_items(self.texts)), choice)
-        baseline = self.systems.get(chosen["baseline"])
+        baseline = self.systems.get(chosen.get("baseline", ""))
         return questions.build_guided_section(study, offer.protocol, self.texts, self.criteria, baseline, m, choice)
 
 

@@ -36,6 +36,7 @@ class FactsForm(CleanTextMixin, forms.ModelForm):
     class Meta:
         model = ResearcherFacts
         fields: tuple[str, ...] = (*TEXT_FACTS, "screened_out_pay", "full_pay")
+        help_texts = {"legal_basis": "Why you may process the data."}
 
 
 class TextFactsForm(FactsForm):
@@ -47,7 +48,7 @@ class TextsForm(CleanTextMixin, forms.ModelForm):
     asks_about_ai_tools = forms.BooleanField(
         required=False,
         label="ask people not to use AI tools, and at the end whether they did",
-        help_text=f"The instructions end with: “{AI_TOOLS_REQUEST}” The last question says that the pay does not change.",
+        help_text=f"The instructions end with: “{AI_TOOLS_REQUEST}”",
     )
 
     class Meta:
@@ -60,8 +61,8 @@ class TextsForm(CleanTextMixin, forms.ModelForm):
         }
         help_texts = {
             "public_title": "At the top of each page. It should not reveal what you expect.",
-            "purpose": "One or two sentences on the first page. Markdown.",
-            "consent": "Replace each place in brackets […]: a fact below replaces its own. Markdown.",
+            "purpose": "One or two sentences on the first page.",
+            "consent": "Markdown. A fact below replaces its place in brackets […].",
         }
         widgets = {"purpose": forms.Textarea(attrs={"rows": 2}), "consent": forms.Textarea(attrs={"rows": 16})}
 

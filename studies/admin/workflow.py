@@ -282,11 +282,14 @@ def min_median_max_batch_burdens(study: Study, workloads: Sequence[BatchWorkload
     if median is None:
         return []
     smallest, largest = (pick(workloads, key=lambda burden: burden.minutes) for pick in (min, max))
+    named = (
+        {"every batch": median} if smallest == largest else {"smallest": smallest, "median": median, "largest": largest}
+    )
     aim = float(study.wage_per_hour) if study.wage_per_hour is not None else None
     # An unpaid study aims at no pay.
     return [
         BatchBurden(name, burden, aim is not None and burden.per_hour is not None and 0 < burden.per_hour < aim)
-        for name, burden in (("smallest", smallest), ("median", median), ("largest", largest))
+        for name, burden in named.items()
     ]
 
 

@@ -123,7 +123,7 @@ def test_from_a_file_to_the_link(walk, card, more, channel):
     walk.go_on("Import")
     walk.check(f"#card-{card}")
     for criterion in more:
-        walk.page.get_by_text("More criteria").click()
+        walk.page.get_by_text("Add more criteria").click()
         walk.check(f"input[name=more][value={criterion}]")
     walk.go_on()
     if channel != "open_link":

@@ -135,6 +135,8 @@ class Channel:
     sends_webhooks = False
     # Whether the researcher makes a study at the panel, in a form that asks for its title, link, places and pay.
     has_form = False
+    # What to do in this form besides copying.
+    form_help = ""
     # What this form also asks about the link.
     link_help = ""
     preview_words = "Nothing is stored. To take part, start from the panel. The link then has your id."

@@ -230,7 +230,7 @@ def add_file_findings(study: Study, report: ImportReport, records: RecordReader,
     for note in records.rows.notes:
         report.add_finding("reading", note)
     if records.ignored:
-        report.add_finding("ignored_columns", "Columns that are not imported.", sorted(records.ignored))
+        report.add_finding("ignored_columns", "Columns that are not imported:", sorted(records.ignored))
     before = (
         AuditEvent.objects.filter(study=study.pk, verb=audit_verb, data__sha256=report.sha256).order_by("pk").last()
     )

@@ -48,7 +48,7 @@ def test_the_advice_says_what_is_short(asked, said):
             inputs(12, 10, 10, difference=0.65),
             0.78,
             0.4,
-            "No number of people reaches 80 % power with 10 prompts. You can launch the study as it is:",
+            "The smallest difference that it finds with 80 % power is 78.0 % against 50 % (approximate). If you expect one as large, you can",
         ),
         # More people would help, so the size is not all that the prompts can show.
         (

@@ -140,7 +140,7 @@ def test_what_is_wrong_is_named_and_what_was_typed_is_kept(owner, change, words)
 
 def test_the_numbers_follow_without_storing_and_are_those_of_the_checklist_page(owner):
     study, client = fresh(owner, strategy="any"), logged_in(owner)
-    shown = sent(client, study, target_n=8, reward="3", show="1")
+    shown = sent(client, study, target_n=8, reward="3", minutes=9, show="1")
     assert shown.status_code == 200 and "8 people" in shown.context["size_sentence"]
     live = client.get(
         URL.format(study.pk),
@@ -171,7 +171,7 @@ def test_a_study_without_pay_speaks_of_no_money(owner, reward):
     answer = page.partition('<section class="plan-answer"')[2].partition("</section>")[0]
     money = [word for word in ("paid", " fees", "At the same money", " EUR", " USD", "Each gets") if word in answer]
     assert bool(money) == (reward != "0"), answer
-    assert "with 8 prompts. You can launch the study as it is" in answer and " label" not in answer
+    assert "If you expect one as large, you can launch the study as it is." in answer and " label" not in answer
     assert not re.search(r"power (is|stays below) \.", answer), "a power is a percentage"
 
 
@@ -179,10 +179,11 @@ def test_what_a_percentage_of_ratings_is_and_who_reads_what(owner):
     study = draft_study(owner=owner, prompts=12, systems=("alpha", "beta"), target_n=None, reward=None, minutes=None)
     add_rating(study, position=1, m=12)
     page = logged_in(owner).get(URL.format(study.pk)).content.decode()
-    assert "how often a rating of the better system is higher" in page and "everybody judges every prompt" in page
+    # Everybody judges every prompt, so nothing is to be said of batches.
+    assert "how often a rating of the better system is higher" in page and "annotators_per_batch" not in page
     assert "reads other texts" not in page
     pairs = logged_in(owner).get(URL.format(fresh(owner, strategy="any").pk)).content.decode()
-    assert "pairs of ratings" not in pairs and "everybody judges every prompt" not in pairs
+    assert "how often people prefer the better system" in pairs and "annotators_per_batch" in pairs
 
 
 def test_a_lower_cap_gives_way_to_the_new_target(owner):

@@ -256,12 +256,10 @@ def test_prolific_gets_exactly_the_codes_that_the_study_needs_in_the_order_of_it
     card = client.get(url(plain, "link")).context["cards"][0]
     assert "Make a study at Prolific." in client.get(url(plain, "link")).content.decode()
     said = {line.label: line.help for line in card["lines"]}
-    assert (
-        "Add a completion code at Prolific: enter this value, choose the label “completed”" in said["Code: completed"]
-    )
-    assert "choose the label “other”, and choose to review by hand" in said["Code: no place left"]
+    assert client.get(url(plain, "link")).content.decode().count("Add a completion code there for each code") == 1
+    assert said["Code: no place left"] == "Label “other”, review by hand. Nobody is paid for it."
+    assert "The first page promises pay for it, which heval lists under Pay." in said["Code: withdrew"]
     assert "Prolific pays the reward when it is approved" in said["Code: completed"]
-    assert "Nobody gets the reward by it" in said["Code: no place left"]
     labels = [line.label for line in card["lines"]]
     assert labels[:3] == ["Title", "Description", "Study link for Prolific: paste it unchanged"]
     assert labels[-3:] == ["Places", "Minutes", "Reward, USD"]

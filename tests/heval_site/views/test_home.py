@@ -94,11 +94,12 @@ def test_an_administrator_sees_whose_studies_are_listed_and_is_welcomed_without_
     assert "<h1>My studies</h1>" in page and row_of(page, live).startswith("Live Launched") and "Owner" not in page
     page = shown(ben)
     assert "<h1>Studies</h1>" in page and row_of(page, live).startswith("Live ana Launched")
-    assert "You have no studies yet." in page and "Show me an example study" in page
+    assert "You have no studies of your own yet." in page and "Show me an example study" in page
+    assert "You administer this site, so you see everybody’s studies." in page
     own = draft_study(owner=ben, title="Draft")
     page = shown(ben)
     assert page.index(">Draft<") < page.index(">Live<"), "one's own come first"
-    assert row_of(page, own) == "Draft ben Draft – – Go on" and "You have no studies yet." not in page
+    assert row_of(page, own) == "Draft ben Draft – – Go on" and "You have no studies of your own yet." not in page
 
 
 def test_what_waits_for_a_person_is_named_with_its_study():

@@ -1,6 +1,6 @@
 """Prolific: people come by a link with three ids, and return with a code that says how their visit ended."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 
 from django import forms
@@ -32,8 +32,8 @@ def _review_text(settings: Mapping[str, Any], outcome: str) -> str:
     return "review by hand"
 
 
-def _pay_text(settings: Mapping[str, Any], outcome: str) -> str:
-    """Return who pays people who come back by the code of this outcome."""
+def _pay_text(settings: Mapping[str, Any], outcome: str, promised: Collection[str]) -> str:
+    """Return who pays people who come back by the code of this outcome. ``promised``: the ends that the first page promises pay for."""
     if outcome == "complete":
         return (
             "You look at the work, and Prolific pays the reward when it is approved."
@@ -42,7 +42,11 @@ def _pay_text(settings: Mapping[str, Any], outcome: str) -> str:
         )
     if outcome == "screened_out" and settings.get("screen_out_pay"):
         return ""
-    return "Nobody gets the reward by it. If the first page promises something, heval lists it under Pay."
+    return (
+        "The first page promises pay for it, which heval lists under Pay."
+        if outcome in promised
+        else "Nobody is paid for it."
+    )
 
 
 def clean_prolific_id(value: str) -> str:
@@ -110,6 +114,7 @@ class Prolific(Channel):
     person_column = "Participant id"
     link_is_personal = True
     publishes = has_form = True
+    form_help = "Add a completion code there for each code here: its value, its label and what happens."
     link_help = "Record Prolific ids by: URL parameters."
     pays_by = frozenset({"approval", "bonus", "screen_out"})
     sends_webhooks = shows_active_submissions = has_blocklist = True
@@ -144,12 +149,15 @@ class Prolific(Channel):
     def code_lines(self, recruitment, outcomes):
         """Return the codes, each with what Prolific asks about it."""
         asked = [(outcome, recruitment.settings.get(f"code_{outcome}", "")) for outcome in outcomes]
+        reward = recruitment.study.reward if recruitment.reward is None else recruitment.reward
+        rules = recruitment.outcome_pays.exclude(rule="nothing").values_list("outcome", "rule")
+        promised = {outcome for outcome, rule in rules if reward or rule == "amount"}
         return [
             FormLine(
                 f"Code: {OUTCOMES[outcome]}",
                 code,
-                f"Add a completion code at Prolific: enter this value, choose the label “{CODE_LABELS.get(outcome, 'other')}”, and choose to "
-                f"{_review_text(recruitment.settings, outcome)}. {_pay_text(recruitment.settings, outcome)}",
+                f"Label “{CODE_LABELS.get(outcome, 'other')}”, {_review_text(recruitment.settings, outcome)}. "
+                f"{_pay_text(recruitment.settings, outcome, promised)}",
             )
             for outcome, code in asked
             if code

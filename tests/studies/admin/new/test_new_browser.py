@@ -75,7 +75,7 @@ def test_from_a_file_to_the_question(browser, live_server, media):
     shown.get_by_text("neither good nor bad").first.wait_for()
     page.get_by_label("Criterion").select_option("fluency")
     shown.get_by_text("fluent throughout").first.wait_for()
-    page.get_by_text("More criteria").click()
+    page.get_by_text("Add more criteria").click()
     listed = {box.get_attribute("value"): box.is_visible() for box in page.locator("[name=more]").all()}
     assert [key for key, is_shown in listed.items() if not is_shown] == [page.input_value("#id_criterion")]
     look("new-question-chosen")
