@@ -403,12 +403,6 @@ class PeopleForm(CleanTextMixin, forms.ModelForm):
         return {name: value for name, value in now.items() if value != self.stored[name]}
 
 
-def _fees(request: HttpRequest, study: Study, inputs: PlanInputs, channel: str) -> list[dict[str, Any]]:
-    """Return what the study costs by the channel, for each of its known fees."""
-    rows = panel_rows(inputs, study.currency, site_costs(request.user, study.currency), {channel})
-    return [row for row in rows if row["is_linked"]]
-
-
 @login_required
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -435,18 +429,19 @@ def new_study_people_page(request: HttpRequest, pk: int) -> HttpResponse:
     context: dict[str, Any] = {"form": form, "is_valid": is_valid, "has_texts": study.prompts.exists()}
     if is_valid:
         inputs, stored = forecast_inputs(study)
-        fees = _fees(request, study, inputs, form.channel) if form.channel and study.reward else []
+        own = site_costs(request.user, study.currency)
+        rows = panel_rows(inputs, study.currency, own, {form.channel}) if study.reward else []
+        fees = [row for row in rows if row["is_linked"]]
         is_free = bool(fees) and all(one["rate"] == 0 for one in fees)
         minutes = (study.minutes or 0) * study.batches_per_annotator
         context |= live_context(inputs, study.currency, stored, knows_fees=is_free, minutes=minutes)
-        context |= {"fees": fees}
-        if "channel" in form.fields:
-            context |= {"about_channel": about_channel(form.channel, study.reward)}
+        said = about_channel(form.channel, study.reward) if "channel" in form.fields else ""
+        context |= {"fees": fees, "about_channel": said, "study": study}
         context |= {"low_pay": low_pay_text(study), "times_each": items_per_prompt(section)}
         context |= {"pay": study.reward, "turn": "output" if inputs.size.kind == "superiority" else "pair"}
     status = 200 if is_valid else 422
     if is_live:
-        return TemplateResponse(request, "admin/analysis/plan/_people.html", context | {"study": study}, status=status)
+        return TemplateResponse(request, "admin/analysis/plan/_people.html", context, status=status)
     return study_page.render_new_study_page(request, template, study, "People", context, status)
 
 

@@ -133,16 +133,16 @@ def describe_forecast(sender: Any, study: Study, workloads: Sequence[BatchWorklo
     if plan is None:
         quick = quick_plan(size, target, inputs.variation)
         power, half_width, how = quick.power, quick.half_width, "approximate"
-        found = smallest_difference(size, target, inputs.variation)
+        is_lost = target.goal == "difference" and smallest_difference(size, target, inputs.variation) is None
     else:
         planned = plan.result["plan"]["planned"]
         power, half_width, how = planned["power"], planned["half_width"], "simulated"
-        found = None
+        is_lost = False
     budget = plan_budget(size, inputs.pace, inputs.prices)
     sentences = [finding_sentence(size, target, power, half_width, how)]
     if budget.finishing > size.people:
         sentences.insert(0, f"Of {budget.finishing} who finish, rules exclude some: {size.people} count.")
-    if target.goal == "difference" and found is None and plan is None:
+    if is_lost:
         rule = ", or remove the stopping rule" if target.is_sequential else ""
         sentences.append(
             f"No difference is found with {percent(target.wanted)} power at this size. Add annotators or prompts{rule}."
