@@ -1,6 +1,6 @@
 """API views of items with known answers: the test questions of live sections, and the practice items of training sections."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from django.db.models import QuerySet
@@ -24,6 +24,7 @@ from studies.services.known_answers import (
     KnownAnswerRequest,
     create_practice_item_and_delete_test_runs,
     make_test_questions_and_delete_test_runs,
+    questions_about_items,
     store_given_test_questions_and_delete_test_runs,
 )
 from studies.stimuli.rows import TableProblems
@@ -104,7 +105,10 @@ class TestQuestionsRequestSerializer(StrictMixin, serializers.Serializer):
         required=False, allow_null=True, default=None, help_text="Position of the section. Default: the only live one."
     )
     question = NameField(
-        required=False, allow_null=True, default=None, help_text="Key of the question. Default: the section's only one."
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="Key of a question of the section, or of one that repeats its items. Default: the only one.",
     )
     reference = NameField(required=False, allow_null=True, default=None, help_text="The system with right answers.")
     positive = StrictIntegerField(default=0, min_value=0, max_value=MAX_OF_TYPE)
@@ -164,7 +168,7 @@ def find_section(study: Study, position: int | None, fits: Callable[[Section], b
     raise FieldError("section", problem)
 
 
-def _find(rows: QuerySet, name: str, value: str | None, field: str) -> Any:
+def _find(rows: Iterable[Any], name: str, value: str | None, field: str) -> Any:
     """Return the row with this value, or the only row if no value was sent. Raise RowErrors with the possible values."""
     found = {getattr(row, name): row for row in rows}
     if value is None and len(found) == 1:
@@ -211,7 +215,7 @@ class KnownAnswersView(UploadMixin, CreatedOrUnchangedMixin, KnownItemsView):
 
     def perform(self, filename: str = "", data: bytes | None = None, **sent: Any) -> tuple[dict[str, Any], bool]:
         section = find_section(self.study, sent["section"], _can_have_test_questions, Section.Purpose.LIVE)
-        question = _find(section.questions.order_by("position"), "key", sent["question"], "question")
+        question = _find(questions_about_items(section), "key", sent["question"], "question")
         if data is not None:
             made = {Item.TestType.GIVEN.value: self._store_file(section, question, filename, data)}
         else:
@@ -235,7 +239,8 @@ class KnownAnswersView(UploadMixin, CreatedOrUnchangedMixin, KnownItemsView):
 
 
 def _can_have_test_questions(section: Section) -> bool:
-    return section.purpose == Section.Purpose.LIVE and has_test_question_settings(section)
+    is_live_with_own_items = section.purpose == Section.Purpose.LIVE and section.reuses_id is None
+    return is_live_with_own_items and has_test_question_settings(section)
 
 
 def _can_have_practice_items(section: Section) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from annotators.models import Assignment, Response
 from annotators.models.identity import keyed_hash
 from annotators.places.batch_plan import BatchPlan, PlannedSection, frozen_batch_plan, get_batch_plan
-from studies.design.draw import seeded_random
+from studies.design.draw import items_shown_again, seeded_random
 from studies.design.wording import QuestionWording
 from studies.models import Exposure, Study
 from studies.protocols import REGISTRY, Page, PageField, PageItem, PageQuestion, PageSection, Protocol, check_fields
@@ -399,7 +399,7 @@ def _build_ordered_sections(plan: BatchPlan, seed: int, is_qualified: bool) -> t
             seed,
             len(sections) + 1,
             letters.get(source.position, ()),
-            items[: planned.m] if planned.reuses else items,
+            items_shown_again(items, planned.m, lambda item: item.id in plan.test_items) if planned.reuses else items,
         )
         sections += [section] if planned.pass_mark is None else split_into_attempts(section, seed)
     return tuple(sections)

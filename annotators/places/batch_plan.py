@@ -82,13 +82,15 @@ class BatchPlan:
     ``text_lengths``: the characters of each exposure's text. ``source_numbers``: a number for each exposure, the same for
     texts of one system in items of one kind. Only the draw of positions reads it, and only in studies whose positions are
     balanced. ``images``: ("output", exposure id) and ("prompt", item
-    id) of images. ``checks``: the attention checks, which pages of the live sections ask.
+    id) of images. ``test_items``: the ids of test questions. ``checks``: the attention checks, which pages of the live
+    sections ask.
     """
 
     seed: int
     text_lengths: Mapping[int, int]
     source_numbers: Mapping[int, int]
     images: frozenset[tuple[str, int]]
+    test_items: frozenset[int]
     sections: tuple[PlannedSection, ...]
     checks: tuple[tuple[int, QuestionWording], ...]
     instructions: str
@@ -119,6 +121,7 @@ def _plan(batch_id: int | None, design_id: int | None) -> BatchPlan:
     lengths: dict[int, int] = {}
     sources: dict[int, tuple[str, str]] = {}
     images: set[tuple[str, int]] = set()
+    test_items: set[int] = set()
     rows = Exposure.objects.filter(item__placements__batch=batch_id).order_by("item__placements__number", "number")
     if design_id:
         version = Design.objects.values_list("version", flat=True).get(pk=design_id)
@@ -134,6 +137,8 @@ def _plan(batch_id: int | None, design_id: int | None) -> BatchPlan:
         "output__media",
         "item__prompt__media",
     ):
+        if kind == Item.Kind.TEST:
+            test_items.add(item)
         if image:
             images.add(("output", exposure))
         if prompt_image:
@@ -211,6 +216,7 @@ def _plan(batch_id: int | None, design_id: int | None) -> BatchPlan:
         lengths,
         source_numbers if wording.is_balanced else {},
         frozenset(images),
+        frozenset(test_items),
         tuple(sections),
         tuple(checks),
         instructions,

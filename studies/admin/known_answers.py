@@ -23,6 +23,7 @@ from studies.services.known_answers import (
     delete_practice_item_and_test_runs,
     delete_test_question_and_test_runs,
     make_test_questions_and_delete_test_runs,
+    questions_about_items,
     store_given_test_questions_and_delete_test_runs,
 )
 from studies.services.lifecycle import ActionRefused
@@ -230,7 +231,7 @@ DAMAGE_LABELS = {
 
 
 def _question_field(section: Section) -> RowChoiceField:
-    questions = {question.pk: question for question in section.questions.order_by("position")}
+    questions = {question.pk: question for question in questions_about_items(section)}
     field = RowChoiceField(
         questions,
         empty="choose",
@@ -323,6 +324,11 @@ def known_answer_page_link(section) -> dict[str, str] | None:
     """Return the link to this page with the number of test questions, or None if the section can have none."""
     if not has_test_question_settings(section) or section.purpose != Section.Purpose.LIVE:
         return None
+    if section.reuses_id:
+        words = (
+            f"Those of section {section.reuses.position}, whose items it repeats. They may be about questions of both."
+        )
+        return {"url": reverse("admin:studies_section_test_questions", args=[section.reuses_id]), "words": words}
     n = _stored(section).count()
     text = f"{n} made: batches mix them among the other items." if n else "None yet. They show who reads carefully."
     return {"url": reverse("admin:studies_section_test_questions", args=[section.pk]), "words": text}
@@ -337,7 +343,7 @@ def known_answers_page(request, pk) -> HttpResponse:
     """Show the test questions of a section. POST makes some, reads a file of them or deletes one."""
     action = Action.EDIT if request.method == "POST" else Action.VIEW
     section = get_row(request.user, action, Section.objects.select_related("study"), pk=pk)
-    if not has_test_question_settings(section):
+    if not has_test_question_settings(section) or section.reuses_id:
         raise Http404("No section with test questions has this id.")
     study = section.study
     page_url = reverse("admin:studies_section_test_questions", args=[section.pk])
@@ -452,6 +458,7 @@ def _rows(section, page) -> list[dict[str, Any]]:
                 "type": row.item.get_test_type_display().partition(":")[0] or "given",
                 "prompt": row.item.prompt,
                 "known": known,
+                "question": row.question.key,
                 "texts": [
                     {
                         "system": exposure.output.system,

@@ -2,12 +2,12 @@
 
 import hashlib
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import chain, count, islice
 from math import floor, gcd
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db import transaction
 
@@ -330,6 +330,15 @@ class KnownAnswerDraw:
         if has_shares and section.m >= ALWAYS_FROM and not any(counts.values()):
             counts[shares[True] > shares[False] or (shares[True] == shares[False] and batch_number % 2 == 0)] = 1
         return counts
+
+
+T = TypeVar("T")
+
+
+def items_shown_again(items: Iterable[T], m: int, is_test: Callable[[T], bool]) -> tuple[T, ...]:
+    """Return what a section shows that repeats these items of another: the first ``m`` live items, and every test question."""
+    places = count()
+    return tuple(item for item in items if is_test(item) or next(places) < m)
 
 
 def has_test_question_settings(section: Any) -> bool:

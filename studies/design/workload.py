@@ -8,7 +8,7 @@ from studies.models import Batch, Exposure, Item, Output, Placement, Study
 from studies.protocols import REGISTRY, UnfillableBatch
 from studies.stimuli.texts import reading_minutes, word_count
 
-from .draw import draw_batches
+from .draw import draw_batches, items_shown_again
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,10 @@ def low_pay_text(study: Study) -> str:
     )
 
 
+def _is_test_question(item_and_kind: tuple[int, str]) -> bool:
+    return item_and_kind[1] == Item.Kind.TEST
+
+
 def estimate_stored_or_trial_batch_workloads(study: Study, unsaved_batches=None) -> list[BatchWorkload]:
     """Return the workload of each batch, smallest first: words at the study's reading speed, plus 15 seconds per question.
 
@@ -91,7 +95,7 @@ def estimate_stored_or_trial_batch_workloads(study: Study, unsaved_batches=None)
     ``unsaved_batches``: batches that are not stored yet (preview of a draft's first batches). The default is the stored ones.
     """
     if unsaved_batches is None and study.batches.exclude(origin=Batch.Origin.TEST).exists():
-        rows: Iterable[tuple[int, int, int, int, int, int]] = (
+        rows: Iterable[tuple[int, int, int, int, str, int, int]] = (
             Placement.objects.filter(batch__study=study, item__retired_in=None)
             .exclude(batch__origin=Batch.Origin.TEST)
             .order_by("batch__number", "number")
@@ -100,6 +104,7 @@ def estimate_stored_or_trial_batch_workloads(study: Study, unsaved_batches=None)
                 "batch__arm_id",
                 "item__section_id",
                 "item_id",
+                "item__kind",
                 "item__prompt_id",
                 "item__exposures__output_id",
             )
@@ -119,7 +124,7 @@ def estimate_stored_or_trial_batch_workloads(study: Study, unsaved_batches=None)
         ).values_list("item_id", "item__prompt_id", "output_id"):
             outputs_of_made_items.setdefault(item, []).append((prompt, output))
         rows = [
-            (batch.number, batch.arm_id, section, item_number, prompt, output)
+            (batch.number, batch.arm_id, section, item_number, item.kind, prompt, output)
             for batch in unsaved_batches
             for item_number, (section, item) in enumerate(batch.items)
             for prompt, output in (
@@ -141,15 +146,15 @@ def estimate_stored_or_trial_batch_workloads(study: Study, unsaved_batches=None)
     # Words of outputs and the prompts, by batch and section.
     section_words: dict[tuple[int, int, int], int] = {}
     section_prompts: dict[tuple[int, int, int], set[int]] = {}
-    # Number of outputs shown, by batch, section and item, in the order of the batch.
-    n_outputs_shown: dict[tuple[int, int], dict[int, dict[int, int]]] = {}
-    for number, arm, section, item, prompt, output in rows:
+    # Number of outputs shown, by batch, section and item with its kind, in the order of the batch.
+    n_outputs_shown: dict[tuple[int, int], dict[int, dict[tuple[int, str], int]]] = {}
+    for number, arm, section, item, kind, prompt, output in rows:
         n_words[number, arm] = n_words.get((number, arm), 0) + output_words.get(output, 0)
         prompts.setdefault((number, arm), set()).add(prompt)
         section_words[number, arm, section] = section_words.get((number, arm, section), 0) + output_words.get(output, 0)
         section_prompts.setdefault((number, arm, section), set()).add(prompt)
         counts = n_outputs_shown.setdefault((number, arm), {}).setdefault(section, {})
-        counts[item] = counts.get(item, 0) + 1
+        counts[item, kind] = counts.get((item, kind), 0) + 1
     asking_sections = [
         (section, protocol, {arm.pk for arm in section.arms.all()})
         for section in study.read_sections()
@@ -163,8 +168,9 @@ def estimate_stored_or_trial_batch_workloads(study: Study, unsaved_batches=None)
         for section, protocol, arms in asking_sections:
             if (arms and arm not in arms) or (number in top_up and not protocol.has_items):
                 continue
-            items = list(n_outputs_shown[number, arm].get(section.reuses_id or section.pk, {}).values())
-            items = items[: section.m] if section.reuses_id else items
+            shown = n_outputs_shown[number, arm].get(section.reuses_id or section.pk, {})
+            again = items_shown_again(shown, section.m, _is_test_question) if section.reuses_id else shown
+            items = [shown[item] for item in again]
             answers = protocol.count_answers(section, items)
             own = (number, arm, section.pk)
             found[section.pk] = SectionWorkload(

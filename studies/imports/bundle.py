@@ -625,7 +625,13 @@ class BundleValidator(DesignValidator):
         return keys
 
     def _expected(self, row: dict[str, Any], path: str, section: Any, exposures: int) -> list[dict[str, Any]]:
-        questions = self.sections[section]["questions"] if section in self.sections else {}
+        # Known answers may also be about questions of sections that repeat the items; of equal keys the first counts.
+        asked_in = {
+            key: position
+            for position in sorted(self.sections, key=lambda position: (position == section, -position))
+            if position == section or self.sections[position]["reuses"] == section
+            for key in self.sections[position]["questions"]
+        }
         expected: list[dict[str, Any]] = []
         seen: set = set()
         for where, answer in self.listed_rows_with_paths(row, "expected", path):
@@ -635,7 +641,7 @@ class BundleValidator(DesignValidator):
                 continue
             columns = self.check_columns(Expected, answer, EXPECTED_FIELDS, where)
             question = self.check_reference(
-                answer["question"], questions, f"{where}.question", "question of this section"
+                answer["question"], asked_in, f"{where}.question", "question of this section"
             )
             self.check_unique(seen, question, f"{where}.question")
             exposure, low, high = answer["exposure"], columns["low"], columns["high"]
@@ -646,5 +652,6 @@ class BundleValidator(DesignValidator):
             about = answer["about"]
             if about is not None and not (is_range and type(about) is int and 0 <= about < exposures):
                 self.add_problem(f"{where}.about", "must be null, or the number of an exposure beside a range.")
-            expected.append(columns | {"question": question, "exposure": exposure, "about": about})
+            asked = asked_in.get(question), question
+            expected.append(columns | {"question": asked, "exposure": exposure, "about": about})
         return expected

@@ -155,7 +155,7 @@ def _write_items(bundle: BundleValidator, study, arms, sections, questions, prom
     models.Expected.objects.bulk_create(
         models.Expected(
             item=items[item_key],
-            question=questions[item_key[0], answer["question"]],
+            question=questions[answer["question"]],
             exposure=exposures.get((item_key, answer["exposure"])),
             about=exposures.get((item_key, answer["about"])),
             **{name: answer[name] for name in EXPECTED_FIELDS},

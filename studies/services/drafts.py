@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q
 
 from studies import access, signals
 from studies.access import Action, check_permission_or_404
@@ -91,7 +91,9 @@ def record_edit_and_raise_version(study: Study, by, **details: Any) -> None:
 def delete_section_and_test_runs(section: Section, by) -> None:
     """Delete a section with its questions, its practice items and its test questions."""
     with locked_draft(section.study_id, by, deletes_test_runs=True) as study:
-        for item in section.items.filter(kind__in=[Item.Kind.PRACTICE, Item.Kind.TEST]):
+        # Also those of the section whose items it repeats, if their known answers are about its questions.
+        made = Item.objects.filter(Q(section=section) | Q(expected__question__section=section)).distinct()
+        for item in made.filter(kind__in=[Item.Kind.PRACTICE, Item.Kind.TEST]):
             delete_item_with_exposures_and_expected(item)
         Question.objects.filter(section=section).delete()
         section.section_arms.all().delete()

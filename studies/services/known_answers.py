@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Max
+from django.db.models import Max, Q
 
 from studies.design.draw import (
     BatchDraw,
@@ -152,7 +152,7 @@ def make_test_questions_and_delete_test_runs(section: Section, request: KnownAns
     Fewer than requested are made if too few prompts allow one.
     """
     with drafts.locked_draft(section.study_id, by, deletes_test_runs=True) as study:
-        section = Section.objects.select_related("study").get(pk=section.pk)
+        section = Section.objects.select_related("study", "reuses").get(pk=section.pk)
         _refuse_section(section)
         _refuse_request(section, request)
         planned = _planned_questions(study, section, request)
@@ -175,7 +175,7 @@ def store_given_test_questions_and_delete_test_runs(
     Raise GivenQuestionsRefused, and store nothing, if a row fits no arm of the section.
     """
     with drafts.locked_draft(section.study_id, by, deletes_test_runs=True) as study:
-        section = Section.objects.select_related("study").get(pk=section.pk)
+        section = Section.objects.select_related("study", "reuses").get(pk=section.pk)
         _refuse_section(section)
         existing = section.items.filter(kind=Item.Kind.TEST).count()
         if existing + len(given) > MAX_TEST_QUESTIONS:
@@ -260,14 +260,27 @@ def _refuse_section(section: Section) -> None:
         raise ActionRefused("This protocol cannot have test questions. Use ratings, two choices or a relative scale.")
     if section.purpose != Section.Purpose.LIVE:
         raise ActionRefused("Only live sections can have test questions. Choose a live section.")
-    if section.reuses_id or section.reused_by.exists():
+    if section.reuses_id:
+        source = section.reuses.position
         raise ActionRefused(
-            "A section that shares its items with another cannot have test questions. Give each its own items."
+            f"This section repeats the items of section {source}, and their test questions with them. Choose section {source}."
         )
 
 
+def questions_about_items(section: Section) -> list[Question]:
+    """Return the questions that test questions of the section can be about: its own, and those of sections that repeat its items.
+
+    Of questions with the same key only the first can be chosen, because archives name them by their keys.
+    """
+    rows = Question.objects.filter(Q(section=section) | Q(section__reuses=section)).select_related("section")
+    first: dict[str, Question] = {}
+    for question in sorted(rows, key=lambda row: (row.section_id != section.pk, row.section.position, row.position)):
+        first.setdefault(question.key, question)
+    return [row for row in first.values() if row.section.protocol == section.protocol]
+
+
 def _refuse_request(section: Section, request: KnownAnswerRequest) -> None:
-    if request.question.section_id != section.pk:
+    if request.question not in questions_about_items(section):
         raise ActionRefused("The question belongs to another section. Choose a question of this one.")
     if set(request.damages) - set(DAMAGES):
         raise ActionRefused(f"Texts can be damaged in these ways: {', '.join(DAMAGES)}. Choose among them.")

@@ -116,8 +116,7 @@ def of_another_section(section):
 
 
 def shared_items(section):
-    builders.add_rating(section.study, position=2, reuses=section)
-    asks(section)
+    asks(builders.add_rating(section.study, position=2, reuses=section))
 
 
 def without_prompts():
@@ -156,7 +155,7 @@ FORMS = {
     ),
     "This protocol cannot have test": refused(with_columns(protocol="spa")),
     "Only live sections": refused(with_columns(purpose="training")),
-    "A section that shares": refused(shared_items),
+    "This section repeats the items": refused(shared_items),
     "The question belongs": refused(of_another_section),
     "Texts can be damaged": refused(lambda s: asks(s, damages=("burnt",))),
     "No test question is requested": makes(positive=0, negative=0),

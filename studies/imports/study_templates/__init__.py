@@ -237,10 +237,10 @@ STUDY_TEMPLATES = (
             "The points name “Summary A”, where the form says “A”.",
             "The form pays $0.40. An article of 430 words takes almost two minutes to read, so this batch pays $0.75 for three minutes: $15 per hour.",
             "The form has both parts on one page. Here each part is a page, and no answer of the first page can be changed after the document.",
-            "There are no test questions: sections that share their items cannot have them.",
         ),
         (
             "300 documents as source documents of prompts without a text, each with an output of the system “reference”; teams submit the summaries",
+            TEST_QUESTIONS,
         ),
         is_for_boards=True,
     ),
