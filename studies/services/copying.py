@@ -77,7 +77,7 @@ def clone_study(
     """Make a new draft with the same design, a new seed and no people. It excludes the annotators of its origin.
 
     Ready-made batches are copied, with manually made items and their expected answers. Drawn batches are not copied.
-    ``prompt_keys``: copy only these prompts, and those of manually made items, with their outputs. None: copy all.
+    ``prompt_keys``: copy only these prompts, and those of manually made items and their texts, with their outputs. None: copy all.
     ``has_texts``: False copies no prompt, no output, and nothing that is made from them.
     """
     check_permission_or_404(by, Action.CLONE, study)
@@ -108,7 +108,10 @@ def clone_study(
     if prompt_keys is not None:
         by_hand = study.items.filter(_MADE_BY_HAND, number__lt=FIRST_TEST_NUMBER)
         copied_prompts = copied_prompts.filter(
-            models.Q(key__in=prompt_keys) | models.Q(pk__in=by_hand.values("prompt"))
+            models.Q(key__in=prompt_keys)
+            | models.Q(pk__in=by_hand.values("prompt"))
+            # A negative test question shows a text of another prompt.
+            | models.Q(pk__in=by_hand.values("exposures__output__prompt"))
         )
     prompts = _copy_rows(copied_prompts, study=copy.pk)
     outputs = _copy_rows(

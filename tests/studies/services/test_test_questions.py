@@ -253,3 +253,16 @@ def test_the_database_refuses_a_type_of_a_live_item_and_a_subject_without_a_rang
     question = Question.objects.get(section=section)
     with pytest.raises(IntegrityError), transaction.atomic():
         Expected.objects.create(item=item, question=question, exposure=exposure, about=exposure)
+
+
+def test_a_copy_with_some_prompts_keeps_the_texts_that_its_test_questions_show():
+    """The text of a negative one is of another prompt, which the copy would otherwise not have."""
+    study, section, researcher = draft("rating")
+    make(study, section, researcher, negative=2)
+    shown = {study.prompts.order_by("key").first().key}
+    copy = clone_study(study, researcher, prompt_keys=shown)
+    texts = [
+        sorted(Exposure.objects.filter(item__study=one, item__kind="test").values_list("output__text", flat=True))
+        for one in (study, copy)
+    ]
+    assert texts[0] == texts[1] and copy.prompts.count() < study.prompts.count()
