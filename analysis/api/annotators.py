@@ -10,7 +10,7 @@ from analysis.api.permissions import get_api_token
 from analysis.report.build import default_origins
 from analysis.report.screening.run import add_other_studies, get_annotator_or_404, read_screened_study
 from annotators.models import Barring
-from annotators.places.barrings import bar_annotator, lift_barring
+from annotators.places.barrings import bar_annotator, barrings_of, lift_barring
 from studies.access import Action
 
 from . import serializers as shapes
@@ -58,7 +58,8 @@ class AnnotatorSerializer(serializers.Serializer):
         allow_null=True, help_text="By the simple rule. Null with too few counted answers."
     )
     barred = serializers.BooleanField(
-        source="is_barred", help_text="Gets no further batch of this study or of its exclusion group."
+        source="is_barred",
+        help_text="Gets no further batch of this study, of its exclusion group, or of another round of its board.",
     )
     agreement = serializers.FloatField(
         allow_null=True, help_text="Share of equal answers to live items. Null while outcomes are hidden."
@@ -174,7 +175,7 @@ class LiftBarringView(BarringView):
     summaries = {"POST": "Lift the barring of an annotator"}
 
     def change_barring(self, reason: str) -> Barring:
-        barring = Barring.objects.filter(study=self.study, annotator=self.annotator).order_by("-pk").first()
+        barring = barrings_of(self.study).filter(annotator=self.annotator).order_by("-pk").first()
         if barring is None:
             raise Http404
         lift_barring(barring, reason, self.request.user)

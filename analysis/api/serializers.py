@@ -338,7 +338,7 @@ class BarringSerializer(serializers.ModelSerializer):
 
     class Meta:
         model = Barring
-        fields = ("ground", "reason", "by", "at", "lifted_at", "lifted_by", "lift_reason")
+        fields = ("ground", "scope", "reason", "by", "at", "lifted_at", "lifted_by", "lift_reason")
 
 
 class NamesField(serializers.ListField):

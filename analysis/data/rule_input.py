@@ -1,7 +1,8 @@
 """Read the input of exclusion rules from the database."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping
+from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -11,12 +12,14 @@ from analysis.exclusions.screening import AppliedRule, apply_rules
 from annotators.counting import Use, select
 from annotators.models import Assignment, PageVisit, Response
 from annotators.pages.form_data import is_about_unseen_image
+from annotators.places.barrings import lifted_at_by_annotator
 from annotators.places.exclusions import active_exclusions
 from studies.design.workload import estimate_stored_or_trial_batch_workloads
 from studies.models import Batch, Expected, Exposure, Item, Placement, Question, Section, Study
 from studies.protocols import REGISTRY
 from studies.protocols.base.fields import parse_scale
 from studies.protocols.base.known_answers import known_answer
+from studies.services.series import is_in_series, studies_judged_together
 
 from .flat_rows import annotator_pseudonym
 from .frames import assignments_frame, responses_frame
@@ -129,6 +132,8 @@ COLUMNS = (
     "is_counted",
     "is_submitted",
     "received_at",
+    "study",
+    "is_own",
 )
 # Share of a pilot that must agree with the known answer of a damaged or given test question.
 PILOT_AGREEMENT = 0.9
@@ -138,6 +143,9 @@ _PILOTED_TYPES = (Item.TestType.DAMAGED, Item.TestType.GIVEN)
 def read_test_answers(study: Study, origins: Iterable[str] = ("live",)) -> "DataFrame":
     """Return one row per answer to a test question, in the order in which the answers came.
 
+    In a round of a board, the answers in all its rounds: few people answer many questions in one. The same person has the same
+    pseudonym in all rows. ``study``: the code of the study of the answer, and ``is_own`` whether it is this one. In rounds, who
+    withdrew from one is left out of all, and so is what a person answered before their barring was lifted: somebody has judged it.
     ``is_right``: True, False, or None if the answer does not count (skipped, or neutral where neutral answers do not count).
     ``is_pilot``: one of the first answers to a damaged or given test question, which only check the question.
     ``is_counted``: whether the answer says something about the annotator. Answers of people who withdrew are not read.
@@ -145,15 +153,24 @@ def read_test_answers(study: Study, origins: Iterable[str] = ("live",)) -> "Data
     import pandas as pd
 
     known = {}
-    expected = Expected.objects.filter(item__study=study, item__kind=Item.Kind.TEST)
+    codes = dict(studies_judged_together(study).values_list("pk", "code"))
+    lifted_at: Mapping[int, datetime | None] = {}
+    withdrew: Container[int] = ()
+    if is_in_series(study):
+        lifted_at = lifted_at_by_annotator(study)
+        left = Assignment.objects.filter(study__in=codes, withdrawn_at__isnull=False)
+        withdrew = set(left.values_list("annotator", flat=True))
+    expected = Expected.objects.filter(item__study__in=codes, item__kind=Item.Kind.TEST)
     for row in expected.select_related("item__section", "question"):
         settings = REGISTRY[row.item.section.protocol].cleaned_settings(row.item.section)
         known[row.item_id, row.question_id] = known_answer(row, settings), row, settings
     answers = (
-        select(Use.ROWS, Response.objects.filter(assignment__study=study, item__kind=Item.Kind.TEST), origins)
+        select(Use.ROWS, Response.objects.filter(assignment__study__in=codes, item__kind=Item.Kind.TEST), origins)
         .order_by("received_at", "pk")
         .values_list(
             "assignment_id",
+            "assignment__study_id",
+            "assignment__annotator_id",
             "assignment__annotator__code",
             "assignment__submitted_at",
             "item_id",
@@ -166,12 +183,16 @@ def read_test_answers(study: Study, origins: Iterable[str] = ("live",)) -> "Data
         )
     )
     rows = []
-    pilots: dict[tuple[int, int], list[bool]] = {}
-    n_asked: Counter[tuple[int, int]] = Counter()
+    # A test question has the same number in all rounds.
+    pilots: dict[tuple[int, int, str], list[bool]] = {}
+    n_asked: Counter[tuple[int, int, str]] = Counter()
     names: dict[str, str] = {}
-    for assignment, annotator, submitted_at, item, question, exposure, chosen, choice, value, received_at in answers:
+    for (
+        assignment, study_pk, person, annotator, submitted_at, item, question, exposure, chosen, choice, value, received_at
+    ) in answers:  # fmt: skip
         found = known.get((item, question))
-        if found is None:
+        lifted = lifted_at.get(person)
+        if found is None or person in withdrew or (lifted is not None and received_at <= lifted):
             continue
         answer, row, settings = found
         if answer.about is not None and exposure != answer.about:
@@ -179,7 +200,7 @@ def read_test_answers(study: Study, origins: Iterable[str] = ("live",)) -> "Data
         is_right = answer.is_right(
             value=None if value is None else float(value), exposure=exposure, chosen=chosen, choice=choice
         )
-        key = (item, question)
+        key = (row.item.section.position, row.item.number, row.question.key)
         test_type = row.item.test_type or Item.TestType.GIVEN
         n_pilot = settings["pilot_answers"] if test_type in _PILOTED_TYPES else 0
         n_asked[key] += 1
@@ -201,10 +222,13 @@ def read_test_answers(study: Study, origins: Iterable[str] = ("live",)) -> "Data
                 not is_pilot and passed and is_right is not None,
                 submitted_at is not None,
                 received_at,
+                str(codes[study_pk]),
+                study_pk == study.pk,
             )
         )
     frame = pd.DataFrame.from_records(rows, columns=list(COLUMNS))
     frame["is_right"] = frame["is_right"].astype("object")
+    frame["is_own"] = frame["is_own"].astype(bool)
     return frame
 
 

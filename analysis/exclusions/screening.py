@@ -269,9 +269,34 @@ def count_by_annotator(test_answers: "DataFrame") -> list[AnnotatorTestCounts]:
     ]
 
 
+def pooled_sentences(pooled: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return as a sentence over how many rounds answers were pooled; nothing for the answers of one study."""
+    answers = [row["answers"] for row in pooled]
+    if not answers:
+        return []
+    return [f"The {sum(answers)} counted answers in {len(answers)} rounds of the board were judged together."]
+
+
 def counts_of_submitted(rule_input: RuleInput) -> list[AnnotatorTestCounts]:
+    """Count the answers in the study's own submitted work, and in that of the other rounds of its board."""
     frame = rule_input.test_answers()
-    return count_by_annotator(frame if frame.empty else frame[frame["assignment"].isin(rule_input.submitted)])
+    if frame.empty:
+        return []
+    return count_by_annotator(frame[~frame["is_own"] | frame["assignment"].isin(rule_input.submitted)])
+
+
+def pooled_studies(test_answers: "DataFrame") -> list[dict[str, Any]]:
+    """Return the studies whose answers are judged together, by their codes, with the counted answers and the people of each.
+
+    Without answers of other studies there are none.
+    """
+    rows = test_answers[test_answers["is_submitted"] & test_answers["is_counted"]]
+    if rows["is_own"].all():
+        return []
+    return [
+        {"study": code, "answers": len(own), "annotators": int(own["annotator"].nunique())}
+        for code, own in rows.groupby("study", sort=True)
+    ]
 
 
 def fails_simple_rule(counts: AnnotatorTestCounts, settings: SimpleSettings) -> bool | None:

@@ -15,7 +15,7 @@ from analysis.data.blinding import are_outcomes_hidden
 from analysis.data.context import AnalysisContext
 from analysis.data.frames import rows_where, validate_origins
 from analysis.data.snapshot import database_snapshot
-from analysis.exclusions.screening import UNSEEN_RULE, excluding_rules, exclusion_flow
+from analysis.exclusions.screening import UNSEEN_RULE, excluding_rules, exclusion_flow, pooled_studies
 from analysis.protocols import REGISTRY, HeadlineAnswers, StartedAnalysis
 from analysis.protocols.blocks import Block, Overview, add_default_planned_conclusions, cells, sentences
 from analysis.protocols.blocks.comparisons import AdjustedByBlock
@@ -503,6 +503,8 @@ def build_report(
     progress(1, 5, "Applying the exclusion rules")
     flow = exclusion_flow(data.applied_rules, data.assignments)
     flow["origins"] = dict(sorted(Counter(data.assignments["origin"]).items()))
+    if pooled := pooled_studies(data.test_answers):
+        flow["test_answers_of"] = pooled
     rules = [[rule.slug, dict(rule.settings), rule.role] for rule in data.applied_rules]
     seed = seed_hex(str(study.code), "report", validated, data.data_sha256, rules, data.current_design_sha256)
     hidden = _hidden(study, validated["origins"])

@@ -14,6 +14,8 @@ from analysis.exclusions.screening import (
     fails_simple_rule,
     fit_and_screen,
     model_sentences,
+    pooled_sentences,
+    pooled_studies,
 )
 from analysis.protocols.blocks import Block, cells
 from analysis.protocols.blocks.cells import NO_CLAIM, comparison_label, contrast_of, interval_bounds, pvalue_cell
@@ -179,7 +181,7 @@ def build_test_question_tables(data: ReportData) -> list[Table]:
     They use the settings of the declared rules, and the default settings of a rule that the design does not declare.
     """
     answers = data.test_answers
-    if answers.empty or not answers["is_submitted"].any():
+    if answers.empty or not (answers["is_submitted"] & answers["is_own"]).any():
         return []
     declared = {rule.slug: rule.settings for rule in data.applied_rules if not rule.problem}
     counts = count_by_annotator(answers)
@@ -206,14 +208,14 @@ def build_test_question_tables(data: ReportData) -> list[Table]:
         flagged = int(screening.beside.flagged.sum())
         rows.insert(1, {"rule": "model rate_fixed2", "n": n_counted, "flagged": flagged, "declared": "no"})
     return [
-        _answers_by_type_table(answers[answers["is_submitted"]]),
+        _answers_by_type_table(answers[answers["is_submitted"] & answers["is_own"]]),
         build_table(
             "test_question_flags",
             "Annotators flagged by test questions",
             "rule|By|text; declared|Declared|text; n|n annotators|integer; flagged|Flagged|integer",
             rows,
             "more",
-            " ".join(model_sentences(screening)),
+            " ".join([*model_sentences(screening), *pooled_sentences(pooled_studies(answers))]),
         ),
         build_table(
             "test_question_boundaries",

@@ -22,16 +22,21 @@ from .assignments import Annotator
 class Barring(models.Model):
     """The decision that an annotator gets no further batch of a study and of its exclusion group, until it is lifted.
 
-    ``screening``: the number of the screening that a barring by rule rests on. ``reason``: for colleagues only.
+    ``scope``: whether it also holds for all other rounds of the study's board. ``screening``: the number of the screening that a barring by rule rests on. ``reason``: for colleagues only.
     """
 
     class Ground(models.TextChoices):
         RULE = "rule", "by the test questions"
         HAND = "hand", "by hand"
 
+    class Scope(models.TextChoices):
+        STUDY = "study", "this study and its exclusion group"
+        BOARD = "board", "all rounds of the board"
+
     study = protected_foreign_key(Study, "barrings")
     annotator = protected_foreign_key(Annotator, "barrings")
     ground = models.CharField(max_length=4, choices=Ground)
+    scope = models.CharField(max_length=5, choices=Scope, default=Scope.STUDY)
     reason = models.TextField(blank=True)
     screening = models.PositiveBigIntegerField(null=True, blank=True)  # no foreign key: analysis imports annotators
     by = optional_protected_foreign_key(settings.AUTH_USER_MODEL)
@@ -55,6 +60,7 @@ class Barring(models.Model):
                 condition=Q(lifted_at=None, lifted_by=None, lift_reason="")
                 | (Q(lifted_at__isnull=False, lifted_by__isnull=False) & ~Q(lift_reason="")),
             ),
+            CheckConstraint(name="barring_has_a_known_scope", condition=Q(scope__in=["study", "board"])),
             CheckConstraint(
                 name="barring_is_lifted_after_it_was_made",
                 condition=Q(lifted_at=None) | Q(lifted_at__gte=F("at")),

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from annotators.models import Appeal, Assignment, Barring, PanelOrder, PanelSubmission, Payment, Verdict
 from annotators.models.constants import APPROVED, REJECTED, SCREENED_OUT
+from annotators.places.barrings import applicable_barrings
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels.reconcile import LEFT_STATES, SENT_STATES, UNSENT_AFTER
 from studies.models import Study
@@ -62,7 +63,7 @@ class BarringStatus:
     """Why an annotator gets no further batch, as they read it. It names no test question and no researcher.
 
     ``appeal``: their objection. ``is_lifted``: the barring is over, and only the answer to the objection is left to
-    read. ``is_of_group``: another study of the exclusion group barred them.
+    read. ``is_of_group``: another study of the exclusion group, or another round of the board, barred them.
     """
 
     is_by_rule: bool
@@ -88,9 +89,7 @@ class FailedChecksStatus:
 
 def barring_status(study: Study, annotator_id: int) -> BarringStatus | None:
     """Return the barring that applies to the annotator, or else the last one that was lifted after they objected."""
-    group = study.exclusion_group
-    rows = Barring.objects.filter(annotator=annotator_id).select_related("appeal", "study").order_by("-pk")
-    known = [row for row in rows if row.study_id == study.pk or (group and row.study.exclusion_group == group)]
+    known = list(applicable_barrings(study).filter(annotator=annotator_id).select_related("appeal").order_by("-pk"))
     # First what applies, and of that the study's own.
     known.sort(key=lambda row: (row.lifted_at is not None, row.study_id != study.pk))
     barring = known[0] if known else None

@@ -166,8 +166,8 @@ def claim_batch(
             return ClaimResult(DONE, next(row for row in history if row.submitted_at))
         own = {row.batch_id: row for row in history if is_place_revivable(row)}
         has_begun = any(row.batch_id for row in history)
-        # Nobody is barred before a first batch. A batch that was given back is not a further one: it may be finished.
-        is_kept_out = (has_begun or study.exclusion_group) and not is_new and is_barred(study, annotator.pk)
+        # A batch that was given back is not a further one: it may be finished.
+        is_kept_out = not is_new and is_barred(study, annotator.pk)
         if is_kept_out and not own:
             return ClaimResult(NO_FURTHER)
         # A person who only found no place here has not taken part here.

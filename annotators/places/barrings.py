@@ -1,10 +1,12 @@
 """Barrings: who gets no further batch of a study. The only writer of Barring.
 
 A barring takes effect when the annotator asks for another batch: a batch that they have begun is always finished and paid
-as promised. It applies to the study and to its exclusion group. Nothing is sent to a panel.
+as promised. It applies to the study and to its exclusion group, and in a round of a board to all rounds. Nothing is sent
+to a panel.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 from functools import reduce
 from operator import or_
 
@@ -16,6 +18,7 @@ from annotators.models import Annotator, Assignment, Barring
 from studies.access import Action, check_permission_or_404
 from studies.models import Study, audit
 from studies.services.lifecycle import ActionRefused
+from studies.services.series import is_in_series, studies_judged_together
 from studies.stimuli.texts import TextRefused, clean_text, is_blank
 
 MAX_REASON_LENGTH = 2000
@@ -36,12 +39,39 @@ def is_kept_out_by_other_study(study: Study, annotator: Annotator) -> bool:
     return elsewhere.exclude(released_reason=Assignment.Released.FULL).filter(reduce(or_, others)).exists()
 
 
-def active_barrings(study: Study) -> QuerySet[Barring]:
-    """Return the barrings that apply to the study: its own, and those of its exclusion group."""
-    applies = Q(study=study.pk)
+def _of_study_or_board(study: Study) -> Q:
+    return Q(study=study.pk) | Q(scope=Barring.Scope.BOARD, study__in=studies_judged_together(study).values("pk"))
+
+
+def barrings_of(study: Study) -> QuerySet[Barring]:
+    """Return the barrings of a study and of its board, lifted ones too. Its members can lift them."""
+    return Barring.objects.filter(_of_study_or_board(study))
+
+
+def applicable_barrings(study: Study) -> QuerySet[Barring]:
+    """Return the barrings that keep people from the study, lifted ones too: also those of its exclusion group."""
+    applies = _of_study_or_board(study)
     if study.exclusion_group:
         applies |= Q(study__exclusion_group=study.exclusion_group)
-    return Barring.objects.filter(applies, lifted_at=None)
+    return Barring.objects.filter(applies)
+
+
+def active_barrings(study: Study) -> QuerySet[Barring]:
+    return applicable_barrings(study).filter(lifted_at=None)
+
+
+def lifted_at_by_annotator(study: Study, annotators: Iterable[int] | None = None) -> dict[int, datetime | None]:
+    """Return when the newest barring of each annotator was lifted, of those in the studies judged together with this one.
+
+    None: it is not lifted. Annotators who were never barred are missing.
+    """
+    rows = Barring.objects.filter(study__in=studies_judged_together(study).values("pk"))
+    rows = rows if annotators is None else rows.filter(annotator__in=annotators)
+    return dict(rows.order_by("pk").values_list("annotator", "lifted_at"))
+
+
+def _scope(study: Study) -> Barring.Scope:
+    return Barring.Scope.BOARD if is_in_series(study) else Barring.Scope.STUDY
 
 
 def is_barred(study: Study, annotator_id: int) -> bool:
@@ -57,10 +87,10 @@ def bar_annotator(study: Study, annotator: Annotator, reason: str, by) -> Barrin
         code = _newest_codes(study, [annotator.pk]).get(annotator.pk)
         if code is None:
             raise ActionRefused("This person has no batch of this study. Choose an annotator who has taken part.")
-        if Barring.objects.filter(study=study, annotator=annotator, lifted_at=None).exists():
+        if barrings_of(study).filter(annotator=annotator, lifted_at=None).exists():
             raise ActionRefused("This annotator is already barred. You do not need to do anything.")
         barring = Barring.objects.create(
-            study=study, annotator=annotator, ground=Barring.Ground.HAND, reason=reason, by=by
+            study=study, annotator=annotator, ground=Barring.Ground.HAND, scope=_scope(study), reason=reason, by=by
         )
         audit.record("bar annotator", study=study, by=by, assignment_code=code, reason=reason)
     return barring
@@ -74,9 +104,11 @@ def bar_flagged_annotators(study: Study, n_assignments: Mapping[int, int], scree
     """
     with transaction.atomic():
         _lock_annotators(n_assignments)
-        known = Barring.objects.filter(study=study, annotator__in=n_assignments).order_by("pk")
-        lifted_at = dict(known.values_list("annotator", "lifted_at"))  # of the newest barring
-        work = Assignment.objects.filter(study=study, annotator__in=lifted_at, submitted_at__isnull=False)
+        lifted_at = lifted_at_by_annotator(study, n_assignments)
+        scope = _scope(study)
+        # On a board, a screening does not read what they answered before.
+        judged_again = lifted_at if scope == Barring.Scope.STUDY else {}
+        work = Assignment.objects.filter(study=study, annotator__in=judged_again, submitted_at__isnull=False)
         n_before = dict.fromkeys(lifted_at, 0)
         for annotator, submitted_at in work.values_list("annotator", "submitted_at"):
             lifted = lifted_at[annotator]
@@ -87,7 +119,8 @@ def bar_flagged_annotators(study: Study, n_assignments: Mapping[int, int], scree
             if pk not in lifted_at or (lifted_at[pk] is not None and n > n_before[pk])
         ]
         barrings = Barring.objects.bulk_create(
-            [Barring(study=study, annotator_id=pk, ground=Barring.Ground.RULE, screening=screening) for pk in due]
+            Barring(study=study, annotator_id=pk, ground=Barring.Ground.RULE, scope=scope, screening=screening)
+            for pk in due
         )
         codes = _newest_codes(study, due)
         events = [{"assignment_code": codes.get(pk, ""), "screening": screening} for pk in due]

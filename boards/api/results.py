@@ -10,6 +10,7 @@ from analysis.api.serializers import JobSerializer
 from boards.access import BoardAction
 from boards.models import BoardMetricTable, BoardRound, BoardSnapshot, RoundEntry
 from boards.services import metric_tables, rounds, snapshots
+from boards.services.annotators import BoardScreening, read_board_screening
 from studies.models import Job
 
 from . import serializers as shapes
@@ -151,6 +152,20 @@ def first_or_404(rows) -> Any:
     if row is None:
         raise Http404
     return row
+
+
+class BoardAnnotatorsView(BoardView, RetrieveAPIView):
+    """What the answers to test questions in all rounds say about the board's annotators, as last computed."""
+
+    readers = "members"
+    summaries = {"GET": "Annotators of all rounds and what test questions say about them"}
+    serializer_class = shapes.BoardScreeningSerializer
+
+    def get_object(self) -> BoardScreening:
+        found = read_board_screening(self.board)
+        if found is None:
+            raise Http404
+        return found
 
 
 class BoardJobView(BoardView, RetrieveAPIView):

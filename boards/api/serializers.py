@@ -5,6 +5,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from analysis.api.annotators import ScreeningSerializer, TestQuestionCountsSerializer
 from analysis.api.query import MAX_INTEGER
 from analysis.api.serializers import (
     CleanTextField,
@@ -353,6 +354,32 @@ class BoardMetricsSerializer(serializers.Serializer):
         child=serializers.DictField(),
         help_text="For each criterion: metrics, rows (with intervals), agreements (with people), paper (as in Table 3 of Khashabi et al. 2022), means (of systems by people and each metric), and comparisons (of each two metrics).",
     )
+
+
+class BoardAnnotatorSerializer(serializers.Serializer):
+    annotator = serializers.CharField(help_text="Pseudonym in the study of the newest of the rounds.")
+    study = serializers.UUIDField(source="study.code", help_text="The study of the newest of the rounds.")
+    rounds = serializers.ListField(child=serializers.IntegerField(), help_text="In which the person took part.")
+    positive = TestQuestionCountsSerializer()
+    negative = TestQuestionCountsSerializer(help_text="Negative, damaged and given test questions.")
+    is_flagged = serializers.BooleanField(allow_null=True, help_text="By the model.")
+    is_failed = serializers.BooleanField(allow_null=True, help_text="By the simple rule.")
+    barred = serializers.BooleanField(source="is_barred", help_text="Gets no further batch in any round.")
+
+
+class PooledRoundSerializer(serializers.Serializer):
+    round = serializers.IntegerField()
+    answers = serializers.IntegerField(help_text="Counted answers to test questions.")
+    annotators = serializers.IntegerField()
+
+
+class BoardScreeningSerializer(serializers.Serializer):
+    """The newest screening of a round, with the people of all rounds whose answers it pooled."""
+
+    round = serializers.IntegerField(source="round.number", help_text="The round whose screening it is.")
+    pooled = PooledRoundSerializer(many=True, help_text="Empty if only that round has answers to test questions.")
+    screening = ScreeningSerializer()
+    annotators = BoardAnnotatorSerializer(source="people", many=True)
 
 
 class TeamRequestSerializer(StrictMixin, serializers.Serializer):

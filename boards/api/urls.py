@@ -17,6 +17,7 @@ urlpatterns = [
     path(f"{board}renew/", boards.RenewSampleView.as_view(), name="api-board-renew"),
     path(f"{board}bundle/", teams.BoardBundleView.as_view(), name="api-board-bundle"),
     path(f"{board}members/", teams.MembersView.as_view(), name="api-board-members"),
+    path(f"{board}annotators/", results.BoardAnnotatorsView.as_view(), name="api-board-annotators"),
     path(f"{board}prompts/", boards.BoardPromptsView.as_view(), name="api-board-prompts"),
     path(f"{board}prompts/archive/", boards.PromptsArchiveView.as_view(), name="api-board-prompts-archive"),
     path(f"{board}submissions/", submissions.SubmissionsView.as_view(), name="api-submissions"),

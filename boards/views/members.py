@@ -168,10 +168,10 @@ def new_board_page(request: HttpRequest) -> HttpResponse:
             return redirect("board_manage", board.slug)
     is_wrong = bool(problems or form.errors or bundle_form.errors)
     context = {"form": form, "bundle_form": bundle_form, "problems": problems}
-    return _render_page(request, "new", context, 400 if is_wrong else 200)
+    return render_page(request, "new", context, 400 if is_wrong else 200)
 
 
-def _render_page(request: HttpRequest, name: str, context: dict[str, Any], status: int = 200) -> HttpResponse:
+def render_page(request: HttpRequest, name: str, context: dict[str, Any], status: int = 200) -> HttpResponse:
     """Return a page for members of a board, in the frame of the researchers' pages."""
     context = admin.site.each_context(request) | context
     return TemplateResponse(request, f"boards/{name}.html", context, status=status)
@@ -241,7 +241,7 @@ def manage_page(request: HttpRequest, slug: str) -> HttpResponse:
         "n_unused": len(rounds.unused_keys(board)) if is_open else 0,
         "renewal_problem": rounds.find_renewal_problem(board) if is_open else "",
     }
-    return _render_page(request, "manage", context)
+    return render_page(request, "manage", context)
 
 
 @login_required
@@ -261,7 +261,7 @@ def board_settings_page(request: HttpRequest, slug: str) -> HttpResponse:
             messages.success(request, "The settings are saved.")
             return redirect("board_manage", board.slug)
     context = {"board": Board.objects.get(pk=board.pk), "form": form}
-    return _render_page(request, "settings", context, 400 if form.errors else 200)
+    return render_page(request, "settings", context, 400 if form.errors else 200)
 
 
 def _act(request: HttpRequest, slug: str, act: Any, done: str) -> HttpResponse:
@@ -358,7 +358,7 @@ def choose_anchor(request, slug, number) -> HttpResponse:
 def _key_page(request, board: Board, team: Team, key: str) -> HttpResponse:
     """Show the key of a team, which is not stored and can be shown only now."""
     link = f"{settings.SITE_URL}/boards/{board.slug}/team/{key}/"
-    return _render_page(request, "team_key", {"board": board, "team": team, "key": key, "link": link})
+    return render_page(request, "team_key", {"board": board, "team": team, "key": key, "link": link})
 
 
 @login_required
@@ -417,7 +417,7 @@ def members_page(request: HttpRequest, slug: str) -> HttpResponse:
             return redirect("board_manage", slug)
     is_wrong = bool(fault or (forms.is_bound and not forms.is_valid()))
     context = {"board": board, "forms": forms, "fault": fault}
-    return _render_page(request, "members", context, 400 if is_wrong else 200)
+    return render_page(request, "members", context, 400 if is_wrong else 200)
 
 
 @login_required

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from . import files, members, metric_tables, pages, paper, team_pages
+from . import annotators, files, members, metric_tables, pages, paper, team_pages
 
 manage = "<slug:slug>/manage/"
 team = "<slug:slug>/team/<str:key>/"
@@ -12,6 +12,7 @@ urlpatterns = [
     path(manage, members.manage_page, name="board_manage"),
     path(f"{manage}settings/", members.board_settings_page, name="board_settings"),
     path(f"{manage}members/", members.members_page, name="board_members"),
+    path(f"{manage}annotators/", annotators.annotators_page, name="board_annotators"),
     path(f"{manage}open/", members.open_board, name="board_open"),
     path(f"{manage}close/", members.close_board, name="board_close"),
     path(f"{manage}sample/renew/", members.renew_sample, name="board_sample_renew"),

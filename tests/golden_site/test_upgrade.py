@@ -74,12 +74,11 @@ def test_the_steps_from_be16bda_and_from_before_it(loader):
 # SQLite
 
 
-def test_sqlite_is_only_recorded(upgraded, tmp_path):
+def test_sqlite_keeps_every_row(upgraded, tmp_path):
     into_sqlite(tmp_path / "before.sqlite3")
     before = in_sqlite(tmp_path / "before.sqlite3")
     assert sum(len(rows) for _, rows in before.values()) > 20_000
     is_kept(before, in_sqlite(upgraded / "heval.sqlite3"))
-    assert made_in_sqlite(tmp_path / "before.sqlite3") == made_in_sqlite(upgraded / "heval.sqlite3")
     heval("migrate", "--check", home=upgraded)
 
 

@@ -30,6 +30,8 @@ from analysis.exclusions.screening import (
     fails_simple_rule,
     fit_and_screen,
     model_sentences,
+    pooled_sentences,
+    pooled_studies,
 )
 from analysis.models import AnnotatorScreening
 from annotators.counting import PEOPLES_ORIGINS, Use, select
@@ -39,6 +41,7 @@ from annotators.places.barrings import (
     active_barrings,
     bar_annotator,
     bar_flagged_annotators,
+    barrings_of,
     lift_barring,
 )
 from studies.access import Action, check_permission_or_404, filter_allowed, get_study, is_allowed
@@ -50,6 +53,7 @@ from studies.models.design import TEST_QUESTION_RULES
 from studies.protocols import REGISTRY as PROTOCOLS
 from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
+from studies.services.series import studies_judged_together
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -372,9 +376,15 @@ SCREENED_ORIGINS = (*BARRED_ORIGINS, Assignment.Origin.IMPORTED)
 FLAG_OF_RULE = {"test_question_model": "is_flagged", "failed_tests": "is_failed"}
 
 
-def annotators_by_pseudonym(study: Study, use: Use, origins: Iterable[str] = SCREENED_ORIGINS) -> dict[str, int]:
-    """Return the ids of the annotators whose assignments count for a use, by pseudonym."""
-    people = select(use, Assignment.objects.filter(study=study, batch__isnull=False), origins)
+def annotators_by_pseudonym(
+    study: Study, use: Use, origins: Iterable[str] = SCREENED_ORIGINS, *, of_series: bool = False
+) -> dict[str, int]:
+    """Return the ids of the annotators whose assignments count for a use, by their pseudonym in this study.
+
+    ``of_series``: also those who only took part in other rounds of the study's board.
+    """
+    studies = studies_judged_together(study) if of_series else Study.objects.filter(pk=study.pk)
+    people = select(use, Assignment.objects.filter(study__in=studies.values("pk"), batch__isnull=False), origins)
     codes = people.order_by().values_list("annotator__code", "annotator_id").distinct()
     return {annotator_pseudonym(study, code): pk for code, pk in codes}
 
@@ -386,10 +396,10 @@ def bar_annotators_flagged_by(screening: AnnotatorScreening) -> list[Barring]:
         return []
     declared = study.exclusion_rules.filter(rule__in=TEST_QUESTION_RULES).values_list("rule", flat=True)
     columns = [FLAG_OF_RULE[rule] for rule in declared]
-    pks = annotators_by_pseudonym(study, Use.ROWS, [screening.origin])
+    pks = annotators_by_pseudonym(study, Use.ROWS, [screening.origin], of_series=True)
     flagged = {
         pks[row["annotator"]]: row["assignments"]
-        for row in screening.result["rows"]
+        for row in screening.result["people"] or screening.result["rows"]
         if row["annotator"] in pks and any(row[column] for column in columns)
     }
     return bar_flagged_annotators(study, flagged, screening.pk)
@@ -409,7 +419,8 @@ def barring_page(request, pk, annotator) -> HttpResponse:
     study = get_study(request.user, Action.VIEW, pk=pk)
     person = get_annotator_or_404(study, annotator)
     barrings = list(
-        Barring.objects.filter(study=study, annotator=person)
+        barrings_of(study)
+        .filter(annotator=person)
         .select_related("by", "lifted_by", "appeal__assignment", "appeal__answered_by")
         .order_by("-pk")
     )
@@ -518,27 +529,34 @@ def screen_annotators(study: Study, origin: str, by) -> AnnotatorScreening:
     agreement = agreement_by_annotator(labels) if shows_agreement else {}
     evidence, no_evidence = evidence_by_annotator(labels, names) if shows_agreement else ({}, [])
     total = len(labels)
+    pooled = pooled_studies(test_answers)
     rows = []
-    for annotator, own in assignments.groupby("annotator", sort=True):
-        place = by_pseudonym.get(str(annotator))
-        tested = AnnotatorTestCounts(str(annotator), (0, 0), (0, 0), 0) if place is None else counts[place]
+
+    def judged(annotator: str) -> dict[str, Any]:
+        place = by_pseudonym.get(annotator)
+        tested = AnnotatorTestCounts(annotator, (0, 0), (0, 0), 0) if place is None else counts[place]
         is_modelled = place is not None and screening.status == "ok"
+        return {
+            "annotator": annotator,
+            "right": tested.right,
+            "counted": tested.counted,
+            "n_uncounted": tested.n_uncounted,
+            "posteriors": [
+                float(chance) if is_modelled and n else None
+                for chance, n in zip(
+                    screening.posteriors[place] if is_modelled else (0, 0), tested.counted, strict=True
+                )
+            ],
+            "is_flagged": bool(screening.flagged[place]) if is_modelled and tested.n_counted else None,
+            "is_failed": fails_simple_rule(tested, simple),
+        }
+
+    for annotator, own in assignments.groupby("annotator", sort=True):
         seconds = float(own["seconds"].sum(min_count=1))
         rows.append(
             {
-                "annotator": annotator,
+                **judged(str(annotator)),
                 "assignments": len(own),
-                "right": tested.right,
-                "counted": tested.counted,
-                "n_uncounted": tested.n_uncounted,
-                "posteriors": [
-                    float(chance) if is_modelled and n else None
-                    for chance, n in zip(
-                        screening.posteriors[place] if is_modelled else (0, 0), tested.counted, strict=True
-                    )
-                ],
-                "is_flagged": bool(screening.flagged[place]) if is_modelled and tested.n_counted else None,
-                "is_failed": fails_simple_rule(tested, simple),
                 "minutes": None if math.isnan(seconds) else round(seconds / 60, 2),
                 "labels": int(n_labels.get(annotator, 0)),
                 "share": n_labels.get(annotator, 0) / total if total else None,
@@ -558,11 +576,18 @@ def screen_annotators(study: Study, origin: str, by) -> AnnotatorScreening:
             "status": screening.status,
             "reason": screening.reason,
             "model": screening.model,
-            "sentences": model_sentences(screening) if counts else [],
+            "sentences": [*model_sentences(screening), *pooled_sentences(pooled)] if counts else [],
             "boundaries": boundary_rows(screening, counts) if counts else [],
             "no_evidence": no_evidence,
             "flagged": [row["annotator"] for row in rows if row["is_flagged"]],
             "rows": rows,
+            "pooled": pooled,
+            "people": [
+                judged(str(annotator)) | {"assignments": own["assignment"].nunique(), "rounds": own["study"].nunique()}
+                for annotator, own in test_answers[test_answers["is_submitted"]].groupby("annotator", sort=True)
+            ]
+            if pooled
+            else [],
         },
     )
 

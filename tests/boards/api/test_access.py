@@ -6,6 +6,7 @@ import re
 import pytest
 
 from analysis.api.tokens import create_token
+from analysis.report.screening.run import screen_annotators
 from boards.models import BoardMetricTable
 from boards.services import boards, images, rounds
 from studies.services import jobs
@@ -40,6 +41,7 @@ TABLE = (
     ("GET", "{b}/", None, PUBLIC),
     ("PATCH", "{b}/", {"title": "Stories"}, OWN),
     ("POST", "{b}/open/", {}, OWN),
+    ("GET", "{b}/annotators/", None, MEMBERS),
     ("GET", "{b}/prompts/", None, SUBMITTERS),
     ("GET", "{b}/prompts/archive/", None, SUBMITTERS),
     ("GET", "{b}/submissions/", None, PUBLIC),
@@ -77,6 +79,7 @@ def world(monkeypatch):
     elsewhere = builders.open_board(user("elsewhere"), slug="elsewhere")
     other = api_of_team(elsewhere, "Other")
     BoardMetricTable.objects.create(snapshot=board.snapshots.get(), result={"level": 0.95, "tables": []})
+    screen_annotators(board.rounds.get().study, "robot", by=None)
     spare, _ = builders.team_of(board, "Spare")
     builders.add_member(board, "viewer", "viewer")
     builders.add_member(board, "editor", "editor")

@@ -324,6 +324,7 @@ CASES = {
     "barring_once_until_it_is_lifted": lambda w: barring(w, annotator=saved(barring(w)).annotator),
     "barring_rests_on_a_screening_or_on_a_decision_with_a_reason": lambda w: barring(w, reason=""),
     "barring_is_lifted_whole_or_not_at_all": lambda w: barring(w, lifted_at=NOW + timedelta(days=1)),
+    "barring_has_a_known_scope": lambda w: barring(w, scope="site"),
     "barring_is_lifted_after_it_was_made": lambda w: barring(
         w, lifted_at=NOW - timedelta(days=1), lifted_by=w["researcher"], lift_reason="Enough."
     ),
