@@ -16,6 +16,7 @@ from analysis.api.uploads import require_json_object
 from boards.access import BoardAction, boards_of
 from boards.models import Board, BoardSample
 from boards.services import boards, rounds
+from boards.services.boards import settings_of_template
 from boards.services.images import prompts_with_images, write_prompts_archive
 from studies.models import Study
 
@@ -40,6 +41,8 @@ class BoardFieldsMixin(ApiView):
             columns["template"] = Study.objects.filter(code=code).first()
             if columns["template"] is None:
                 raise FieldError("template", f"There is no study {code}. Send the code of your draft.")
+            if instance is None:
+                columns = settings_of_template(columns["template"]) | columns
         return columns
 
 

@@ -42,7 +42,10 @@ class BoardSerializer(StrictMixin, serializers.ModelSerializer):
 
     slug = NameField(max_length=50)
     title = NameField(max_length=200)
-    template = CodeField(source="template.code", help_text="The code of the study that every round is a clone of.")
+    template = CodeField(
+        source="template.code",
+        help_text="The code of the study that every round is a clone of. A ready-made template for boards gives settings that are not sent.",
+    )
     sample_size = StrictIntegerField(
         required=False,
         allow_null=True,

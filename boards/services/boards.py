@@ -18,6 +18,7 @@ from studies.access import Action
 from studies.access import check_permission_or_404 as check_study_permission_or_404
 from studies.imports.bundle import MAX_BUNDLE_BYTES, BundleRefused
 from studies.imports.bundle_files import create_draft_from_bundle, parse_bundle_json, serialize_bundle
+from studies.imports.study_templates import TEMPLATES_BY_SLUG
 from studies.models import Batch, Output, Study, audit, new_seed
 from studies.services.lifecycle import ActionRefused
 from studies.stimuli.images import ZipLimits
@@ -75,6 +76,12 @@ CHANGEABLE_WHEN_OPEN = frozenset(
         "max_daily_per_team", "max_megabytes_per_team", "budget_per_submission", "budget_per_month", "opens_by_itself", "launch_weekdays", "launch_hour", "time_zone", "anchor_share",
     }
 )  # fmt: skip
+
+
+def settings_of_template(template: Study) -> dict[str, Any]:
+    """Return the settings that the ready-made template of this draft has for boards; none for other drafts."""
+    made_from = TEMPLATES_BY_SLUG.get(template.template)
+    return dict(made_from.board or {}) if made_from else {}
 
 
 @transaction.atomic

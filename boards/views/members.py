@@ -149,6 +149,11 @@ def new_board_page(request: HttpRequest) -> HttpResponse:
     check_study_permission_or_404(request.user, Action.CREATE)
     is_bundle = request.method == "POST" and "bundle" in request.POST
     form = BoardForm(request.POST if request.method == "POST" and not is_bundle else None, user=request.user)
+    drafts = form.fields["template"].queryset.exclude(template="")  # type: ignore[attr-defined]  # a choice of rows
+    ready_made = [draft for draft in drafts if boards.settings_of_template(draft)]
+    if chosen := next((draft for draft in ready_made if str(draft.pk) == request.GET.get("template")), None):
+        form.initial.update(boards.settings_of_template(chosen), template=chosen.pk)
+        form.initial["launch_weekdays"] = form.initial["launch_weekdays"].split(",")
     bundle_form = BoardBundleForm(request.POST, request.FILES) if is_bundle else BoardBundleForm()
     problems: list[str] = []
     if is_bundle and bundle_form.is_valid():
@@ -167,7 +172,7 @@ def new_board_page(request: HttpRequest) -> HttpResponse:
         else:
             return redirect("board_manage", board.slug)
     is_wrong = bool(problems or form.errors or bundle_form.errors)
-    context = {"form": form, "bundle_form": bundle_form, "problems": problems}
+    context = {"form": form, "bundle_form": bundle_form, "problems": problems, "ready_made": ready_made}
     return render_page(request, "new", context, 400 if is_wrong else 200)
 
 

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from importlib.resources import files
 from itertools import product
 from typing import Any
@@ -42,7 +43,7 @@ GENIE = "Khashabi et al. 2022, Genie: Toward Reproducible and Standardized Human
 class StudyTemplate:
     """One experiment. ``as_in_source`` lists what is as in the source, ``deviations`` what differs and why, ``required_inputs`` what a
     researcher must add. The source is an experiment (``is_from_paper``), or guidance on a method, which leaves the rest open.
-    ``card``: how the page Question of a new study offers it. ``is_for_boards``: it names no system and plans no comparison, because teams submit the systems."""
+    ``card``: how the page Question of a new study offers it. ``board``: the settings of a board of it. Such a template names no system and plans no comparison, because teams submit the systems."""
 
     slug: str
     title: str
@@ -52,7 +53,7 @@ class StudyTemplate:
     deviations: tuple[str, ...]
     required_inputs: tuple[str, ...]
     is_from_paper: bool = True
-    is_for_boards: bool = False
+    board: Mapping[str, Any] | None = None
     card: ProtocolCard | None = None
 
     @property
@@ -66,7 +67,27 @@ AGREEMENT = (
 ONE_OUTPUT = "A page shows one output, for one prompt, and each output gets one label."
 TEN_PAGES = "One task of Khashabi et al. is one output. Here a batch has ten, each for another prompt, and pays $1.25 for five minutes: $15 per hour."
 NO_STATEMENT = "Khashabi et al. show their wording only in a figure. We wrote the statement."
-TEST_QUESTIONS = "test questions, which Khashabi et al. have in every task (about one in ten)"
+TEST_QUESTIONS = (
+    "test questions, which the rule about them needs: make them on the section's page or read them from a file"
+)
+
+NOISE_RULE = (
+    "Positive and negative test questions, 5 % each. Their model with two learned components excludes annotators who are inattentive with "
+    "a probability of .99."
+)
+NOISE_FIT = (
+    "The model is fitted by bounded maximum likelihood, because the published algorithm can also flag people without a mistake. Khashabi et al. "
+    "also bar them: switch on “Flagged annotators get no further batch”, which needs a consent text."
+)
+# Section 6. Monday is 0.
+LAUNCHES = {
+    "opens_by_itself": True,
+    "launch_weekdays": "0,1,2,3,4",
+    "launch_hour": 10,
+    "time_zone": "America/Los_Angeles",
+    "labels_per_output": 1,
+}
+LAUNCH_TIMES = "Rounds open on weekdays at 10 in Los Angeles. A submission may cost ${}."
 
 STUDY_TEMPLATES = (
     StudyTemplate(
@@ -182,27 +203,43 @@ STUDY_TEMPLATES = (
         "Board: answers rated in five categories",
         GENIE,
         "sections 4, 6 and 7.1 (ARC-DA)",
-        ("Five categories from strongly disagree to strongly agree.", ONE_OUTPUT, "300 questions.", AGREEMENT),
+        (
+            "Five categories from strongly disagree to strongly agree.",
+            ONE_OUTPUT,
+            "300 questions.",
+            AGREEMENT,
+            NOISE_RULE,
+            LAUNCH_TIMES.format(350),
+        ),
         (
             NO_STATEMENT,
             TEN_PAGES,
+            NOISE_FIT,
         ),
         ("300 questions as prompts; teams submit the answers", TEST_QUESTIONS),
-        is_for_boards=True,
+        board=LAUNCHES | {"budget_per_submission": Decimal(350)},
     ),
     StudyTemplate(
         "rated_explanations",
         "Board: explanations rated in five categories",
         GENIE,
         "sections 4, 6 and 7.1 (αNLG)",
-        ("Five categories from strongly disagree to strongly agree.", ONE_OUTPUT, "800 scenarios.", AGREEMENT),
+        (
+            "Five categories from strongly disagree to strongly agree.",
+            ONE_OUTPUT,
+            "800 scenarios.",
+            AGREEMENT,
+            NOISE_RULE,
+            LAUNCH_TIMES.format(600),
+        ),
         (
             NO_STATEMENT,
             TEN_PAGES,
+            NOISE_FIT,
             "We assume that αNLG is one of the tasks with 800 instances: Khashabi et al. only name sentence-level tasks.",
         ),
         ("800 scenarios as prompts; teams submit the explanations", TEST_QUESTIONS),
-        is_for_boards=True,
+        board=LAUNCHES | {"budget_per_submission": Decimal(600)},
     ),
     StudyTemplate(
         "rated_translations",
@@ -214,13 +251,15 @@ STUDY_TEMPLATES = (
             ONE_OUTPUT,
             "800 sentences.",
             AGREEMENT,
+            NOISE_RULE,
+            LAUNCH_TIMES.format(600),
         ),
-        (NO_STATEMENT, TEN_PAGES),
+        (NO_STATEMENT, TEN_PAGES, NOISE_FIT),
         (
             "800 sentences as prompts, each with the reference translation as its source document; teams submit the translations",
             TEST_QUESTIONS,
         ),
-        is_for_boards=True,
+        board=LAUNCHES | {"budget_per_submission": Decimal(600)},
     ),
     StudyTemplate(
         "compared_summaries",
@@ -232,17 +271,20 @@ STUDY_TEMPLATES = (
             "Two parts: the two summaries alone, then the same two with the document.",
             "Strongly prefer A, prefer A, neutral, prefer B, strongly prefer B count 1, .75, .5, .25, 0 for A. So .5 is as good as the reference.",
             "One document per batch, and the reference is on a random side.",
+            NOISE_RULE,
+            LAUNCH_TIMES.format(350),
         ),
         (
             "The points name “Summary A”, where the form says “A”.",
             "The form pays $0.40. An article of 430 words takes almost two minutes to read, so this batch pays $0.75 for three minutes: $15 per hour.",
             "The form has both parts on one page. Here each part is a page, and no answer of the first page can be changed after the document.",
+            NOISE_FIT,
         ),
         (
             "300 documents as source documents of prompts without a text, each with an output of the system “reference”; teams submit the summaries",
             TEST_QUESTIONS,
         ),
-        is_for_boards=True,
+        board=LAUNCHES | {"budget_per_submission": Decimal(350)},
     ),
     StudyTemplate(
         "not_worse",

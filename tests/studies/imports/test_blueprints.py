@@ -9,6 +9,7 @@ from django.urls import reverse
 from analysis.protocols.families import describe_families
 from boards.services import snapshots
 from studies.design.checklist import find_design_problems
+from studies.design.draw import seeded_random
 from studies.imports.bundle_files import bundle_text, create_draft_from_bundle
 from studies.imports.study_templates import (
     STUDY_TEMPLATES,
@@ -18,6 +19,12 @@ from studies.imports.study_templates import (
 )
 from studies.models import Output, Prompt, Study, audit
 from studies.protocols import REGISTRY
+from studies.services.known_answers import (
+    GivenTestQuestion,
+    questions_about_items,
+    store_given_test_questions_and_delete_test_runs,
+)
+from tests.analysis.api.rest import api_of
 from tests.boards import builders
 from tests.builders import launched, user
 from tests.players import submitted
@@ -31,6 +38,7 @@ BROUGHT = (
     "A pair needs two systems",
     "prompts with an output of every system; there are 0",
     "needs practice items",
+    "no section has test questions",
     " texts; a batch needs ",
 )
 
@@ -123,19 +131,27 @@ def with_stimuli(study, n):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("slug", [one.slug for one in STUDY_TEMPLATES if one.is_for_boards])
+@pytest.mark.parametrize("slug", [one.slug for one in STUDY_TEMPLATES if one.board])
 def test_a_board_template_opens_a_board_with_a_round_once_it_has_prompts(slug):
     owner = user()
     template = create_draft_from_template(TEMPLATES_BY_SLUG[slug], owner)
     Study.objects.filter(pk=template.pk).update(contact="research@example.org")
     template = Study.objects.get(pk=template.pk)
-    for n in range(40):
+    for n in range(48):
         prompt = Prompt.objects.create(study=template, key=f"p{n}", text=f"Prompt {n}.", source="A document.")
         Output.objects.bulk_create(
             Output(system=system, prompt=prompt, text=f"Reference for {n}.") for system in template.systems.all()
         )
     assert not template.contrasts.exists()
-    board = builders.open_board(owner, template, labels_per_output=1, double_label_share=0)
+    section = template.sections.order_by("position").first()
+    question = questions_about_items(section)[-1]
+    # About prompts that the board does not sample: a batch shows no prompt twice, so others could stay without a label.
+    keys = sorted(template.prompts.values_list("key", flat=True))
+    spare = set(keys) - set(seeded_random(5, "board", "subsample").sample(keys, 40))
+    given = [GivenTestQuestion(1, key, f"Words about {key}.", 3, 5, worse=f"Nothing of {key}.") for key in spare]
+    store_given_test_questions_and_delete_test_runs(section, question, given, by=owner)
+    template = Study.objects.get(pk=template.pk)
+    board = builders.open_board(owner, template, labels_per_output=1, double_label_share=0, sample_size=40)
     team, _ = builders.team_of(board)
     for name in ("weak", "good"):
         builders.submit(board, team, name)
@@ -150,6 +166,28 @@ def test_a_board_template_opens_a_board_with_a_round_once_it_has_prompts(slug):
     # A board gives a few outputs a second label.
     assert all(40 == score["prompts"] <= score["labels"] < 50 for score in scores.values())
     assert 0 <= scores["weak"]["estimate"] < 50 < scores["good"]["estimate"] <= 100
+
+
+@pytest.mark.parametrize(("slug", "budget"), [("rated_answers", "350.00"), ("rated_translations", "600.00")])
+def test_a_board_of_a_template_has_the_papers_rule_budget_and_hours(client, slug, budget):
+    template = create_draft_from_template(TEMPLATES_BY_SLUG[slug], user())
+    rule = template.exclusion_rules.get(rule="test_question_model")
+    assert (rule.role, rule.settings["model"], rule.settings["cutoff"]) == ("primary", "class_learned2", 0.99)
+    shares = template.sections.get().settings
+    assert (shares["positive_share"], shares["negative_share"]) == (0.05, 0.05)
+    client.force_login(user())
+    assert f"?template={template.pk}" in client.get("/boards/new/").text
+    form = client.get(f"/boards/new/?template={template.pk}").context["form"]
+    fields = {
+        name: form[name].value() for names in (names for _, names in form.groups()) for name in [n.name for n in names]
+    }
+    assert fields["launch_weekdays"] == ["0", "1", "2", "3", "4"] and fields["launch_hour"] == 10
+    assert (fields["time_zone"], fields["template"]) == ("America/Los_Angeles", template.pk)
+    sent = {"slug": "paper", "title": "Paper", "template": str(template.code), "launch_hour": 9}
+    made = api_of(user()).post("boards/", sent).json()
+    assert made["budget_per_submission"] == budget and made["time_zone"] == "America/Los_Angeles"
+    # What is sent counts.
+    assert (made["launch_hour"], made["opens_by_itself"], made["labels_per_output"]) == (9, True, 1)
 
 
 @pytest.mark.parametrize("slug", ["story_writers", "two_choice_sentences", "not_worse"])
