@@ -1,9 +1,11 @@
 """What happened to submissions so far: waiting, in a round, scored, or withdrawn."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
@@ -18,6 +20,7 @@ from studies.design.serialization import sha256_of
 from studies.models import Job, Prompt, Study, audit
 from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
+from studies.stimuli.texts import word_count
 
 from .preferences import cost_and_precision
 from .results import compute_board_result
@@ -167,6 +170,7 @@ def take_snapshot(board: Board, by) -> BoardSnapshot:
             "keys_sha256": sha256_of("\n".join(newest.keys)),
         },
         **({"samples": _sample_facts(of_rounds)} if newest.number > 1 else {}),
+        "datasets": _dataset_facts(board, newest.keys),
         "design_sha256": board.design_sha256,
         "is_simulated": any(is_simulated(one.study) for one in rounds),
         "rounds": [_round_facts(one, rows) for one in rounds],
@@ -196,6 +200,26 @@ def take_snapshot(board: Board, by) -> BoardSnapshot:
         )
     snapshot.refresh_from_db()
     return snapshot
+
+
+def _dataset_facts(board: Board, sampled_keys: Iterable[str]) -> list[dict[str, Any]]:
+    """Return for each domain how many prompts the template and the sample have, and the median words of one of the sample."""
+    sampled = set(sampled_keys)
+    n_prompts: Counter[str] = Counter()
+    words: dict[str, list[int]] = {}
+    for key, domain, text, source in board.template.prompts.values_list("key", "domain", "text", "source"):
+        n_prompts[domain] += 1
+        if key in sampled:
+            words.setdefault(domain, []).append(word_count(text) + word_count(source))
+    return [
+        {
+            "domain": domain,
+            "prompts": n,
+            "sampled": len(words.get(domain, ())),
+            "median_words": float(median(words[domain])) if domain in words else None,
+        }
+        for domain, n in sorted(n_prompts.items())
+    ]
 
 
 def _sample_facts(of_rounds: Mapping[int, RoundSample]) -> list[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """The tables and figures of the Genie paper, from the labels of a board.
 
-Reference: Genie (Khashabi et al. 2022), Tables 3 and 6, Figures 2 and 3, Appendix C.
+Reference: Genie (Khashabi et al. 2022), Tables 2, 3 and 6, Figures 2 and 3, Appendix C.
 """
 
 import math
@@ -11,7 +11,9 @@ from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
+from analysis.metrics.scoring import scored_sections
 from studies.figures import Axis, Frame, at
+from studies.protocols import REGISTRY
 
 from . import table
 from .stored import Shown, board_response, get_shown, kept
@@ -40,6 +42,11 @@ def _paper_html(shown: Shown) -> str:
         "has_metrics": shown.metrics_at is not None,
         "is_preferences": result["kind"] == "preferences",
         "criteria": result["criteria"],
+        # Snapshots of before 2026-11-30 have no sizes.
+        "datasets": result.get("datasets", ()),
+        "tasks": ", ".join(
+            dict.fromkeys(REGISTRY[one.protocol].label for one in scored_sections(shown.board.template))
+        ),
         "lines": _score_lines(result, shown.rows),
         "days": _day_lines(studies, names, labels),
         "day_figure": _day_figure(studies, names, labels),
