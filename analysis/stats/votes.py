@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse, special
+from scipy.linalg import lapack
 
 from analysis.stats.arrays import (
     FloatArray,
@@ -95,8 +96,6 @@ CELLS = 4_000_000
 LARGE_SHARE = 0.005
 LARGE_SHARE_OF_A_DIFFERENCE = 0.05
 LARGE_LEVERAGE = 0.2
-# Without people with a smaller share of a difference everything stays identified.
-SURE_SHARE = 0.5
 # A root of the scaled information below this is 0: a covariate says the same as the systems.
 MIN_SCALED_CURVATURE = 1e-10
 POWERS = 3
@@ -358,6 +357,8 @@ class FittedVotes:
         """
         votes, found = self.votes, self.derivatives
         total = float(found.odds_odds.sum())
+        least = MIN_CURVATURE * float(np.trace(self.information)) / votes.n_parameters
+        probe = np.random.default_rng(0).normal(size=votes.n_parameters)
         for low, rows, starts in votes.parts():
             sums = votes.sums(rows, starts, found.by_odds[rows], None if found.by_nu is None else found.by_nu[rows])
             moved = sums + self._curved(rows, starts, sums @ self.inverse)
@@ -369,11 +370,13 @@ class FittedVotes:
             for one in np.flatnonzero(is_large).tolist():
                 own = slice(int(votes.starts[low + one]), int(votes.starts[low + one + 1]))
                 without = self.information - votes.information(found, own)
-                if largest[one] < SURE_SHARE:
-                    moved[one] = self.information @ np.linalg.solve(without, sums[one])
+                *_, solved, failure = lapack.dposv(without, np.column_stack([sums[one], probe]))
+                # A random vector has a part along a direction without curvature, which the solution makes very long.
+                if not failure and least * np.linalg.norm(solved[:, 1]) < np.linalg.norm(probe):
+                    moved[one] = self.information @ solved[:, 0]
                     continue
                 roots, directions = np.linalg.eigh(without)
-                is_lost = roots <= MIN_CURVATURE * float(np.trace(self.information)) / len(roots)
+                is_lost = roots <= least
                 kept = directions[:, ~is_lost]
                 moved[one] = self.information @ (kept @ (kept.T @ sums[one] / roots[~is_lost]))
                 lost.append(directions[:, is_lost].T)

@@ -231,3 +231,14 @@ def test_who_beats_a_system_also_beats_those_that_it_beats():
     first, second = np.repeat([0, 1], 30), np.repeat([1, 2], 30)
     found = vote_ratings.paired_ratings(first, second, np.ones(60), people, n_systems=3, rng=rng())
     assert (found.ranks.low, found.ranks.high, found.rated) == ((1, 2, 3), (1, 2, 3), ())
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3])
+def test_what_an_active_person_alone_connects_is_found_beside_their_many_other_votes(share):
+    *rows, _ = votes(rng(1), k=29, n_people=400, mean_votes=50)
+    people = np.where(rng(2).random(len(rows[0])) < share, 0, rows[3])
+    added = [29, 29], [0, 1], [1, 0], [0, 0]
+    all_votes = [np.concatenate(pair) for pair in zip((*rows[:3], people), added, strict=True)]
+    found = davidson.fit_davidson(*all_votes, n_systems=30)
+    assert found.difference(0, 1).status == "ok"
+    assert found.difference(0, 29).status == "not_identified"
