@@ -11,58 +11,77 @@ import numpy.typing as npt
 
 from analysis.stats import clusters, ranks
 from analysis.stats.arrays import BoolArray, FloatArray, IntArray, label_codes, validate_level
+from analysis.stats.cluster_models import MIN_PART
 from analysis.stats.cluster_variances import cluster_warnings
 from analysis.stats.davidson import fit_votes
 from analysis.stats.ranks import SimultaneousDifferences
 from analysis.stats.results import Estimate, Interval, Record
 from analysis.stats.votes import checked_votes, connected_components, reachability, win_and_tie_tables
 
-# Ratings and rank sets where some systems always won or lost against the others, so that no rating fits all votes.
+# Ratings and rank sets where some systems have no rating: they always won or lost against the others, or one person alone
+# compared them with the others.
 
 
 ALWAYS_WON = "it won every comparison, so its distance from the others is unbounded"
 ALWAYS_LOST = "it lost every comparison, so its distance from the others is unbounded"
 ONE_WAY = "its comparisons with the rated systems went one way only, so its distance is unbounded"
+ALONE = "one annotator alone gave the answers that connect some systems with the others; collect more answers"
+ALONE_WITH_COVARIATE = "one annotator alone gave the answers that inform it; collect more answers"
 
 
 def largest_comparable_group(wins_and_ties: FloatArray) -> IntArray:
     """Return the largest group of systems each of which won, through others or directly, against each other one.
 
-    Ratings of such a group exist (Ford 1957). Of groups of one size, the one with the most votes counts. Empty if no
-    group has two systems.
+    Ratings of such a group exist (Ford 1957).
 
     >>> largest_comparable_group(np.array([[0, 3, 3], [0, 0, 1], [0, 2, 0]])).tolist()
     [1, 2]
     """
     won = reachability(wins_and_ties > 0)
-    together = won & won.T
+    return _largest_group(won & won.T, wins_and_ties)
+
+
+def largest_group_without_each_person(lost: FloatArray, wins_and_ties: FloatArray) -> IntArray:
+    """Return the largest group of systems whose differences are identified without any one person.
+
+    `lost` (L, K) are the directions of the ratings that are not identified without some person.
+
+    >>> largest_group_without_each_person(np.array([[-0.4, -0.4, 0.8]]), np.ones((3, 3))).tolist()
+    [0, 1]
+    """
+    together = np.ones_like(wins_and_ties, dtype=np.bool_)
+    for direction in lost:
+        together &= np.abs(np.subtract.outer(direction, direction)) <= MIN_PART
+    return _largest_group(together, wins_and_ties)
+
+
+def _largest_group(together: BoolArray, wins_and_ties: FloatArray) -> IntArray:
+    """Return the largest group, of one size the one with the most votes; empty if no group has two systems."""
     sizes = together.sum(axis=1)
     votes = np.where(together, wins_and_ties, 0).sum(axis=1) @ together
     best = max(range(len(sizes)), key=lambda system: (sizes[system], votes[system]))
     return np.flatnonzero(together[best]) if sizes[best] > 1 else np.empty(0, dtype=np.int64)
 
 
-def rate_comparable_systems(
+def rate_group(
     rows: dict[str, npt.NDArray[Any]],
-    wins_and_ties: FloatArray,
+    group: IntArray,
     undefined: "PairedRatings",
     rate: Callable[..., "PairedRatings"],
     level: float,
 ) -> "PairedRatings":
-    """Return ratings of the largest comparable group, rank sets of all systems, and the reason for each system without a rating.
+    """Return ratings of a group of systems and rank sets of all. Systems outside the group stay `undefined`.
 
     Half of the error that `level` allows is spent on the group, by the largest deviation as if there were no other
     systems. The other half is spent on the pairs outside it: a sign test over people of each pair with votes, corrected
-    for all pairs and both directions (`certain_wins`). Who beats a system also beats those that it beats.
+    for all pairs and both directions (`certain_wins`). Who beats a system also beats those that it beats. A system of the
+    group can have no rating within it for another reason; its pairs then count as outside.
     """
-    n_systems = len(wins_and_ties)
-    group = largest_comparable_group(wins_and_ties)
+    found, n_systems = undefined, len(undefined.ratings)
     in_group = np.isin(np.arange(n_systems), group)
     beats = certain_wins(
         rows["first"], rows["second"], rows["outcomes"], rows["annotators"], n_systems, (1 - level) / 2
     )
-    beats &= ~(in_group[:, None] & in_group[None, :])
-    found = replace(undefined, ratings=_with_reasons(undefined.ratings, wins_and_ties), rated=())
     if len(group):
         own = in_group[rows["first"]] & in_group[rows["second"]]
         place = np.cumsum(in_group) - 1
@@ -70,10 +89,9 @@ def rate_comparable_systems(
         of_group |= {name: place[of_group[name]] for name in ("first", "second")}
         rated = rate(**of_group, n_systems=len(group), level=level)
         stricter = rate(**of_group, n_systems=len(group), level=(1 + level) / 2)
-        if rated.status == "ok":
-            found = _embedded(found, rated, group)
+        found = _embedded(undefined, rated, group)
         if stricter.differences is not None:
-            beats[np.ix_(group, group)] = np.nan_to_num(stricter.differences.low, nan=-1.0) > 0
+            beats[np.ix_(found.rated, found.rated)] = np.nan_to_num(stricter.differences.low, nan=-1.0) > 0
     beats = reachability(beats) & ~np.eye(n_systems, dtype=np.bool_)
     return replace(found, ranks=_rank_sets(undefined.ranks, beats))
 
@@ -121,7 +139,7 @@ def _with_reasons(ratings: tuple[Estimate, ...], wins_and_ties: FloatArray) -> t
 
 
 def _embedded(found: "PairedRatings", rated: "PairedRatings", group: IntArray) -> "PairedRatings":
-    """Return the record of all systems with the ratings of a group, whose mean is 0."""
+    """Return the record of all systems with the ratings of a group, whose mean is 0, and its reasons."""
     ratings, covariance = list(found.ratings), found.covariance.copy()
     for system, one in zip(group.tolist(), rated.ratings, strict=True):
         named = f"rating of system {system} (log-odds, sum zero over the rated systems)"
@@ -134,7 +152,7 @@ def _embedded(found: "PairedRatings", rated: "PairedRatings", group: IntArray) -
         tie=rated.tie,
         covariance=covariance,
         differences=rated.differences,
-        rated=tuple(group.tolist()),
+        rated=tuple(group[list(rated.rated)].tolist()),
     )
 
 
@@ -229,7 +247,9 @@ def paired_ratings(
     PairedRatings
         The ratings. No rank sets with one person. `not_identified`: votes do not connect all systems, or a covariate
         says the same as the systems. `separation`: some system always won or lost. Then the largest group of systems
-        that won and lost against one another has ratings, whose sum is 0, and all systems have rank sets.
+        that won and lost against one another has ratings, whose sum is 0, and all systems have rank sets. So it is, with
+        `not_identified`, if one person alone connects some systems with the others: the largest group that is connected
+        without any one person has ratings.
 
     Raises
     ------
@@ -241,8 +261,8 @@ def paired_ratings(
     The maximum of the (weighted) likelihood from the table of pairs, or by Newton steps over the votes with covariates.
     The covariance is the jackknife over people (CV3) with one-step moves, as in `fit_davidson`, without a K x K matrix
     for each person. Degrees of freedom are 1 / sum of squared shares of people in the information about a pair, minus 1.
-    Intervals and rank sets take the quantile of the largest deviation ("max_t"). Under separation, half of the error of
-    the rank sets goes to sign tests over people of the pairs with a system that has no rating.
+    Intervals and rank sets take the quantile of the largest deviation ("max_t"). If some systems have no rating, half of
+    the error of the rank sets goes to sign tests over people of the pairs with such a system.
 
     References
     ----------
@@ -275,20 +295,29 @@ def paired_ratings(
         "settings": {"level": level, "ties": ties, "covariates": names, "is_weighted": weights is not None},
     }
     status, reason, fit = fit_votes(votes, wins, tied, components)
+    group = largest_comparable_group(wins + tied) if status == "separation" else np.arange(n_systems)
+    if fit is not None:
+        covariance, overlap, shares, lost = fit.person_covariance()
+        # Without an only person all is lost: then there are estimates without intervals.
+        lost = lost if n_people > 1 else lost[:0]
+        group = largest_group_without_each_person(lost[:, :n_systems], wins + tied)
+        if len(group) < n_systems:
+            status, reason, fit = "not_identified", ALONE, None
     if fit is None:
         undefined = _undefined(status, reason, n_systems, names, components, votes.with_nu, common)
         # Where all systems won and lost, the covariates or the ties have no maximum.
-        if status != "separation" or len(largest_comparable_group(wins + tied)) == n_systems:
+        if len(group) == n_systems:
             return undefined
+        if status == "separation":
+            undefined = replace(undefined, ratings=_with_reasons(undefined.ratings, wins + tied))
         given: dict[str, npt.ArrayLike | None] = {"first": first, "second": second, "outcomes": outcomes}
         given |= {"annotators": annotators, "covariates": covariates, "weights": weights}
         rows = {name: np.asarray(values) for name, values in given.items() if values is not None}
         is_counted = ~np.isnan(rows["outcomes"].astype(np.float64))
         rate = partial(paired_ratings, rng=rng, ties=ties, covariate_names=names, resamples=resamples)
         counted = {name: values[is_counted] for name, values in rows.items()}
-        return rate_comparable_systems(counted, wins + tied, undefined, rate, level)
+        return rate_group(counted, group, undefined, rate, level)
     parameters = fit.parameters
-    covariance, overlap, shares = fit.person_covariance()
     common["warnings"] = cluster_warnings(np.diff(votes.starts))
     strengths = parameters[:n_systems] - parameters[:n_systems].mean()
     spread = ranks.ScoreSpread(
@@ -305,6 +334,8 @@ def paired_ratings(
     )
     df = max(1.0, 1 / float(np.sum(shares**2)) - 1)
     place = n_systems + votes.with_nu
+    is_lost = np.abs(lost).max(axis=0, initial=0.0) > MIN_PART
+    undefined = _undefined("not_identified", ALONE_WITH_COVARIATE, n_systems, names, components, votes.with_nu, common)
     ratings = _ratings(spread, level, resamples, rng, common)
     sets, differences = ranks.rank_confidence_sets_from_spread(spread, level=level)
     return PairedRatings(
@@ -313,7 +344,9 @@ def paired_ratings(
         ratings=ratings,
         ranks=sets,
         covariates=tuple(
-            clusters.t_estimate(
+            undefined.covariates[number]
+            if is_lost[place + number]
+            else clusters.t_estimate(
                 float(parameters[place + number]),
                 math.sqrt(float(covariance[place + number, place + number])),
                 df,

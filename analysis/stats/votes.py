@@ -382,20 +382,23 @@ class FittedVotes:
                 lost.append(directions[:, is_lost].T)
             yield moved, np.concatenate(lost)
 
-    def person_covariance(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def person_covariance(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Return the parameters' covariance over people (CV3), and the overlap of people's shares of information.
 
-        The result has the covariance (m, m), the overlaps (K, K) of people's shares of the systems' information, and
-        each person's share of all information (G,).
+        The result has the covariance (m, m), the overlaps (K, K) of people's shares of the systems' information, each
+        person's share of all information (G,), and the directions (L, m) that are not identified without some person,
+        whose variance is unknown.
         """
         votes, weights = self.votes, self.derivatives.odds_odds
         k, n = votes.n_systems, len(votes.starts) - 1
         shares = np.add.reduceat(weights, votes.starts[:-1])
         products, overlap, totals = np.zeros_like(self.information), np.zeros((k, k)), np.zeros(k)
+        directions = []
         for side in (votes.first, votes.second):
             totals += np.bincount(side, weights, minlength=k)
-        for (moved, _), (_, rows, starts) in zip(self.moves(), votes.parts(), strict=True):
+        for (moved, lost), (_, rows, starts) in zip(self.moves(), votes.parts(), strict=True):
             products += moved.T @ moved
+            directions.append(lost)
             places = np.repeat(np.arange(len(starts)) * k, np.diff(np.append(starts, rows.stop - rows.start)))
             of_systems = sum(
                 np.bincount(places + side[rows], weights[rows], minlength=len(starts) * k)
@@ -403,7 +406,8 @@ class FittedVotes:
             )
             table = (np.asarray(of_systems).reshape(-1, k) / totals).astype(np.float32)
             overlap += table.T @ table
-        return (n - 1) / n * self.inverse @ products @ self.inverse, overlap, shares / shares.sum()
+        covariance = (n - 1) / n * self.inverse @ products @ self.inverse
+        return covariance, overlap, shares / shares.sum(), np.concatenate(directions)
 
     def _largest_shares(self, rows: slice, starts: IntArray) -> FloatArray:
         """Return each person's largest share of the information about any difference, by power iteration; 0 if it is small."""

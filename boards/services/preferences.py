@@ -218,10 +218,10 @@ def compare_submissions(snapshot: BoardSnapshot, submission: int, baseline: int)
         estimate = stored["from_first"][one] - stored["from_first"][other]
         half = stored["half_widths"][max(one, other)][min(one, other)]
         reason = "" if half is not None else "the difference does not vary"
+    elif submission == baseline:
+        reason = "a submission has no baseline in itself"
     elif len(places) > 1:
-        reason = (
-            "no anchor puts both on one scale" if submission != baseline else "a submission has no baseline in itself"
-        )
+        reason = reason or "no anchor puts both on one scale"
     return Comparison(
         submission=submission,
         baseline=baseline,

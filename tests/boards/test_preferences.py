@@ -14,7 +14,7 @@ from boards.services.results import compute_board_result
 from boards.views import table
 from studies.services.lifecycle import ActionRefused
 from tests.analysis.report.populations import places_of_numbers
-from tests.boards import builders
+from tests.boards import builders, stored
 from tests.builders import user
 
 pytestmark = pytest.mark.django_db
@@ -64,6 +64,28 @@ def test_a_system_that_won_or_lost_everything_has_a_rank_and_the_others_their_ra
     assert scores[3]["low"] < scores[3]["estimate"] < scores[3]["high"]
     assert result["tables"]["overall"]["differences"]["systems"] == [2, 3]
     json.dumps(result, allow_nan=False)
+
+
+def test_a_system_that_one_annotator_alone_compared_has_no_rating_and_the_reason(board, client):
+    team, _ = builders.team_of(board)
+    for name in ("best", "worst", "third", "of one person")[board.submissions.count() :]:
+        builders.submit(board, team, name)
+    rows = votes()
+    added = rows.head(6).assign(system=4, other=[2, 3, 2, 3, 2, 3], value=[1, 0, 1, 1, 1, 0], annotator=0)
+    result = compute_board_result(board, pd.concat([rows, added]), {2: 1, 3: 2})
+    snapshot = stored.add_snapshot(board, stored.result(board, {1: {"overall": {}}}) | result)
+    address = f"/boards/{board.slug}/"
+    shown = {
+        row["submission"]: row["scores"]["overall"]
+        for row in client.get(f"/api/v1{address}snapshots/1/").json()["rows"]
+    }
+    fields = ("estimate", "low", "rating", "rank_low", "rank_high", "status")
+    assert [shown[4][field] for field in fields] == [None, None, None, 1, 4, "not_identified"]
+    assert shown[1]["low"] < shown[1]["estimate"] < shown[1]["high"]
+    assert shown[4]["reason"].startswith("one annotator alone gave the answers that connect some systems")
+    assert client.get(address).content.decode().count(shown[4]["reason"]) == 1
+    found = compare_submissions(snapshot, 4, 1)
+    assert (found.estimate, found.reason) == (None, shown[4]["reason"])
 
 
 def test_ratings_ranks_ties_and_categories(board):

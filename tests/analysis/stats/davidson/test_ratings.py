@@ -242,3 +242,66 @@ def test_what_an_active_person_alone_connects_is_found_beside_their_many_other_v
     found = davidson.fit_davidson(*all_votes, n_systems=30)
     assert found.difference(0, 1).status == "ok"
     assert found.difference(0, 29).status == "not_identified"
+
+
+def with_one_persons_system(*, people):
+    """Votes of 80 people about five ordinary systems, and six votes about a sixth: it won four of them."""
+    *rows, _ = votes(rng(13), k=5)
+    added = [5] * 6, [0, 1, 2, 3, 0, 1], [1, 0, 1, 1, 1, 0], people
+    return [np.concatenate(pair) for pair in zip(rows, added, strict=True)], rows
+
+
+@pytest.mark.parametrize("person", [0, 80])
+def test_a_system_that_one_person_alone_compared_leaves_the_ratings_of_the_others(person):
+    all_votes, others = with_one_persons_system(people=[person] * 6)
+    found = vote_ratings.paired_ratings(*all_votes, n_systems=6, rng=rng())
+    alone = vote_ratings.paired_ratings(*others, n_systems=5, rng=rng())
+    assert (found.status, found.rated) == ("not_identified", (0, 1, 2, 3, 4))
+    assert [one.estimate for one in found.ratings] == [*(one.estimate for one in alone.ratings), None]
+    assert [one.interval for one in found.ratings[:5]] == [one.interval for one in alone.ratings]
+    assert found.ratings[5].status == "not_identified" and "one annotator alone" in found.ratings[5].reason
+    assert (found.ranks.low[5], found.ranks.high[5]) == (1, 6)
+    json.dumps([one.as_dict() for one in (*found.ratings, found.ranks)], allow_nan=False)
+
+
+def test_a_second_person_gives_a_system_a_rating_whose_error_is_large():
+    all_votes, _ = with_one_persons_system(people=[0, 0, 0, 0, 1, 1])
+    found = vote_ratings.paired_ratings(*all_votes, n_systems=6, rng=rng())
+    assert (found.status, found.rated) == ("ok", tuple(range(6)))
+    assert found.ratings[5].detail["se"] > 0.5 and found.ranks.low[5] == 1
+
+
+def test_the_larger_of_two_groups_that_one_person_connects_has_ratings():
+    *rows, _ = votes(rng(14), k=4)
+    other = votes(rng(15), k=3)
+    joined = [np.r_[rows[0], other[0] + 4], np.r_[rows[1], other[1] + 4], np.r_[rows[2], other[2]]]
+    bridge = [0, 1, 2, 3], [4, 5, 6, 4], [1, 0, 1, 0], [200] * 4
+    people = np.r_[rows[3], other[3] + 100]
+    all_votes = [np.concatenate(pair) for pair in zip((*joined, people), bridge, strict=True)]
+    found = vote_ratings.paired_ratings(*all_votes, n_systems=7, rng=rng())
+    alone = vote_ratings.paired_ratings(*rows, n_systems=4, rng=rng())
+    assert (found.rated, found.ranks.low[4:], found.ranks.high[4:]) == ((0, 1, 2, 3), (1, 2, 3), (5, 6, 7))
+    assert [one.interval for one in found.ratings[:4]] == [one.interval for one in alone.ratings]
+
+
+def test_a_perfect_system_keeps_its_place_beside_one_that_one_person_compared():
+    all_votes, others = with_a_perfect_system(rng(11))
+    added = [6] * 6, [0, 1, 2, 3, 0, 1], [1, 0, 1, 1, 1, 0], [0] * 6
+    rows = [np.concatenate(pair) for pair in zip(all_votes, added, strict=True)]
+    found = vote_ratings.paired_ratings(*rows, n_systems=7, rng=rng())
+    alone = vote_ratings.paired_ratings(*others, n_systems=5, rng=rng())
+    assert (found.status, found.rated) == ("separation", (0, 1, 2, 3, 4))
+    assert [one.estimate for one in found.ratings[:5]] == [one.estimate for one in alone.ratings]
+    assert found.ratings[5].reason == vote_ratings.ALWAYS_WON and "one annotator" in found.ratings[6].reason
+    # The seventh may be better than the sixth.
+    assert (found.ranks.low[5], found.ranks.high[5], found.ranks.low[6], found.ranks.high[6]) == (1, 2, 1, 7)
+
+
+def test_a_covariate_in_which_one_persons_outputs_alone_differ_has_no_estimate():
+    *rows, length = votes(rng(16))
+    marks = np.where(rows[3] == 0, length, 0.0)
+    table = np.column_stack([length, marks])
+    found = vote_ratings.paired_ratings(*rows, n_systems=6, rng=rng(), covariates=table)
+    assert found.covariates[0].interval is not None and found.ranks.status == "ok"
+    assert (found.covariates[1].status, found.covariates[1].estimate) == ("not_identified", None)
+    assert "one annotator alone" in found.covariates[1].reason
