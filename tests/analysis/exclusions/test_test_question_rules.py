@@ -39,6 +39,7 @@ def answers(**annotators):
                     "is_right": place < right,
                     "is_counted": True,
                     "is_submitted": True,
+                    "is_own": True,
                 }
                 for place in range(counted)
             ]
