@@ -10,6 +10,7 @@ from analysis.data.exports import TABLES
 from analysis.data.flat_rows import ASSIGNMENT_COLUMNS, RESPONSE_COLUMNS, Column, assignment_pseudonym
 from analysis.forms.answers import MAX_ANSWER
 from analysis.models import AnalysisRun, ReportLink, StudiesComparison
+from analysis.report.build import DELTA_LIMITS, MAX_DELTAS
 from analysis.report.links import DEFAULT_DAYS, MAX_DAYS
 from annotators.models import Barring
 from annotators.places.barrings import MAX_REASON_LENGTH
@@ -433,6 +434,12 @@ class AnalysisRequestSerializer(serializers.Serializer):
     )
     resamples = serializers.IntegerField(required=False, min_value=99, max_value=99_999)
     star_scheme = serializers.CharField(required=False)
+    deltas = serializers.ListField(
+        child=serializers.FloatField(min_value=DELTA_LIMITS[0], max_value=DELTA_LIMITS[1]),
+        required=False,
+        max_length=MAX_DELTAS,
+        help_text="Two choices: further values of delta for which the report counts the labels that each strategy needs.",
+    )
 
 
 class StudiesComparisonSerializer(serializers.ModelSerializer):

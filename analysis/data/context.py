@@ -19,7 +19,8 @@ class AnalysisContext:
     estimates, kept by the outcome-blind rules. ``is_kept_paper`` marks those of the paper's estimates. ``kept:<rule>`` marks
     those that one rule would keep. ``sections``: the live sections of the protocol. ``tau``: the limit of the rule
     ``incoherent``. ``is_after_tau``: whether that rule excluded anybody. ``claims``: all planned labels, if the analysis
-    reads them. ``is_only_planned``: whether only the planned comparisons are wanted, without companion methods.
+    reads them. ``deltas``: further values of delta for which two choices count the labels that each strategy needs.
+    ``is_only_planned``: whether only the planned comparisons are wanted, without companion methods.
     """
 
     protocol: str
@@ -29,6 +30,7 @@ class AnalysisContext:
     level: float = 0.95
     resamples: int = 9999
     star_scheme: str = "10/5/1"
+    deltas: tuple[float, ...] = ()
     tau: float = 1.1
     is_after_tau: bool = False
     claims: "PlannedLabels | None" = None

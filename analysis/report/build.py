@@ -61,6 +61,9 @@ if TYPE_CHECKING:
 
 
 DEFAULT_PARAMETERS: dict[str, Any] = {"origins": ["live"], "level": 0.95, "resamples": 9999, "star_scheme": "10/5/1"}
+# Values of delta for which two choices count the labels that each strategy needs, beside the delta of the design. A report
+# without them does not name them, and they do not enter the seed: they add rows and change no other number.
+DELTAS, DELTA_LIMITS, MAX_DELTAS = "deltas", (0.0001, 0.2), 5
 STAR_SCHEMES = ("10/5/1", "5/1/0.1")
 
 
@@ -84,8 +87,10 @@ def settings_of(parameters: Mapping[str, Any]) -> dict[str, Any]:
 def validate_parameters(parameters: Mapping[str, Any] | None, study: Study | None = None) -> dict[str, Any]:
     """Validate the parameters and fill in defaults, with the study's default origins. Raises BadParameters."""
     given = dict(parameters or {})
-    if unknown := sorted(set(given) - set(DEFAULT_PARAMETERS)):
-        raise BadParameters({unknown[0]: f"there is no such parameter. Use {', '.join(DEFAULT_PARAMETERS)}."})
+    if unknown := sorted(set(given) - {*DEFAULT_PARAMETERS, DELTAS}):
+        raise BadParameters(
+            {unknown[0]: f"there is no such parameter. Use {', '.join([*DEFAULT_PARAMETERS, DELTAS])}."}
+        )
     validated = DEFAULT_PARAMETERS | given
     if not isinstance(validated["origins"], list | tuple) or not all(
         isinstance(origin, str) for origin in validated["origins"]
@@ -105,9 +110,24 @@ def validate_parameters(parameters: Mapping[str, Any] | None, study: Study | Non
     if validated["star_scheme"] not in STAR_SCHEMES:
         text = f"{validated['star_scheme']!r} is not a star scheme. Use {' or '.join(STAR_SCHEMES)}."
         raise BadParameters({"star_scheme": text})
+    if deltas := validate_deltas(validated.pop(DELTAS, [])):
+        validated[DELTAS] = deltas
     if study is not None and "origins" not in given:
         validated["origins"] = default_origins(study)
     return validated
+
+
+def validate_deltas(deltas: Any) -> list[float]:
+    """Return the values from the largest to the smallest. Raises BadParameters."""
+    low, high = DELTA_LIMITS
+    if not isinstance(deltas, list | tuple) or not all(
+        isinstance(delta, int | float) and low <= delta <= high for delta in deltas
+    ):
+        text = f"{deltas!r} is not accepted. Use a list of numbers from {low:g} to {high:g}."
+        raise BadParameters({DELTAS: text})
+    if len(found := sorted(set(deltas), reverse=True)) > MAX_DELTAS:
+        raise BadParameters({DELTAS: f"the list has {len(found)} values. Use at most {MAX_DELTAS}."})
+    return found
 
 
 # Explain why a report estimates no planned comparison, and what the researcher can do.
@@ -436,6 +456,7 @@ def analysis_contexts(
     rows = data.live_answers()
     tau = next((rule for rule in data.applied_rules if rule.slug == "incoherent" and not rule.problem), None)
     options = {name: parameters[name] for name in ("level", "resamples", "star_scheme")}
+    options[DELTAS] = tuple(parameters.get(DELTAS, ()))
     contexts = []
     for slug, sections in data.live_sections.items():
         if slug not in REGISTRY:
@@ -506,7 +527,8 @@ def build_report(
     if pooled := pooled_studies(data.test_answers):
         flow["test_answers_of"] = pooled
     rules = [[rule.slug, dict(rule.settings), rule.role] for rule in data.applied_rules]
-    seed = seed_hex(str(study.code), "report", validated, data.data_sha256, rules, data.current_design_sha256)
+    seeded = {name: value for name, value in validated.items() if name != DELTAS}
+    seed = seed_hex(str(study.code), "report", seeded, data.data_sha256, rules, data.current_design_sha256)
     hidden = _hidden(study, validated["origins"])
     problems = [
         {"row": f"rule {rule.slug}", "column": "settings", "text": rule.problem}

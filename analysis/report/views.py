@@ -31,7 +31,7 @@ from studies.admin.workflow import problems_with_correction_urls
 from studies.models import Job, Study
 from studies.services.lifecycle import ActionRefused, FieldsRefused, NotReady
 
-from .build import DEFAULT_PARAMETERS, STAR_SCHEMES, default_origins
+from .build import DEFAULT_PARAMETERS, DELTAS, STAR_SCHEMES, BadParameters, default_origins, validate_deltas
 from .items import items_context
 from .links import DEFAULT_DAYS, MAX_DAYS
 from .page import report_context, run_context
@@ -104,6 +104,26 @@ class ReportForm(forms.Form):
         label="Stars at",
         help_text="Adjusted p-values below which the tables show one, two and three stars.",
     )
+    deltas = forms.CharField(
+        required=False,
+        max_length=100,
+        label="Further values of delta",
+        help_text="The report also counts the labels that each strategy needs at these values, such as 0.01, 0.001, 0.0001.",
+    )
+
+    def __init__(self, study: Study, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if not study.sections.filter(protocol="two_choice").exists():
+            del self.fields[DELTAS]
+
+    def clean_deltas(self) -> list[float]:
+        parts = self.cleaned_data[DELTAS].replace(",", " ").split()
+        try:
+            return validate_deltas([float(part) for part in parts])
+        except BadParameters as refused:
+            raise forms.ValidationError(refused.errors[DELTAS]) from None
+        except ValueError:
+            raise forms.ValidationError("Enter numbers with commas between them, such as 0.01, 0.001.") from None
 
 
 def get_analysis_run(request: HttpRequest, pk: int, number: int) -> AnalysisRun:
@@ -120,7 +140,7 @@ def analysis_list_page(request, pk) -> HttpResponse:
     assignments = Assignment.objects.filter(study=study)
     if not select(Use.RESULTS, assignments, origins).exists() and select(Use.RESULTS, assignments, ["robot"]).exists():
         origins = ["robot"]  # robots alone have answered, and the report is marked as simulated
-    return _render_list(request, study, ReportForm(initial={"origins": origins}))
+    return _render_list(request, study, ReportForm(study, initial={"origins": origins}))
 
 
 def _render_list(request, study: Study, form: ReportForm, status: int = 200):
@@ -207,7 +227,7 @@ def start_export(request, pk) -> HttpResponse:
 def start_analysis(request, pk) -> HttpResponse:
     """Start an analysis. A form that is sent twice starts one job."""
     study = get_study(request.user, Action.ANALYSE, pk=pk)
-    form = ReportForm(request.POST)
+    form = ReportForm(study, request.POST)
     if not form.is_valid():
         return _render_list(request, study, form, status=400)
     token = token_of_form(study, "analyse", request.POST)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
@@ -166,6 +167,8 @@ def ranking_blocks(comparisons: Sequence[ComparisonLabels], context: AnalysisCon
 
 REPLAYED_STRATEGIES = (("one", 1), ("max_three", 1), ("majority", 3), ("majority", 5), ("majority", 7))
 REPLAY_RUNS = 1000
+# The system that was named first, for each way in which the paper may have counted third labels.
+COUNTED_BY_THE_PAPER = {"unless_both_a": "x", "unless_both_b": "y"}
 # With fewer items a replay is meaningless, because the rule needs at least ten unanimous answers.
 MIN_ITEMS = 20
 
@@ -183,7 +186,7 @@ def labels_paid_and_strategy_replay_blocks(labels: ComparisonLabels, context: An
                 "decided": logged_stopping_outcome(labels),
             },
         ),
-        *_replay_blocks(labels, context),
+        *strategy_replay_blocks(labels, context),
     ]
 
 
@@ -249,10 +252,12 @@ def _labels_paid_estimates(labels: ComparisonLabels) -> tuple["Estimate", ...]:
     return tuple(labels.comparison.tag_estimate(estimate, PREFERENCE) for estimate in estimates)
 
 
-def _replay_blocks(labels: ComparisonLabels, context: AnalysisContext) -> list[Block]:
+def strategy_replay_blocks(labels: ComparisonLabels, context: AnalysisContext) -> list[Block]:
     """Replay each labelling strategy by drawing from the existing labels, and return its cost.
 
-    As in the paper, all use the same items: those with enough labels for the most demanding strategy that half of the items allow.
+    As in the paper, all use the same items: those with enough labels for the most demanding strategy that half of the items
+    allow. With further values of delta, the cost is also that of the paper's Table 6, whose third labels were counted
+    unless both first labels chose the system that its file names first; no other file says which one that is.
     """
     import numpy as np
 
@@ -263,9 +268,7 @@ def _replay_blocks(labels: ComparisonLabels, context: AnalysisContext) -> list[B
     numbers, item_indices = np.unique(rows["item_number"].to_numpy(np.int64), return_inverse=True)
     n_labels = np.bincount(item_indices, minlength=len(numbers))
     wins = np.bincount(item_indices, weights=rows["value"].to_numpy(float), minlength=len(numbers))
-    delta = labels.settings["delta"]
-    replays: dict[str, list[Estimate]] = {"paper": [], "recommended": []}
-    strategies: list[Strategy] = [choice.Strategy(*settings) for settings in REPLAYED_STRATEGIES]
+    strategies = [choice.Strategy(*settings) for settings in REPLAYED_STRATEGIES]
     # With one label per item there is nothing to draw.
     fewest = max(MIN_ITEMS, int((n_labels > 1).sum()) / 2)
     replayed = [
@@ -274,38 +277,42 @@ def _replay_blocks(labels: ComparisonLabels, context: AnalysisContext) -> list[B
     if not replayed:
         return []
     enough = n_labels >= max(2, *(strategy.max_labels_per_item for strategy in replayed))
-    rule = stopping_boundaries.hoeffding_boundaries(int(enough.sum()), delta=delta)
-    for strategy in replayed:
-        name, workers = strategy.name, strategy.workers
-        for mode, reading in (("paper", "stays"), ("recommended", "first")):
-            rng = context.rng("replay", labels.comparison.key, name, workers, mode)
-            effort = choice.effort_from_resampled_labels(
-                wins[enough], n_labels[enough], strategy, rule=rule, reading=reading, runs=REPLAY_RUNS, rng=rng
-            )
-            summary = choice.estimate_mean_labels_to_decision(effort, mode=mode, rng=rng)
-            strategy_label = (
-                f"{workers} workers"
-                if name == "majority"
-                else {"one": "one worker", "max_three": "max three workers"}[name]
-            )
-            replays[mode].append(
-                labels.comparison.tag_estimate(
-                    replace(
-                        summary,
-                        settings={
-                            **summary.settings,
-                            "system": strategy_label,
-                            # Paper blocks stay as they are.
-                            **({} if mode == "paper" else {"population": "replays, for exactly these answers"}),
-                        },
-                    ),
-                    PREFERENCE,
-                )
-            )
+    deltas = sorted({labels.settings["delta"], *context.deltas}, reverse=True)
+    if len(deltas) > 1 and choice.Strategy("max_three") in replayed:
+        replayed += [choice.Strategy("max_three", counting=counting) for counting in COUNTED_BY_THE_PAPER]
+
+    def replay(strategy: choice.Strategy, delta: float, mode: str, reading: str) -> "Estimate":
+        # Each delta and each count reads the same draws.
+        rng = context.rng("replay", labels.comparison.key, strategy.name, strategy.workers, mode)
+        rule = stopping_boundaries.hoeffding_boundaries(int(enough.sum()), delta=delta)
+        effort = choice.effort_from_resampled_labels(
+            wins[enough], n_labels[enough], strategy, rule=rule, reading=reading, runs=REPLAY_RUNS, rng=rng
+        )
+        summary = choice.estimate_mean_labels_to_decision(effort, mode=mode, rng=rng)
+        settings = {
+            **summary.settings,
+            "system": _strategy_label(strategy, labels),
+            # Paper blocks stay as they are.
+            **({} if mode == "paper" else {"population": "replays, for exactly these answers"}),
+            **({"delta": delta} if len(deltas) > 1 else {}),
+        }
+        return labels.comparison.tag_estimate(replace(summary, settings=settings), PREFERENCE)
+
+    pairs = [
+        (
+            # A count that is wrong is shown only beside what the paper printed.
+            replay(strategy, delta, "recommended", "first") if strategy.counting == "on_disagreement" else None,
+            replay(strategy, delta, "paper", "stays"),
+        )
+        for delta, strategy in product(deltas, replayed)
+    ]
     note = "Labels until Hoeffding's bound decides. Each strategy is replayed on the same items; the interval applies only to these items."
-    tables = {
-        "recommended": [layouts.labels_needed_by_strategy_table(replays["recommended"], replays["paper"])],
-        "paper": [],
+    blocks = {
+        "paper": ([paper for _, paper in pairs], []),
+        "recommended": (
+            [recommended for recommended, _ in pairs if recommended],
+            [layouts.labels_needed_by_strategy_table(pairs)],
+        ),
     }
     return [
         Block(
@@ -313,8 +320,17 @@ def _replay_blocks(labels: ComparisonLabels, context: AnalysisContext) -> list[B
             f"Labelling effort of each strategy ({labels.title})",
             mode,
             estimates=tuple(estimates),
-            tables=tables[mode],
+            tables=tables,
             note=note,
         )
-        for mode, estimates in replays.items()
+        for mode, (estimates, tables) in blocks.items()
     ]
+
+
+def _strategy_label(strategy: "Strategy", labels: ComparisonLabels) -> str:
+    if strategy.name == "majority":
+        return f"{strategy.workers} workers"
+    label = {"one": "one worker", "max_three": "max three workers"}[strategy.name]
+    if first := COUNTED_BY_THE_PAPER.get(strategy.counting):
+        return f"{label}, a third label counted unless both chose {getattr(labels.comparison, first)}"
+    return label

@@ -155,24 +155,34 @@ def _rounded_estimate(estimate: "Estimate | None") -> int | None:
     return None if estimate is None or estimate.estimate is None else round(estimate.estimate)
 
 
-def labels_needed_by_strategy_table(recommended: Sequence["Estimate"], paper: Sequence["Estimate"]) -> Table:
-    rows = [
-        estimate_row(
-            estimate,
+COUNTING_NOTE = (
+    f" {PAPER} counted a third label unless both first labels chose the system that their file named first. The two rows of that count are to be "
+    "compared with their Table 6; the labels that were needed are in the row “max three workers”."
+)
+
+
+def labels_needed_by_strategy_table(replays: Sequence[tuple["Estimate | None", "Estimate"]]) -> Table:
+    """Return the table of the replays: those of the first crossing, and the paper's of the crossing that stays."""
+    rows = []
+    for recommended, paper in replays:
+        shown = recommended or paper
+        row = estimate_row(
+            shown,
             "mean",
-            strategy=estimate.settings["system"],
-            items=estimate.settings["items"],
-            decided=estimate.detail.get("share_decided"),
-            median=estimate.detail.get("median"),
-            paper_decided=paper_estimate.detail.get("share_decided"),
-            **prefixed_cells("paper", paper_estimate),
+            strategy=shown.settings["system"],
+            certainty=f"{1 - shown.settings['delta']:g}" if "delta" in shown.settings else None,
+            items=shown.settings["items"],
+            decided=shown.detail.get("share_decided"),
+            median=shown.detail.get("median"),
+            paper_decided=paper.detail.get("share_decided"),
+            **prefixed_cells("paper", paper),
         )
-        for estimate, paper_estimate in zip(recommended, paper, strict=True)
-    ]
+        rows.append(row if recommended else row | dict.fromkeys(("mean", "interval", "decided", "median")))
+    has_deltas = any(row["certainty"] for row in rows)
     return build_table(
         "choice_replays",
         "Labels that each strategy would have needed",
-        "contrast|Comparison|text; strategy|Strategy|text; items|Items|integer; mean|Mean labels, first crossing|number; interval|99% CI|wide_interval; "
+        f"contrast|Comparison|text; {'certainty|1 − delta|text; ' if has_deltas else ''}strategy|Strategy|text; items|Items|integer; mean|Mean labels, first crossing|number; interval|99% CI|wide_interval; "
         "decided|Runs that decide|percent; median|Median|number; paper|Mean labels, crossing that stays|number; paper_interval|99% CI, crossing that stays|wide_interval; "
         "paper_decided|Runs with a crossing that stays|percent; reason|Undefined because|text",
         rows,
@@ -180,7 +190,9 @@ def labels_needed_by_strategy_table(recommended: Sequence["Estimate"], paper: Se
         "Each strategy is drawn a thousand times from these labels with Hoeffding's bound, without ties. All use the same items: those with "
         "enough labels for the last strategy here, which half of the items must have. A run that does not decide counts with the full cost of its "
         f"items, so the mean is lower than the cost of decisions. As in {PAPER}: the crossing that stays, averaged only over "
-        "runs that decide, which is too low if some do not. The intervals apply only to these items; other items would differ more.",
+        "runs that decide, which is too low if some do not. The intervals apply only to these items; other items would differ more."
+        + COUNTING_NOTE
+        * has_deltas,
     )
 
 

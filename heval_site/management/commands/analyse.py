@@ -24,12 +24,21 @@ class Command(BaseCommand):
         parser.add_argument("--level", type=float, default=DEFAULT_PARAMETERS["level"])
         parser.add_argument("--resamples", type=int, default=DEFAULT_PARAMETERS["resamples"])
         parser.add_argument("--star-scheme", default=DEFAULT_PARAMETERS["star_scheme"])
+        parser.add_argument(
+            "--deltas",
+            type=float,
+            nargs="+",
+            default=[],
+            metavar="DELTA",
+            help="two choices: further values of delta for which labels are counted, such as .01 .001 .0001",
+        )
 
     def handle(self, *args, **options):
         parameters = {
             "level": options["level"],
             "resamples": options["resamples"],
             "star_scheme": options["star_scheme"],
+            "deltas": options["deltas"],
         } | (
             {} if options["origins"] is None else {"origins": [name.strip() for name in options["origins"].split(",")]}
         )

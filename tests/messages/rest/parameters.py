@@ -35,4 +35,6 @@ REST = {
     "is not accepted. Enter a number": posts("analyses/", {"level": 2}),
     "is not accepted. Enter an integer": posts("analyses/", {"resamples": 3}),
     "is not a star": posts("analyses/", {"star_scheme": "7"}),
+    "is not accepted. Use a list": posts("analyses/", {"deltas": 0.01}),
+    "the list has … values. Use at most": posts("analyses/", {"deltas": [0.1, 0.11, 0.12, 0.13, 0.14, 0.15]}),
 }
