@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pandas import Categorical, DataFrame
 
     from analysis.stats.arrays import FloatArray
+    from analysis.stats.sequential import RunningShare
 
 ComparingAnalysis = Generator[ComparedByBlock, AdjustedByBlock, list[Block]]
 REGISTRY: dict[str, "ProtocolAnalysis"] = {}
@@ -32,7 +33,8 @@ class StoppingStatus:
     """The state of a stopping rule for one comparison. ``evidence`` after each unit has the scale of ``threshold`` and does not
     reveal a side. ``verdict`` and ``estimate`` do, so they stay hidden in a blind study. ``remaining``: labels still expected.
     ``passed``: the assignments that the rule has passed, whether they count or not.
-    ``name`` is the key of the comparison, ``label`` its name for readers.
+    ``name`` is the key of the comparison, ``label`` its name for readers. ``running``: the running share with its bounds, which
+    reveals the side as well.
     """
 
     name: str
@@ -48,6 +50,7 @@ class StoppingStatus:
     estimate: Any = None
     passed: frozenset[int] = frozenset()
     label: str = ""
+    running: "RunningShare | None" = None
 
 
 def keeping(rows: "DataFrame", column: str) -> "DataFrame":

@@ -114,6 +114,7 @@ ROW_HEIGHT, LINE_HEIGHT, GAP = 0.17, 0.165, 0.1
 TITLE_HEIGHT, LEGEND_HEIGHT, AXIS_HEIGHT = 0.22, 0.22, 0.62
 EDGE = 0.12
 MAX_LABEL_CHARACTERS = 44
+RUNNING_HEIGHT = 2.4
 
 
 def render_figure_svg_and_pdf(figure: Mapping[str, Any]) -> tuple[str, bytes]:
@@ -121,7 +122,7 @@ def render_figure_svg_and_pdf(figure: Mapping[str, Any]) -> tuple[str, bytes]:
     import matplotlib
 
     with matplotlib.rc_context(RC_PARAMS | {"svg.hashsalt": figure["name"]}):  # type: ignore[arg-type]  # any text is a key
-        canvas = _drawn(figure)
+        canvas = _drawn_running(figure) if figure.get("kind") == "running" else _drawn(figure)
         svg, pdf = io.StringIO(), io.BytesIO()
         canvas.savefig(svg, format="svg", metadata={"Date": None, "Creator": "heval", "Format": None, "Type": None})
         canvas.savefig(
@@ -220,6 +221,45 @@ def _drawn(figure: Mapping[str, Any]):
             canvas.add_artist(_key((EDGE + x) / width, y / height, STYLES[names.index(name) % len(STYLES)]))
             canvas.text((2 * EDGE + x) / width, y / height, name, va="center", ha="left", fontsize=9)
         y -= LEGEND_HEIGHT
+    if mark := figure.get("watermark"):
+        canvas.text(0.5, 0.5, mark, fontsize=26, rotation=12, alpha=0.35, color=QUIET, va="center", ha="center")
+    return canvas
+
+
+def _drawn_running(figure: Mapping[str, Any]):
+    """Draw an estimate with its bounds after each unit, and where the bounds have decided."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    canvas = Figure()
+    FigureCanvasAgg(canvas)  # it measures texts
+    width = AXES_WIDTH + 10 * EDGE
+    title = _fitting_lines(canvas, figure["title"].split(" "), width - 2 * EDGE, " ", fontsize=11, fontweight="bold")
+    height = RUNNING_HEIGHT + 2 * EDGE + TITLE_HEIGHT * len(title) + AXIS_HEIGHT
+    canvas.set_size_inches(width, height)
+    axes = canvas.add_axes((7 * EDGE / width, AXIS_HEIGHT / height, AXES_WIDTH / width, RUNNING_HEIGHT / height))
+    color = STYLES[0]["color"]
+    units, shares, low, high = (
+        [row[name] for row in figure["rows"][:MAX_ROWS]] for name in ("n", "estimate", "low", "high")
+    )
+    axes.fill_between(units, low, high, color=color, alpha=0.18, linewidth=0)
+    for bound in (low, high):
+        axes.plot(units, bound, color=color, linewidth=0.8)
+    axes.plot(units, shares, color=color, linewidth=1.6)
+    axes.axhline(figure["reference"], color=QUIET, linewidth=1, linestyle=(0, (4, 3)))
+    if decided_at := figure["decided_at"]:
+        axes.axvline(decided_at, color=INK, linewidth=1.2, linestyle=":")
+        side = "right" if decided_at > max(units) / 2 else "left"
+        axes.text(decided_at, 0.02, f" decided after {decided_at} ", fontsize=8, color=INK, ha=side)
+    axes.set_ylim(*figure["limits"])
+    axes.set_xlim(0, max(units) + 1)
+    axes.set_xlabel(f"{figure['rows'][0]['unit']}s")
+    axes.set_ylabel(figure["axis"])
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for n, line in enumerate(title):
+        y = height - EDGE - TITLE_HEIGHT * (n + 0.5)
+        canvas.text(EDGE / width, y / height, line, fontsize=11, fontweight="bold", va="center", ha="left")
     if mark := figure.get("watermark"):
         canvas.text(0.5, 0.5, mark, fontsize=26, rotation=12, alpha=0.35, color=QUIET, va="center", ha="center")
     return canvas
@@ -324,9 +364,10 @@ def _described(svg: str, figure: Mapping[str, Any]) -> str:
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, count=1, flags=re.DOTALL)
     head, _, rest = svg.partition(">")
+    # Of a running estimate the last one says where it has arrived.
+    described = figure["rows"][-1:] if figure.get("kind") == "running" else figure["rows"][:MAX_ROWS]
     rows = "; ".join(
-        f"{row['label']}, {row['series']}: {_numbers(row, _digits(figure), figure['reference'])}"
-        for row in figure["rows"][:MAX_ROWS]
+        f"{row['label']}, {row['series']}: {_numbers(row, _digits(figure), figure['reference'])}" for row in described
     )
     title, description = escape(figure["title"]), escape(f"{figure['description']} {rows}")
     return f'{head} role="img">\n <title>{title}</title>\n <desc>{description}</desc>{rest}'

@@ -1,6 +1,7 @@
 """Stopping rules of a collecting study: a job checks them and closes the study when every rule has decided.
 
-A check stores how strong the evidence is, but not its direction. The direction is shown when the study is closed.
+A check stores how strong the evidence is, but not its direction. The direction is shown when the study is closed, or after
+its owner has chosen *Show outcomes*.
 """
 
 from dataclasses import dataclass
@@ -42,9 +43,10 @@ class StoppingState:
     def is_over(self) -> bool:
         return bool(self.statuses) and (self.is_budget_exhausted or all(status.is_decided for status in self.statuses))
 
-    def blinded_summary(self) -> dict[str, Any]:
-        """Return what may be shown while the study is collecting."""
-        return {"looks": [_blind(status) for status in self.statuses], "is_over": self.is_over}
+    def summary(self, *, is_blind: bool) -> dict[str, Any]:
+        """Return what may be shown while the study is collecting. If outcomes are shown, the running shares are in it."""
+        looks = [_blind(status) | ({} if is_blind else _running(status)) for status in self.statuses]
+        return {"looks": looks, "is_over": self.is_over}
 
     def outcomes(self) -> list[dict[str, Any]]:
         """Return the decisions, for the audit log."""
@@ -72,6 +74,12 @@ def _blind(status: StoppingStatus) -> dict[str, Any]:
         "name": status.label or status.name, "rule": status.rule, "unit": status.unit, "threshold": status.threshold, "n": len(status.evidence),
         "points": [[n + 1, round(status.evidence[n], 4)] for n in points], "is_decided": status.is_decided, "remaining": status.remaining,
     }  # fmt: skip
+
+
+def _running(status: StoppingStatus) -> dict[str, Any]:
+    points = status.running.thinned(MAX_FIGURE_POINTS) if status.running else []
+    shares = [[n, *(round(value, 4) for value in values)] for n, *values in points]
+    return {"running": shares, "stopped_at": status.stopped_at}
 
 
 def sections_with_stopping_rule(study: Study) -> list[Any]:
@@ -108,7 +116,7 @@ def robots_have_decided(study: Study) -> bool:
 
 
 def apply_stopping_rules(study: Study) -> dict[str, Any]:
-    """Number the claims, check the rules, and close the study if all have decided. Return the blinded summary.
+    """Number the claims, check the rules, and close the study if all have decided. Return what Collect may show.
 
     Safe to run concurrently: claims are numbered and the study is closed under the study's lock.
     """
@@ -123,7 +131,7 @@ def apply_stopping_rules(study: Study) -> dict[str, Any]:
             if _locked(study).state in Study.RUNNING:
                 audit.record("decide", study=study, by=None, outcomes=state.outcomes())
                 lifecycle.start_closing(study, by=None, reason="the stopping rule has decided")
-    return state.blinded_summary()
+    return state.summary(is_blind=study.is_blind)
 
 
 def _judge_passed_claims_and_compute_state(study: Study) -> StoppingState:
@@ -162,7 +170,10 @@ def submit_stopping_checks() -> int:
         unsettled = unsettled_items_of_top_up_sections(study).count()
         if count := settled.count():
             job = jobs.submit(
-                KIND, study=study, by=None, request_token=f"look-{study.pk}-{submitted}-{count}-{unsettled}"
+                KIND,
+                study=study,
+                by=None,
+                request_token=f"look-{study.pk}-{submitted}-{count}-{unsettled}{'' if study.is_blind else '-shown'}",
             )
             n += job.state == Job.State.WAITING
     return n

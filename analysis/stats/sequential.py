@@ -167,6 +167,42 @@ class SequentialResult(Record):
     sequence: ConfidenceSequence
 
 
+@dataclass(frozen=True, slots=True)
+class RunningShare(Record):
+    """The share of A after each of n units, and the bounds of its rule there; `share`, `low` and `high` (n,)."""
+
+    share: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+    def thinned(self, most: int) -> list[tuple[int, float, float, float]]:
+        """Return (n, share, low, high) after at most `most` units, evenly spaced, with the last one."""
+        n = len(self.share)
+        units = sorted({*range(0, n, max(1, -(-n // max(1, most - 1)))), n - 1}) if n else []
+        return [(i + 1, float(self.share[i]), float(self.low[i]), float(self.high[i])) for i in units]
+
+
+def running_mean(values: npt.ArrayLike) -> FloatArray:
+    """Return the mean of the values so far, after each."""
+    series = vector(values, "values")
+    return np.asarray(np.cumsum(series) / np.arange(1, len(series) + 1))
+
+
+def hoeffding_running_share(answers: npt.ArrayLike, *, delta: float) -> RunningShare:
+    """Return the running share of A with the paper's bound after each answer, as its Figure 1 draws them.
+
+    `answers` are as for `hoeffding_decision`: the decision is where `low` is above or `high` below one half.
+
+    >>> running = hoeffding_running_share([1] * 30, delta=0.001)
+    >>> int(np.argmax(running.low > 0.5)) + 1
+    14
+    """
+    series = vector(answers, "answers")
+    share = running_mean(series[~np.isnan(series)])
+    radius = hoeffding_radius(np.arange(1, len(share) + 1), delta)
+    return RunningShare(share, np.maximum(0.0, share - radius), np.minimum(1.0, share + radius))
+
+
 def sequential_test(
     values: npt.ArrayLike,
     *,

@@ -333,6 +333,22 @@ class StoppingFigure:
     frame: Frame
     path: str
     line: str
+    running: "RunningShareFigure | None"
+
+
+@dataclass(frozen=True, slots=True)
+class RunningShareFigure:
+    """The share of choices for x after each unit, with the bounds of the rule, once outcomes are shown."""
+
+    n: int
+    share: float
+    low: float
+    high: float
+    frame: Frame
+    path: str
+    bounds: str
+    half: str
+    decision: str
 
 
 def latest_stopping_figures(study: Study) -> tuple[Job | None, list[StoppingFigure]]:
@@ -358,6 +374,25 @@ def _figure(result: Mapping[str, Any]) -> StoppingFigure:
         frame=Frame(WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM, across.ticks, upwards.ticks, f"{result['unit']}s"),
         path=path_of([(across.place(n), upwards.place(value)) for n, value in start]),
         line=at(upwards.place(result["threshold"])),
+        running=_running_share_figure(result) if result.get("running") else None,
+    )
+
+
+def _running_share_figure(result: Mapping[str, Any]) -> RunningShareFigure:
+    points = result["running"]
+    upwards, across = Axis([0.0, 1.0], BOTTOM, TOP), Axis([0.0, max(1, result["n"])], LEFT, RIGHT, least_step=1)
+    places = [(across.place(n), *(upwards.place(value) for value in values)) for n, *values in points]
+    n, share, low, high = points[-1]
+    return RunningShareFigure(
+        n=n,
+        share=share,
+        low=low,
+        high=high,
+        frame=Frame(WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM, across.ticks, upwards.ticks, f"{result['unit']}s"),
+        path=path_of([(x, y) for x, y, _, _ in places]),
+        bounds=path_of([(x, y) for x, _, y, _ in places] + [(x, y) for x, _, _, y in reversed(places)]),
+        half=at(upwards.place(0.5)),
+        decision=at(across.place(result["stopped_at"])) if result["stopped_at"] else "",
     )
 
 

@@ -301,8 +301,9 @@ class Figure(TypedDict):
     axis: str
     reference: float | None
     limits: list[float] | None
-    kind: str  # intervals | bars
+    kind: str  # intervals | bars | running
     rows: list[Mapping[str, Any]]
+    decided_at: NotRequired[int | None]  # of a running figure
 
 
 def build_figure(
@@ -315,8 +316,11 @@ def build_figure(
     reference: float | None = None,
     limits: list[float] | None = None,
     kind: str = "intervals",
+    decided_at: int | None = None,
 ) -> Figure:
     """Build a figure. Rows (see ``figure_row``) without an estimate are left out. ``limits``: the limits of the axis, if fixed.
+
+    ``kind``: "intervals", "bars", or "running", whose rows are the estimate after each ``n``, with a line at ``decided_at``.
 
     The caption names the levels and methods of the intervals that are drawn.
     """
@@ -325,7 +329,7 @@ def build_figure(
     for row in shown:
         if interval := row.pop("interval", ""):
             intervals.setdefault(row["series"], {})[interval] = None
-    return {
+    figure: Figure = {
         "name": name,
         "title": title,
         "description": f"{description} {_intervals_sentence(intervals)}".strip(),
@@ -335,6 +339,9 @@ def build_figure(
         "kind": kind,
         "rows": [*shown],
     }
+    if kind == "running":
+        figure["decided_at"] = decided_at
+    return figure
 
 
 def figure_row(estimate: "Estimate", label: str, series: str) -> dict[str, Any]:

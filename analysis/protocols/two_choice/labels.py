@@ -250,6 +250,7 @@ def anytime_stopping_status(
         remaining=remaining,
         estimate=test.estimate,
         passed=frozenset(passed.tolist()),
+        running=sequential.RunningShare(sequential.running_mean(units.values), test.sequence.low, test.sequence.high),
     )
 
 
@@ -293,6 +294,7 @@ def paper_stopping_status(planned_labels: Any, section: Any, comparison: Compari
         n_overrun=int(sum(item_labels[item] for item in run[decided:])) if decided else 0,
         passed=frozenset(settled.loc[settled["item_number"].isin(planned[:n]), "assignment"].tolist()),
         estimate=estimate,
+        running=sequential.hoeffding_running_share(values, delta=delta),
     )
 
 

@@ -29,7 +29,9 @@ from analysis.protocols.blocks.layouts import (
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
+    from analysis.stats.sequential import RunningShare
 
+RUNNING_POINTS = 100
 PAPER = "Thorleiksdóttir et al. 2022"
 OUTCOME_LABELS = {
     "a_better": "x is better",
@@ -120,6 +122,37 @@ def shares_figure(recommended: Sequence["Estimate"], paper: Sequence["Estimate"]
         axis="P(x chosen)",
         reference=0.5,
         limits=[0, 1],
+    )
+
+
+def running_share_figure(
+    name: str, estimate: "Estimate", running: "RunningShare", *, unit: str, bounds: str, decided_at: int | None
+) -> Figure:
+    """Return the running share of choices for x with the bounds of its rule, as in the paper's Figure 1."""
+    decision = (
+        f"The bounds exclude 50 % after {decided_at} {unit}s" if decided_at else "The bounds have not excluded 50 %"
+    )
+    return build_figure(
+        name,
+        f"Running share of choices for x: {comparison_label(estimate)}",
+        [
+            {
+                "label": f"after {n} {unit}{'s' if n != 1 else ''}",
+                "series": "share",
+                "estimate": share,
+                "low": low,
+                "high": high,
+                "n": n,
+                "unit": unit,
+            }
+            for n, share, low, high in running.thinned(RUNNING_POINTS)
+        ],
+        description=f"The share after each {unit}, with {bounds}; 50 % is no preference. {decision}.",
+        axis="P(x chosen)",
+        reference=0.5,
+        limits=[0, 1],
+        kind="running",
+        decided_at=decided_at,
     )
 
 

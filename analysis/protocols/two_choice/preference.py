@@ -14,6 +14,7 @@ from . import layouts
 from .labels import ComparisonLabels, logged_stopping_outcome
 
 if TYPE_CHECKING:
+    from analysis.stats.arrays import FloatArray
     from analysis.stats.results import Estimate
 
 # Map anytime-valid verdicts to the verdicts that all comparisons share.
@@ -41,7 +42,13 @@ def preference_blocks(comparisons: Sequence[ComparisonLabels], recommended: tupl
                     [logged_stopping_outcome(labels) for labels in comparisons],
                 )
             ],
-            figures=[layouts.shares_figure(recommended, paper)],
+            figures=[
+                layouts.shares_figure(recommended, paper),
+                *(
+                    _running_share_figure(f"running_share_{number}", *one)
+                    for number, one in enumerate(zip(comparisons, recommended, paper, strict=True), 1)
+                ),
+            ],
             note="All annotators have the same weight, regardless of their number of labels. With a stopping rule, the interval and the p-value are "
             "valid whenever it stopped. Without one, the test assumes a number of annotators fixed beforehand.",
         ),
@@ -54,6 +61,24 @@ def preference_blocks(comparisons: Sequence[ComparisonLabels], recommended: tupl
             "published tables use the crossing that stays to the end. Neither keeps its error rate with so many checks.",
         ),
     ]
+
+
+def _running_share_figure(
+    name: str, labels: ComparisonLabels, recommended: "Estimate", paper: "Estimate"
+) -> layouts.Figure:
+    """Return the paper's Figure 1 for one comparison: with the anytime-valid rule over people, else with its bound over items."""
+    from analysis.stats.sequential import hoeffding_running_share
+
+    status = labels.anytime_status
+    if status is not None and status.running is not None:
+        sequence = "its confidence sequence, which holds after all annotators at once"
+        return layouts.running_share_figure(
+            name, recommended, status.running, unit="annotator", bounds=sequence, decided_at=status.stopped_at
+        )
+    running = hoeffding_running_share(_values_up_to_open_items(labels), delta=labels.settings["delta"])
+    bound = f"Hoeffding's bound as in {layouts.PAPER}, which holds after one number of items only"
+    decided_at = paper.detail.get("n_decision")
+    return layouts.running_share_figure(name, recommended, running, unit="item", bounds=bound, decided_at=decided_at)
 
 
 PHRASES = ConclusionPhrases(
@@ -157,18 +182,27 @@ def _fixed_n_estimate(labels: ComparisonLabels, context: AnalysisContext) -> "Es
     return replace(estimate, detail={**estimate.detail, "n_ties": n_ties, "n_skipped": skipped})
 
 
+def _values_up_to_open_items(labels: ComparisonLabels) -> "FloatArray":
+    """Return the answers of the items. With max three they end before the first item that waits for a third label.
+
+    Such items are in disagreement. Without them, the others would look too unanimous.
+    """
+    is_complete = labels.answers.is_complete
+    if labels.settings["strategy"] != "max_three" or is_complete.all():
+        return labels.answers.values
+    return labels.answers.values[: int(is_complete.argmin())]
+
+
 def paper_decision_estimate(labels: ComparisonLabels) -> "Estimate":
     """Return the paper's decision at the first crossing, with the crossing that stays as a companion."""
     from analysis.stats import sequential, stopping_boundaries
     from analysis.stats.results import ResultWarning
 
     settings = labels.settings
-    values = labels.answers.values
-    n_open = int((~labels.answers.is_complete).sum())
+    values = _values_up_to_open_items(labels)
     warnings: tuple[ResultWarning, ...] = ()
-    if n_open and settings["strategy"] == "max_three":
-        # Items that wait for a third label are in disagreement. Without them, the others would look too unanimous.
-        values = values[: int(labels.answers.is_complete.argmin())]
+    if len(values) < len(labels.answers.values):
+        n_open = int((~labels.answers.is_complete).sum())
         warnings = (ResultWarning("open_items", "warn", {"n_open": n_open, "n_used": len(values)}),)
     first, final = (
         sequential.hoeffding_decision(values, delta=settings["delta"], reading=reading).labelled(
