@@ -1,5 +1,6 @@
 """Plans of labelling strategies of two choices: how many answers until a stopping rule decides."""
 
+import math
 from typing import Any
 
 from django import forms
@@ -7,12 +8,13 @@ from django import forms
 from studies.access import Action, check_permission_or_404
 from studies.models import Job, Study
 from studies.services import jobs
-from studies.services.lifecycle import ActionRefused
+from studies.services.lifecycle import FieldsRefused
 
 from .forms import number_field
 
 KIND = "plan_strategies"
-RUNS, MOST_ITEMS = 400, 20_000
+FORMAT = "heval.strategy_plan/2"
+MOST_RUNS, MOST_ITEMS, MOST_SHARES = 2000, 20_000, 5
 LABELS = {
     "one": "One annotator for each item",
     "fixed": "The same annotator for all items",
@@ -28,13 +30,41 @@ READINGS = [
     ("first", "the first crossing, as a study that stops by itself"),
     ("stays", "the crossing after which the bound never falls back, as in Thorleiksdóttir et al. 2022"),
 ]
+DRAWS = [
+    ("new", "new annotators and items in each simulated study"),
+    ("one", "the same 100 annotators and items in all of them, as in Thorleiksdóttir et al. 2022"),
+]
+
+
+class SharesField(forms.Field):
+    """Percentages from 50 to 99: a list, or a text of numbers with spaces between them."""
+
+    def prepare_value(self, value):
+        return " ".join(f"{one:g}" for one in value) if isinstance(value, list) else value
+
+    def to_python(self, value):
+        parts = value if isinstance(value, list) else str(value or "").replace(",", " ").split()
+        if len(parts) > MOST_SHARES:
+            raise forms.ValidationError(f"There are {len(parts)} shares. Enter at most {MOST_SHARES}.")
+        shares = []
+        for part in parts:
+            try:
+                share = float(part)
+            except (TypeError, ValueError):
+                share = math.nan
+            if not 50 <= share <= 99:
+                raise forms.ValidationError(f"{part!r} is not a number from 50 to 99. Enter shares such as 61.25 55.")
+            shares.append(share)
+        return shares
 
 
 class StrategiesForm(forms.Form):
     """What the simulation needs. The first values are those of the paper's Table 3 with the least difficulty."""
 
-    share = number_field(
-        "Answers for x, %", "On average over items. 50 is no difference.", low=50, high=99, initial=61.25
+    shares = SharesField(
+        label="Answers for x, %",
+        initial=[61.25],
+        help_text=f"On average over items. 50 is no difference. Up to {MOST_SHARES} numbers, with spaces between them.",
     )
     items = forms.IntegerField(
         label="Most items",
@@ -56,9 +86,11 @@ class StrategiesForm(forms.Form):
         initial=0.8,
     )
     highest_capability = number_field("Highest capability", high=1, initial=1)
-    rule = forms.ChoiceField(label="Stopping rule", choices=RULES)
+    rule = forms.ChoiceField(label="Stopping rule", choices=RULES, initial="beta_binomial")
     confidence = number_field("Confidence, %", low=50, high=99.9999, initial=99.9)
-    reading = forms.ChoiceField(label="The study ends at", choices=READINGS)
+    reading = forms.ChoiceField(label="The study ends at", choices=READINGS, initial="first")
+    runs = forms.IntegerField(label="Simulated studies", min_value=100, max_value=MOST_RUNS, initial=1000)
+    draws = forms.ChoiceField(label="Annotators and items", choices=DRAWS, initial="new")
     price = number_field("Price of an answer, with fees", "In the currency of the study.", required=False)
 
     def clean(self):
@@ -71,8 +103,8 @@ class StrategiesForm(forms.Form):
                 self.add_error(
                     "highest_capability", "Annotators of capability 0 decide nothing. Enter a number above 0."
                 )
-            elif (share := cleaned.get("share")) is not None and _difficulty(share, low, high) > 1:
-                self.add_error("share", "Annotators of this capability cannot agree so often. Enter a lower share.")
+            elif any(_difficulty(share, low, high) > 1 for share in cleaned.get("shares", ())):
+                self.add_error("shares", "Annotators of this capability cannot agree so often. Enter a lower share.")
         return cleaned
 
 
@@ -82,20 +114,22 @@ def _difficulty(share: float, low: float, high: float) -> float:
 
 
 def request_strategies(study: Study, by, options: dict[str, Any], request_token: str | None = None) -> Job:
-    """Submit the job. Raise ActionRefused if the form's values are not valid."""
+    """Submit the job. What ``options`` lack is as the form has it first. Raise FieldsRefused if a value is not valid."""
     check_permission_or_404(by, Action.EDIT, study)
-    form = StrategiesForm(options)
+    form = StrategiesForm({name: field.initial for name, field in StrategiesForm.base_fields.items()} | options)
     if not form.is_valid():
-        name, texts = next(iter(form.errors.items()))
-        raise ActionRefused(f"{form.fields[name].label}: {texts[0]}" if name in form.fields else texts[0])
+        raise FieldsRefused({name: str(texts[0]) for name, texts in form.errors.items()})
     return jobs.submit(KIND, study=study, by=by, request_token=request_token, options=form.cleaned_data)
 
 
 def compute_strategies(options: dict[str, Any], seed: int, progress: jobs.ProgressReporter) -> dict[str, Any]:
-    """Simulate all strategies with the difference, and without one, where every decision is wrong."""
+    """Simulate all strategies with each difference, and without one, where every decision is wrong.
+
+    Without a difference, annotators and items are new in each study: those of one draw differ a little.
+    """
     import numpy as np
 
-    from analysis.stats.planning.stopping import plan_labelling_strategies
+    from analysis.stats.planning.stopping import OTHER_DRAWS, plan_labelling_strategies
     from analysis.stats.stopping_boundaries import beta_binomial_boundaries, hoeffding_boundaries
 
     n_items, alpha = options["items"], 1 - options["confidence"] / 100
@@ -110,43 +144,57 @@ def compute_strategies(options: dict[str, Any], seed: int, progress: jobs.Progre
         "capability": (options["lowest_capability"], options["highest_capability"]),
         "reading": options["reading"],
     }
-    difficulty = _difficulty(options["share"], *agents["capability"])
+    means = [*(_difficulty(share, *agents["capability"]) for share in options["shares"]), 0.0]
 
     def plan(number: int, mean: float) -> Any:
         def say(done: int, total: int) -> None:
-            progress(number * total + done, 2 * total, "Simulating studies")
+            progress(number * total + done, len(means) * total, "Simulating studies")
 
-        rng = np.random.default_rng([seed, number])
-        return plan_labelling_strategies(mean, n_items, rule=rule, rng=rng, runs=RUNS, progress=say, **agents)
+        return plan_labelling_strategies(
+            mean,
+            n_items,
+            rule=rule,
+            rng=np.random.default_rng([seed, number]),
+            runs=options["runs"],
+            is_one_draw=number < len(options["shares"]) and options["draws"] == "one",
+            progress=say,
+            **agents,
+        )
 
-    found = [plan(number, mean) for number, mean in enumerate((difficulty, 0.0))]
-    rows = [
-        one.as_dict() | {"wrong_without_difference": none.decided, "wrong_error": none.decided_error}
-        for one, none in zip(*found, strict=True)
+    *found, without = (plan(number, mean) for number, mean in enumerate(means))
+    plans = [
+        {
+            "share": share,
+            "mean_difficulty": mean,
+            "rows": [
+                one.as_dict() | {"wrong_without_difference": none.decided, "wrong_error": none.decided_error}
+                for one, none in zip(rows, without, strict=True)
+            ],
+        }
+        for share, mean, rows in zip(options["shares"], means[:-1], found, strict=True)
     ]
-    return {
-        "format": "heval.strategy_plan/1",
-        "options": options,
-        "seed": seed,
-        "mean_difficulty": difficulty,
-        "rows": rows,
-    }
+    return {"format": FORMAT, "options": options, "seed": seed, "other_draws": OTHER_DRAWS, "plans": plans}
 
 
 def latest_strategies(study: Study) -> dict[str, Any] | None:
     """Return the newest result, with the price of each row, or None."""
-    job = study.jobs.filter(kind=KIND, state=Job.State.DONE).order_by("-pk").first()
+    job = study.jobs.filter(kind=KIND, state=Job.State.DONE, result__format=FORMAT).order_by("-pk").first()
     if job is None or not job.result:
         return None
     result = job.result
     price = result["options"].get("price")
-    cheapest = min(result["rows"], key=lambda row: row["labels"])
     return result | {
         "at": job.ended_at,
         "price": price,
-        "cheapest": LABELS[cheapest["strategy"]],
-        "rows": [
-            row | {"label": LABELS[row["strategy"]], "cost": None if price is None else price * row["labels"]}
-            for row in result["rows"]
+        "plans": [
+            plan
+            | {
+                "cheapest": LABELS[min(plan["rows"], key=lambda row: row["labels"])["strategy"]],
+                "rows": [
+                    row | {"label": LABELS[row["strategy"]], "cost": None if price is None else price * row["labels"]}
+                    for row in plan["rows"]
+                ],
+            }
+            for plan in result["plans"]
         ],
     }

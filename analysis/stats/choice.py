@@ -26,7 +26,6 @@ from analysis.stats.arrays import (
     label_codes,
     label_codes_where,
     validate_level,
-    validate_non_negative,
     validate_within_bounds,
     vector,
 )
@@ -421,102 +420,6 @@ def _quantile(ranked: FloatArray, share: float) -> float | None:
         return None
     quantile = float(ranked[max(0, math.ceil(share * len(ranked)) - 1)])
     return quantile if math.isfinite(quantile) else None
-
-
-# Simulation of pairwise choice studies: the agents of the paper, and the effort of labelling strategies with them.
-#
-# An annotator of capability c prefers A on a request of difficulty d with probability (1 + c d) / 2. Requests come
-# from a normal distribution cut to -1..1, capabilities from a uniform one. The effort of a labelling strategy needs
-# only the probabilities of each request's final answer, so a run costs one random number per request.
-#
-# Reference: Thorleiksdottir et al. 2022, sections 3.1 and 4 (Tables 2 and 3).
-
-
-SPREADS = ("variance", "sd")
-
-
-def final_answer_probabilities(probabilities: FloatArray, strategy: Strategy) -> RequestProbabilities:
-    """Compute the probabilities of a strategy's answer on each request, if its annotators vote independently.
-
-    `probabilities` has, in any shape, the probability that one annotator chooses A on each request. The results have
-    the same shape.
-
-    >>> final_answer_probabilities(np.array([0.5, 0.75, 1.0]), Strategy("majority", 3)).a_at_once.round(4).tolist()
-    [0.5, 0.8438, 1.0]
-    """
-    alone, other, zero = probabilities, 1 - probabilities, np.zeros_like(probabilities)
-    if strategy.name in ("one", "fixed"):
-        return RequestProbabilities(alone, zero, zero, 1)
-    if strategy.name == "max_three":
-        split = 2 * alone * other
-        return RequestProbabilities(alone**2, split * alone, split * other, 2)
-    k = strategy.workers
-    votes = range(k // 2 + 1, k + 1)
-    chosen = np.asarray(sum(math.comb(k, n) * alone**n * other ** (k - n) for n in votes))
-    return RequestProbabilities(chosen, zero, zero, k)
-
-
-def simulate_effort_of_new_agents(
-    mean_difficulty: float,
-    n_requests: int,
-    strategy: Strategy,
-    *,
-    rule: Boundaries,
-    spread: float = 0.1,
-    spread_kind: str = "variance",
-    capability: tuple[float, float] = (0.8, 1.0),
-    reading: str = "first",
-    runs: int = 1000,
-    rng: np.random.Generator,
-) -> Effort:
-    """Simulate the effort of a strategy in future studies: annotators and requests are new in every run.
-
-    `mean_difficulty` is in -1..1, and `n_requests` is the largest number of requests. A `rule` for another number of
-    requests raises ValueError. `spread_kind` says whether `spread` is a variance or a standard deviation: the paper
-    does not say which, but its code and Table 3 agree with the variance. `capability` is the range of the annotators'
-    capabilities, within 0..1. Annotators come from an infinite pool, so their number does not matter. `reading` is as
-    in `sequential.find_boundary_crossings`.
-
-    >>> from analysis.stats.sequential import hoeffding_boundaries
-    >>> rule = hoeffding_boundaries(2000, delta=0.001)
-    >>> effort = simulate_effort_of_new_agents(0.25, 2000, Strategy("one"), rule=rule, runs=50, rng=np.random.default_rng(0))
-    >>> bool(np.all(effort.winner == 1)), effort.is_same_requests
-    (True, False)
-    """
-    if len(rule.upper) != n_requests:
-        raise ValueError(f"rule: made for {len(rule.upper)} requests where there are {n_requests}")
-    low, high = capability
-    if not 0 <= low <= high <= 1:
-        raise ValueError(f"capability: {low:g}..{high:g} does not lie within 0..1")
-
-    def draw_law(size: int) -> RequestProbabilities:
-        difficulties = _difficulties(rng, mean_difficulty, (size, n_requests), spread, spread_kind)
-        # Annotators of an infinite pool vote independently, each with the mean capability; a fixed one has its own.
-        skill = rng.uniform(low, high, (size, 1)) if strategy.name == "fixed" else (low + high) / 2
-        return final_answer_probabilities((1 + skill * difficulties) / 2, strategy)
-
-    return simulate_effort_to_decision(
-        draw_law,
-        rule,
-        strategy,
-        runs=runs,
-        reading=reading,
-        is_same_requests=False,
-        rng=rng,
-        settings={"rule": rule.name, "reading": reading, "runs": runs, "spread": spread, "spread_is": spread_kind},
-    )
-
-
-def _difficulties(
-    rng: np.random.Generator, mean: float, shape: int | tuple[int, ...], spread: float, spread_kind: str
-) -> FloatArray:
-    if spread_kind not in SPREADS:
-        raise ValueError(f"spread_kind: {spread_kind!r} is not one of {', '.join(SPREADS)}")
-    if not -1 <= mean <= 1:
-        raise ValueError(f"mean_difficulty: {mean!r} is outside -1..1")
-    validate_non_negative(spread=spread)
-    sd = math.sqrt(spread) if spread_kind == "variance" else spread
-    return np.asarray(np.clip(rng.normal(mean, sd, shape), -1.0, 1.0))
 
 
 # The share of choices for a system, its repeatability, and the effect of the side of the screen.

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from analysis.stats import choice, stopping_boundaries
+from analysis.stats import agents, choice, stopping_boundaries
 from analysis.stats.arrays import FloatArray
 from analysis.stats.bootstrap import monte_carlo_error
 from analysis.stats.planning.simulated_studies import Plan, PlanOptions
-from analysis.stats.results import Record
+from analysis.stats.results import Interval, Record
 from analysis.stats.stopping_boundaries import Boundaries
 
 # The plan of a test with looks, by simulation.
@@ -123,6 +123,11 @@ STRATEGIES: Mapping[str, choice.Strategy] = {
 }
 
 
+# Other draws of annotators and requests, and simulated studies with each: their error widens the spread of the means
+# of seven annotators in Table 3 by 4 %.
+OTHER_DRAWS, STUDIES_OF_A_DRAW = 40, 50
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrategyPlan(Record):
     """What simulated studies with one labelling strategy cost and decide.
@@ -139,6 +144,11 @@ class StrategyPlan(Record):
     labels, labels_error, labels_median, labels_90 : float
         Paid labels of a study: mean with its Monte-Carlo standard error, median and 90 % quantile. Studies without a
         decision pay for all requests.
+    labels_low, labels_high : float or None
+        The 99 % percentile bootstrap interval of `labels` over the simulated studies. With one draw it is about these
+        annotators and requests only. None if all studies paid the same.
+    draws_low, draws_high : float or None
+        With one draw: the 5 % and 95 % quantiles of the mean of `labels` over OTHER_DRAWS other draws. Otherwise None.
     requests : float
         Mean number of requests (items) that were labelled.
     runs : int
@@ -154,6 +164,10 @@ class StrategyPlan(Record):
     labels_error: float
     labels_median: float
     labels_90: float
+    labels_low: float | None
+    labels_high: float | None
+    draws_low: float | None
+    draws_high: float | None
     requests: float
     runs: int
     settings: dict[str, Any] = field(default_factory=dict)
@@ -167,6 +181,7 @@ def plan_labelling_strategies(
     rng: np.random.Generator,
     strategies: Sequence[str] = tuple(STRATEGIES),
     runs: int = 400,
+    is_one_draw: bool = False,
     progress: Callable[[int, int], None] | None = None,
     **agent_options: Any,
 ) -> tuple[StrategyPlan, ...]:
@@ -176,9 +191,10 @@ def plan_labelling_strategies(
     annotators for x is (1 + capability difficulty) / 2. `n_requests` is the largest number of requests, for which
     `rule` is made, and studies without a decision pay for all. `progress` is called with (done, total) after each
     strategy and may raise to cancel. `agent_options` are `spread`, `spread_kind`, `capability` and `reading` of
-    `choice.simulate_effort_of_new_agents`, which draws annotators and requests again in every study. The
+    `agents.simulate_effort_of_new_agents`, which draws annotators and requests again in every study. The
     source is Thorleiksdóttir et al., Dynamic Human Evaluation for Relative Model Comparisons, Table 3 and Figure 1; the
-    paper holds one draw of requests and annotators fixed, so its intervals are too narrow for another study.
+    paper holds one draw of 100 annotators and the requests fixed, so its intervals are too narrow for another study.
+    `is_one_draw` does the same, and adds what other draws give.
 
     >>> from analysis.stats.sequential import beta_binomial_boundaries
     >>> one, three = plan_labelling_strategies(0.25, 1000, rule=beta_binomial_boundaries(1000), rng=np.random.default_rng(0),
@@ -189,22 +205,46 @@ def plan_labelling_strategies(
     unknown = [name for name in strategies if name not in STRATEGIES]
     if unknown:
         raise ValueError(f"strategies: {unknown[0]!r} is not one of {', '.join(STRATEGIES)}.")
+    drawing = {name: value for name, value in agent_options.items() if name != "reading"}
+    reading = agent_options.get("reading", "first")
+    drawn = [
+        agents.draw_agents(mean_difficulty, n_requests, rng=rng, **drawing)
+        for _ in range(1 + OTHER_DRAWS if is_one_draw else 0)
+    ]
+    settings = {"n_requests": n_requests, "rule": rule.name, "is_one_draw": is_one_draw, **agent_options}
     plans = []
     for number, name in enumerate(strategies):
-        effort = choice.simulate_effort_of_new_agents(
-            mean_difficulty, n_requests, STRATEGIES[name], rule=rule, runs=runs, rng=rng, **agent_options
-        )
-        plans.append(
-            _summary(name, effort, mean_difficulty, {"n_requests": n_requests, "rule": rule.name, **agent_options})
-        )
+        strategy, means = STRATEGIES[name], []
+        if is_one_draw:
+            effort, *others = (
+                agents.simulate_effort_of_same_agents(
+                    one, strategy, rule=rule, reading=reading, runs=STUDIES_OF_A_DRAW if place else runs, rng=rng
+                )
+                for place, one in enumerate(drawn)
+            )
+            means = [float(np.mean(other.n_labels)) for other in others]
+        else:
+            effort = agents.simulate_effort_of_new_agents(
+                mean_difficulty, n_requests, strategy, rule=rule, runs=runs, rng=rng, **agent_options
+            )
+        interval = choice.estimate_mean_labels_to_decision(effort, rng=rng.spawn(1)[0]).interval
+        plans.append(_summary(name, effort, mean_difficulty, interval, means, settings))
         if progress is not None:
             progress(number + 1, len(strategies))
     return tuple(plans)
 
 
-def _summary(name: str, effort: choice.Effort, mean_difficulty: float, settings: dict[str, Any]) -> StrategyPlan:
+def _summary(
+    name: str,
+    effort: choice.Effort,
+    mean_difficulty: float,
+    interval: Interval | None,
+    means_of_draws: Sequence[float],
+    settings: dict[str, Any],
+) -> StrategyPlan:
     winner, labels = np.asarray(effort.winner), np.asarray(effort.n_labels, dtype=np.float64)
     decided = float(np.mean(winner != 0))
+    draws = np.quantile(means_of_draws, (0.05, 0.95)).tolist() if means_of_draws else (None, None)
     right = float(np.mean(winner == np.sign(mean_difficulty))) if mean_difficulty else 0.0
     return StrategyPlan(
         strategy=name,
@@ -216,6 +256,10 @@ def _summary(name: str, effort: choice.Effort, mean_difficulty: float, settings:
         labels_error=float(np.std(labels) / np.sqrt(len(labels))),
         labels_median=float(np.median(labels)),
         labels_90=float(np.quantile(labels, 0.9)),
+        labels_low=interval.low if interval else None,
+        labels_high=interval.high if interval else None,
+        draws_low=draws[0],
+        draws_high=draws[1],
         requests=float(np.mean(effort.n_requests)),
         runs=len(winner),
         settings={"mean_difficulty": mean_difficulty, **settings},

@@ -12,7 +12,7 @@ from tests.builders import add_choice, draft_study, user
 pytestmark = pytest.mark.django_db
 
 PAPER = {
-    "share": "61.25",
+    "shares": "61.25",
     "items": "1500",
     "spread": "0.316",
     "lowest_capability": "0.8",
@@ -20,6 +20,8 @@ PAPER = {
     "rule": "hoeffding",
     "confidence": "99.9",
     "reading": "stays",
+    "runs": "100",
+    "draws": "new",
     "price": "0.02",
 }
 
@@ -33,32 +35,80 @@ def page(client):
     return study, reverse("admin:studies_plan_strategies", args=[study.pk])
 
 
-def test_the_papers_table_comes_from_the_page(page, client, monkeypatch):
-    monkeypatch.setattr(strategies, "RUNS", 100)
+def test_the_papers_table_comes_from_the_page(page, client):
     study, url = page
     response = client.post(url, PAPER)
     assert response.status_code == 302
     jobs.run_waiting_jobs()
     result = study.jobs.get(kind=strategies.KIND, state=Job.State.DONE).result
-    labels = {row["strategy"]: row["labels"] for row in result["rows"]}
+    labels = {row["strategy"]: row["labels"] for row in result["plans"][0]["rows"]}
     # Table 3 at difficulty .25 has 338, 344, 461, 722 and 866 for one draw of items; other draws give 533 to 1,064 for the last.
     assert list(labels) == ["one", "fixed", "max_three", "majority_5", "majority_7"]
     assert 280 < labels["one"] < 400 and 360 < labels["max_three"] < 500 and 640 < labels["majority_7"] < 940
-    assert result["mean_difficulty"] == pytest.approx(0.25)
+    assert result["plans"][0]["mean_difficulty"] == pytest.approx(0.25)
     said = words(client.get(url))
     assert (
         "Majority of seven annotators" in said
-        and "The cheapest strategy: " in said
+        and "The cheapest strategy with 61.25 % of answers for x: " in said
         and "99.9" in client.get(url).content.decode()
     )
 
 
-def labels_of(share, items, lowest, runs, monkeypatch) -> dict[str, float]:
-    """The mean answers of each strategy with the settings of the page. The three difficulties are 61.25, 55.625 and 52.8125 % in Table 3."""
-    monkeypatch.setattr(strategies, "RUNS", runs)
-    form = strategies.StrategiesForm(PAPER | {"share": share, "items": items, "lowest_capability": lowest})
+# Table 3: share for x, and the published answers of the strategies in the order of the page. Its decisions are all made by 15,000 items.
+TABLE_3 = {
+    61.25: (338, 344, 461, 722, 866),
+    55.625: (1440, 1454, 2011, 3141, 3647),
+    52.8125: (4491, 4526, 6729, 10850, 13302),
+}
+
+
+@pytest.mark.slow
+def test_table_3_lies_in_the_spread_of_draws_in_one_run():
+    shares = " ".join(map(str, TABLE_3))
+    form = strategies.StrategiesForm(PAPER | {"shares": shares, "items": "15000", "runs": "1000", "draws": "one"})
     assert form.is_valid(), form.errors
-    rows = strategies.compute_strategies(form.cleaned_data, 1, lambda *done: None)["rows"]
+    plans = strategies.compute_strategies(form.cleaned_data, 0, lambda *done: None)["plans"]
+    assert [plan["share"] for plan in plans] == list(TABLE_3)
+    inside = 0
+    for plan in plans:
+        for row, published in zip(plan["rows"], TABLE_3[plan["share"]], strict=True):
+            inside += row["draws_low"] < published < row["draws_high"]
+            # The interval of one draw is far narrower than the spread of draws, as the published one is.
+            assert row["runs"] == 1000 and row["labels_low"] < row["labels"] < row["labels_high"]
+            assert row["labels_high"] - row["labels_low"] < 0.3 * (row["draws_high"] - row["draws_low"])
+    # The published draw is one more draw, so 90 % of its means are expected inside.
+    assert inside >= 13
+
+
+def test_one_draw_of_annotators_and_items_is_shown_with_other_draws(page, client):
+    study, url = page
+    client.post(url, PAPER | {"shares": "70, 61.125", "items": "300", "draws": "one"})
+    jobs.run_waiting_jobs()
+    easy, hard = study.jobs.get(kind=strategies.KIND, state=Job.State.DONE).result["plans"]
+    for quick, slow in zip(easy["rows"], hard["rows"], strict=True):
+        assert quick["labels"] < slow["labels"] and quick["draws_low"] < quick["draws_high"]
+        assert quick["wrong_without_difference"] == slow["wrong_without_difference"]
+    said = words(client.get(url))
+    assert all(text in said for text in ("90 % of other draws", "61.125 % of answers for x", "99 % interval"))
+    assert 'value="70 61.125"' in client.get(url).content.decode()
+
+
+def test_studies_that_all_pay_the_same_have_no_interval(page, client):
+    study, url = page
+    client.post(url, PAPER | {"shares": "50", "items": "10", "rule": "beta_binomial"})
+    jobs.run_waiting_jobs()
+    (plan,) = study.jobs.get(kind=strategies.KIND, state=Job.State.DONE).result["plans"]
+    assert plan["rows"][0]["labels"] == 10 and plan["rows"][0]["labels_low"] is None
+    assert "none: all alike" in words(client.get(url))
+
+
+def labels_of(share, items, lowest, runs) -> dict[str, float]:
+    """The mean answers of each strategy with the settings of the page. The three difficulties are 61.25, 55.625 and 52.8125 % in Table 3."""
+    sent = PAPER | {"shares": share, "items": items, "lowest_capability": lowest}
+    form = strategies.StrategiesForm(sent)
+    assert form.is_valid(), form.errors
+    options = form.cleaned_data | {"runs": runs}
+    rows = strategies.compute_strategies(options, 1, lambda *done: None)["plans"][0]["rows"]
     assert all(row["right"] > 0.97 and row["wrong_without_difference"] < 0.02 for row in rows)
     return {row["strategy"]: row["labels"] for row in rows}
 
@@ -75,18 +125,18 @@ TABLE_8 = {
 @pytest.mark.parametrize(
     "settings", [next(iter(TABLE_8)), *(pytest.param(one, marks=pytest.mark.slow) for one in [*TABLE_8][1:])]
 )
-def test_table_8_of_the_supplement_comes_from_the_pages_settings(settings, monkeypatch):
-    found = labels_of(*settings, "0.5", 60, monkeypatch)
+def test_table_8_of_the_supplement_comes_from_the_pages_settings(settings):
+    found = labels_of(*settings, "0.5", 60)
     for (name, labels), published in zip(found.items(), TABLE_8[settings], strict=True):
         assert labels == pytest.approx(published, rel=0.3), name
     in_order = [found[name] for name in ("one", "max_three", "majority_5", "majority_7")]
     assert in_order == sorted(in_order)
 
 
-def test_figure_1_comes_from_the_pages_settings(monkeypatch):
+def test_figure_1_comes_from_the_pages_settings():
     """The lower bound passes 50 % after about three times as many answers if the difficulty is half as far from 0."""
-    easy = labels_of("55.625", "6000", "0.8", 40, monkeypatch)["one"]
-    hard = labels_of("52.8125", "20000", "0.8", 40, monkeypatch)["one"]
+    easy = labels_of("55.625", "6000", "0.8", 40)["one"]
+    hard = labels_of("52.8125", "20000", "0.8", 40)["one"]
     assert 1100 < easy < 1800 and 2.5 < hard / easy < 4.5
 
 
@@ -95,7 +145,10 @@ def test_figure_1_comes_from_the_pages_settings(monkeypatch):
     [
         ({"lowest_capability": "1", "highest_capability": "0.5"}, "below the lowest capability"),
         ({"lowest_capability": "0", "highest_capability": "0"}, "capability 0 decide nothing"),
-        ({"share": "99", "lowest_capability": "0.5"}, "cannot agree so often"),
+        ({"shares": "60 99", "lowest_capability": "0.5"}, "cannot agree so often"),
+        ({"shares": "61 many"}, "'many' is not a number from 50 to 99"),
+        ({"shares": "51 52 53 54 55 56"}, "There are 6 shares"),
+        ({"shares": "nan"}, "is not a number from 50 to 99"),
         ({"items": "1000000"}, "less than or equal to 20000"),
         ({"confidence": "100"}, "less than or equal to 99.9999"),
     ],

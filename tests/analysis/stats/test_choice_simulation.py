@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from analysis.stats import choice as simulation
+from analysis.stats import agents as simulation
 from analysis.stats.choice import Strategy, estimate_mean_labels_to_decision, item_decisions
 from analysis.stats.sequential import sequential_test
 from analysis.stats.stopping_boundaries import (
@@ -17,8 +17,7 @@ from analysis.stats.stopping_boundaries import (
     find_boundary_crossings,
     hoeffding_boundaries,
 )
-from tests.analysis.stats import agents as agents_of_paper
-from tests.analysis.stats.agents import DIFFICULTIES, STRATEGIES, Agents, new_agents, published_agents, simulated_effort
+from tests.analysis.stats.agents import DIFFICULTIES, STRATEGIES, published_agents, simulated_effort
 from tests.analysis.stats.draws import rng
 from tests.analysis.stats.exact_verdicts import exact_verdict_probabilities
 from tests.analysis.stats.golden import golden
@@ -34,7 +33,7 @@ SD = math.sqrt(0.1)
 @pytest.mark.parametrize("k", [1, 2, 3, 5])
 def test_votes_are_those_of_all_groups_of_annotators(k):
     capabilities, difficulties = np.array([0.3, 0.6, 0.8, 0.9, 1.0, 0.7]), np.array([-1.0, -0.4, 0.0, 0.25, 1.0])
-    found = agents_of_paper.votes(capabilities, difficulties, k)
+    found = simulation.vote_probabilities(capabilities, difficulties, k)
     for column, difficulty in enumerate(difficulties):
         chances = (1 + capabilities * difficulty) / 2
         wanted, groups = np.zeros(k + 1), list(itertools.combinations(chances, k))
@@ -95,7 +94,7 @@ def label_by_label(agents, strategy, rule, runs, draw):
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_one_number_a_request_is_as_good_as_every_label(name):
-    agents = Agents(np.linspace(0.3, 1, 12), np.clip(rng(3).normal(0.4, 0.4, 60), -1, 1))
+    agents = simulation.Agents(np.linspace(0.3, 1, 12), np.clip(rng(3).normal(0.4, 0.4, 60), -1, 1))
     rule = hoeffding_boundaries(60, delta=0.05, sides="a")
     slow = label_by_label(agents, STRATEGIES[name], rule, 150, rng(4))
     fast = simulated_effort(agents, STRATEGIES[name], rule=rule, runs=4000, rng=rng(5)).n_labels
@@ -149,7 +148,7 @@ def test_the_published_intervals_hold_one_draw_of_requests_fixed():
     # Other requests from the same distribution: their means lie many of the published intervals apart.
     strategy, means = STRATEGIES["One Worker"], []
     for seed in range(12):
-        agents = new_agents(0.25, 1500, rng(seed))
+        agents = simulation.draw_agents(0.25, 1500, rng=rng(seed))
         means.append(simulated_effort(agents, strategy, runs=200, rng=rng(99)).n_labels.mean())
     _, low, high = next(
         case["published"] for case in GOLDEN["table_3"] if case["strategy"] == "one" and case["mu"] == 0.25

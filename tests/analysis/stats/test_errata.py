@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from analysis.stats import (
+    agents,
     agreement,
     basic,
     board_scores,
@@ -194,7 +195,7 @@ def test_d10_hindsight_a_miscount_and_the_decided_alone_flatter_the_effort():
     assert released.n_labels.tolist() == [3, 3, 2] and true.n_labels.tolist() == [2, 2, 2]
     # .1 is the variance: as a standard deviation requests are far easier to decide for seven annotators.
     spread = [
-        choice.simulate_effort_of_new_agents(
+        agents.simulate_effort_of_new_agents(
             0.25,
             3000,
             choice.Strategy("majority", 7),

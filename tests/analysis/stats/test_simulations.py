@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.stats import betting, choice, clusters, ratings
+from analysis.stats import agents, betting, clusters, ratings
 from analysis.stats.basic import one_sample_t_test, sign_flip_pvalues, wilcoxon
 from analysis.stats.choice import Strategy
 from analysis.stats.stopping_boundaries import beta_binomial_boundaries, find_boundary_crossings, hoeffding_boundaries
@@ -355,7 +355,7 @@ def test_effort_is_what_it_was_in_the_simulation(cell):
     more = {"spread": 0.1, "spread_kind": "variance" if spread == "var0.1" else "sd"}
     n, rule = 15_000, hoeffding_boundaries(15_000, delta=0.01, sides="a")
     for reading in ("first", "stays"):
-        made = choice.simulate_effort_of_new_agents(
+        made = agents.simulate_effort_of_new_agents(
             float(mu.partition("=")[2]), n, EFFORT[name], rule=rule, reading=reading, runs=150, rng=rng(8), **more
         )
         labels = made.n_labels[made.n_requests > 0]

@@ -27,6 +27,7 @@ import numpy as np
 from scipy import optimize, sparse, special
 
 from analysis.stats import (
+    agents,
     agreement,
     choice,
     davidson,
@@ -338,7 +339,7 @@ def _table_3(rng):
     rule = stopping_boundaries.hoeffding_boundaries(15_000, delta=0.001)
     for difficulty in (0.25, 0.125, 0.0625):
         for strategy in strategies:
-            choice.simulate_effort_of_new_agents(difficulty, 15_000, strategy, rule=rule, runs=1000, rng=rng)
+            agents.simulate_effort_of_new_agents(difficulty, 15_000, strategy, rule=rule, runs=1000, rng=rng)
 
 
 def main() -> None:

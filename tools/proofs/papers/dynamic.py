@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.stats import choice
+from analysis.stats import agents, choice
 from analysis.stats.choice import Strategy
 from analysis.stats.stopping_boundaries import hoeffding_boundaries
-from tests.analysis.stats.agents import STRATEGIES, new_agents, published_agents, simulated_effort
+from tests.analysis.stats.agents import STRATEGIES, published_agents, simulated_effort
 from tests.analysis.stats.exact_verdicts import exact_verdict_probabilities
 from tools.proofs.papers.rows import Z_99, Part, Row, decimals, rounds_to, seeded, within
 
@@ -332,7 +332,7 @@ def other_draws() -> Row:
     draw = seeded("other draws")
     means = []
     for _ in range(100):
-        drawn = new_agents(0.25, 3500, draw)
+        drawn = agents.draw_agents(0.25, 3500, rng=draw)
         means.append(float(simulated_effort(drawn, STRATEGIES["7 Workers"], runs=50, rng=draw).n_labels.mean()))
     spread = float(np.std(means, ddof=1))
     printed = (888 - 841) / 2 / Z_99
