@@ -2,10 +2,11 @@
 
 from typing import Any
 
+from django import forms
 from rest_framework import serializers
 from rest_framework.generics import ListAPIView, RetrieveAPIView
 
-from analysis.planning import pilots
+from analysis.planning import pilots, strategies
 from analysis.planning.checklist import HELP, TEXTS, WHOLE, changed_inputs, starting_inputs
 from analysis.planning.inputs import InvalidPlanInputs
 from analysis.planning.pilots import draws_of
@@ -16,7 +17,7 @@ from studies.models import Job, SizePlan
 
 from .base import JobMixin, PostMixin, StudyView
 from .query import Parameter, integer_parser, number_parser, parse_single_line
-from .serializers import CleanTextField, FiniteField, StrictBooleanField, StrictIntegerField, StrictMixin
+from .serializers import CleanTextField, FiniteField, ListedField, StrictBooleanField, StrictIntegerField, StrictMixin
 
 
 def _field(name: str) -> serializers.Field:
@@ -39,6 +40,25 @@ class PilotRequestSerializer(StrictMixin, serializers.Serializer):
     pilot = CleanTextField(
         help_text="Code of a study on this site. Its answers must be submitted, and its outcomes shown to you."
     )
+
+
+def _strategies_field(field: forms.Field) -> serializers.Field:
+    text = " ".join(part for part in (f"{field.label}.", str(field.help_text)) if part)
+    more: dict[str, Any] = {"required": False, "help_text": text}
+    if isinstance(field, strategies.SharesField):
+        return serializers.ListField(child=FiniteField(), allow_empty=False, max_length=strategies.MOST_SHARES, **more)
+    if isinstance(field, forms.ChoiceField):
+        return ListedField(choices=field.choices, **more)  # type: ignore[arg-type]  # lists, in this form
+    if isinstance(field, forms.IntegerField):
+        return StrictIntegerField(**more)
+    return FiniteField(allow_null=not field.required, **more)
+
+
+class StrategiesRequestSerializer(StrictMixin, serializers.Serializer):
+    """Values of the page of strategies that differ from the first ones there."""
+
+    def get_fields(self):
+        return {name: _strategies_field(field) for name, field in strategies.StrategiesForm.base_fields.items()}
 
 
 class ChoiceRequestSerializer(StrictMixin, serializers.Serializer):
@@ -160,6 +180,18 @@ class PlanPilotsView(JobMixin, StudyView):
             return pilots.request_estimate(self.study, self.request.user, pilot, request_token=token)
         except InvalidPlanInputs as refused:
             raise InvalidPlanInputs({"pilot": refused.errors["prior"]}) from None
+
+
+class PlanStrategiesView(JobMixin, StudyView):
+    """Simulate how many answers labelling strategies need until a stopping rule decides. The result is that of the job."""
+
+    tag = "plans"
+    summaries = {"POST": "Simulate labelling strategies; returns the job to poll"}
+    body_serializer_class = StrategiesRequestSerializer
+    job_kind = strategies.KIND
+
+    def start_job(self, token: str | None, **options: Any) -> Job:
+        return strategies.request_strategies(self.study, self.request.user, options, token)
 
 
 class PlanDetailView(PlanView, RetrieveAPIView):

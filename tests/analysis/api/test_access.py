@@ -76,6 +76,7 @@ TABLE = (
     ("POST", "studies/{d}/plans/", {"people": 12}, WRITE),
     ("GET", "studies/{d}/plans/numbers/", None, READ),
     ("POST", "studies/{d}/plans/pilots/", {"pilot": "none"}, REFUSED),
+    ("POST", "studies/{d}/plans/strategies/", {"shares": [60, 55]}, WRITE),
     ("GET", "studies/{d}/plans/{k}/", None, READ),
     ("POST", "studies/{d}/plans/{k}/choose/", {}, WRITE),
     ("GET", "studies/{s}/metrics/", None, READ),

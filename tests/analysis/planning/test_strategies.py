@@ -6,6 +6,7 @@ from django.urls import reverse
 from analysis.planning import strategies
 from studies.models import Job
 from studies.services import jobs
+from tests.analysis.api.rest import api_of
 from tests.analysis.planning.quick import words
 from tests.builders import add_choice, draft_study, user
 
@@ -157,6 +158,38 @@ def test_impossible_strategies_say_what_to_change(page, client, changed, message
     study, url = page
     response = client.post(url, PAPER | changed)
     assert response.status_code == 422 and message in words(response) and not study.jobs.exists()
+
+
+def test_rest_starts_the_job_once_for_a_key_with_the_first_values_of_the_form(page):
+    study, _ = page
+    client = api_of(study.owner)
+    where, body = f"studies/{study.code}/plans/strategies/", {"shares": [70, 65], "items": 200, "runs": 100}
+    first, second = (client.send("POST", where, body, **{"Idempotency-Key": "one"}) for _ in range(2))
+    assert first.status_code == 202 and first.json()["code"] == second.json()["code"]
+    jobs.run_waiting_jobs()
+    result = client.get(f"studies/{study.code}/jobs/{first.json()['code']}/").json()["result"]
+    assert [plan["share"] for plan in result["plans"]] == [70, 65]
+    assert result["options"]["rule"] == "beta_binomial" and result["plans"][0]["rows"][0]["runs"] == 100
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"shares": []}, "shares"),
+        ({"shares": [61, 20]}, "shares"),
+        ({"runs": 1}, "runs"),
+        ({"rule": "bayes"}, "rule"),
+        ({"draw": "one"}, "draw"),
+        ({"price": "much"}, "price"),
+    ],
+)
+def test_rest_names_the_field_that_is_wrong(page, body, field):
+    study, _ = page
+    response = api_of(study.owner).send("POST", f"studies/{study.code}/plans/strategies/", body)
+    assert response.status_code == 400 and field in {
+        one["field"].partition(" ")[0] for one in response.json()["errors"]
+    }
+    assert not study.jobs.exists()
 
 
 def test_who_may_only_read_sees_no_form(page, client):
