@@ -151,7 +151,11 @@ class PlanForm(forms.Form):
         label="Correction",
         help_text="“As declared” takes the comparisons, families and their order from the draft, and ignores the number below.",
     )
-    tests = _whole("Comparisons", 10_000, "Of one family. The approximate power divides the level by their number.")
+    tests = _whole(
+        "Comparisons",
+        10_000,
+        "Of one family, or cells that are each tested against chance. The approximate power divides the level by their number.",
+    )
     significance = number_field("Significance level, %", low=0.01, high=49)
     population = forms.ChoiceField(
         label="The claim is about",

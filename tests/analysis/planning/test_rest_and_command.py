@@ -7,6 +7,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from analysis.planning.checklist import changed_inputs, starting_inputs
+from analysis.stats import power_of_means
 from analysis.stats.planning.closed_forms import quick_plan
 from studies.imports.bundle_files import bundle_text
 from studies.models import Job, SizePlan, Study
@@ -52,6 +53,20 @@ def printed(*arguments, code=0) -> str:
 
 
 # REST
+
+
+@pytest.mark.parametrize("share", [0.55, 0.58, 0.62])
+def test_accuracy_against_chance_is_planned_for_fifteen_cells(draft, share):
+    """Clark et al. 2021: 130 people with five texts in each cell, a t test of each cell against .5, corrected for all cells."""
+    asked = "protocol=humanlike&people=130&prompts=50&prompts_each=5&population=people&sd_people=0&sd_prompts=0"
+    one, all_cells = (
+        answer(api(draft)("GET", f"numbers/?{asked}&difference={share}&tests={cells}")) for cells in (1, 15)
+    )
+    effect = (share - 0.5) / (share * (1 - share) / 5) ** 0.5
+    for found, cells in ((one, 1), (all_cells, 15)):
+        exact = power_of_means.t_test_power(effect, 130, significance=0.05 / cells)
+        assert found["power"] == pytest.approx(exact, abs=0.02)
+    assert all_cells["power"] < one["power"] and 0.57 < all_cells["smallest_difference"] < 0.58
 
 
 def test_numbers_come_at_once_and_start_with_the_draft(draft):
