@@ -36,9 +36,7 @@ NO_LIBRARIES = (
     "A PDF needs the libraries of Pango and HarfBuzz. On Debian, install them with: "
     "apt-get install libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0"
 )
-BASE_URL = (
-    "http://report.invalid/"  # no file is fetched over the network: paths below it are read from where they are stored
-)
+SITE = "http://report.invalid"  # no file is fetched over the network: paths of this site are read from where they are stored
 FONTS = "/fonts/"
 PAGE_LINK = re.compile(' href="[^#"][^"]*"')  # to pages that need an account. Quotes in texts are escaped.
 # The width of a page in characters of a table, in portrait and in landscape format, and what the padding of a column takes.
@@ -101,7 +99,8 @@ def render_pdf(run: AnalysisRun) -> bytes:
     ImageFile.LOAD_TRUNCATED_IMAGES = False
     fetcher = _fetcher(run)
     page = PAGE_LINK.sub("", render_to_string("report/pdf.html", pdf_context(run)))
-    html = HTML(string=page, base_url=BASE_URL, url_fetcher=fetcher)
+    address = reverse("analysis", args=[run.study_id, run.number])
+    html = HTML(string=page, base_url=SITE + address, url_fetcher=fetcher)
     content = html.write_pdf(pdf_identifier=run.result_sha256.encode(), pdf_variant="pdf/ua-1")
     if fetcher.failed:
         raise fetcher.failed

@@ -325,9 +325,7 @@ def known_answer_page_link(section) -> dict[str, str] | None:
     if not has_test_question_settings(section) or section.purpose != Section.Purpose.LIVE:
         return None
     if section.reuses_id:
-        words = (
-            f"Those of section {section.reuses.position}, whose items it repeats. They may be about questions of both."
-        )
+        words = f"Those of section {numbered_name(section.reuses)}, whose items it repeats. They may be about questions of both."
         return {"url": reverse("admin:studies_section_test_questions", args=[section.reuses_id]), "words": words}
     n = _stored(section).count()
     text = f"{n} made: batches mix them among the other items." if n else "None yet. They show who reads carefully."

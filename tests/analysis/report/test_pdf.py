@@ -171,8 +171,7 @@ def best_and_worst(owner):
 
 
 # The stored site has all other protocols (tests/golden_site/test_pdf.py).
-@pytest.mark.slow
-@pytest.mark.parametrize("make", [finished, best_and_worst])
+@pytest.mark.parametrize("make", [pytest.param(finished, marks=pytest.mark.slow), best_and_worst])
 def test_the_whole_report_is_in_the_pdf(weasyprint, owner, monkeypatch, make):
     study = make(owner)
     origins = list(study.assignments.values_list("origin", flat=True).distinct())

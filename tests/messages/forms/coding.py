@@ -126,4 +126,12 @@ FORMS = {
     "No origin is chosen": posted(
         explained, lambda study: f"/admin/studies/study/{study.pk}/analyses/run/", level="0.95", resamples="99"
     ),
+    "Enter numbers with commas": posted(
+        builders.choice_study,
+        lambda study: f"/admin/studies/study/{study.pk}/analyses/run/",
+        origins="live",
+        level="0.95",
+        resamples="99",
+        deltas="a hundredth",
+    ),
 }
