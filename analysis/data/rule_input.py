@@ -158,7 +158,7 @@ def read_test_answers(study: Study, origins: Iterable[str] = ("live",)) -> "Data
     withdrew: Container[int] = ()
     if is_in_series(study):
         lifted_at = lifted_at_by_annotator(study)
-        left = Assignment.objects.filter(study__in=codes, withdrawn_at__isnull=False)
+        left = select(Use.WITHDRAWN, Assignment.objects.filter(study__in=codes))
         withdrew = set(left.values_list("annotator", flat=True))
     expected = Expected.objects.filter(item__study__in=codes, item__kind=Item.Kind.TEST)
     for row in expected.select_related("item__section", "question"):

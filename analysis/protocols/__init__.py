@@ -92,6 +92,8 @@ class ProtocolAnalysis:
     slug = ""
     # Whether ``analyse`` needs all planned labels, given or not (``analysis.data.planned_labels``).
     needs_planned_labels = False
+    # Whether a report counts the labels that strategies need at further values of delta.
+    reads_deltas = False
     # What a plan of the size can be about: names in ``analysis.stats.planning.inputs.HEADLINES``, with the block that has its
     # estimates ('' if none has). The first one is about pairs of systems, or single outputs. Empty if no plan knows the protocol.
     headline_blocks: Mapping[str, str] = {}

@@ -20,6 +20,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from analysis.data.exports import TABLES, request_export
 from analysis.data.flat_rows import COUNTED_ORIGINS
 from analysis.models import AnalysisRun, Figure, ReportLink
+from analysis.protocols import REGISTRY
 from analysis.protocols.blocks import layouts
 from analysis.report.page_jobs import job_context, token_of_form
 from annotators.counting import Use, select, simulated_words
@@ -113,7 +114,8 @@ class ReportForm(forms.Form):
 
     def __init__(self, study: Study, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        if not study.sections.filter(protocol="two_choice").exists():
+        protocols = study.sections.values_list("protocol", flat=True)
+        if not any(REGISTRY[protocol].reads_deltas for protocol in protocols):
             del self.fields[DELTAS]
 
     def clean_deltas(self) -> list[float]:

@@ -41,6 +41,7 @@ OTHER_TABLES = (
     "RoundEntry",
     "is_anonymous",
     "AnnotatorScreening",
+    "screenings",
     "CodingSample",
     "coding_samples",
     "placements",

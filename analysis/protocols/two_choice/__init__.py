@@ -62,6 +62,7 @@ class TwoChoiceAnalysis(PairAnalysis):
     headline_blocks = {"two_choice": "choice.preference"}
     weighs_people_equally = True
     needs_planned_labels = True
+    reads_deltas = True
 
     pairs_block = "choice.preference"
 
