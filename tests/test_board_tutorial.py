@@ -59,6 +59,8 @@ def test_the_tutorial_can_be_followed(browser, live_server, settings):
     reader.fill("Contact", "me@example.org")
     page.get_by_role("heading", name="Times", exact=True).click()
     reader.fill("Time to finish after closing, in seconds", "0")
+    page.get_by_role("heading", name="Exclusion rules").click()
+    page.locator("#id_exclusion_rules-1-DELETE").check()
     reader.press("Save")
 
     reader.go("/boards/new/")

@@ -72,7 +72,7 @@ def test_generated_comparisons_and_templates_declare_what_their_protocol_can_sho
         draft = create_draft_from_template(template, owner)
         wanted = PEOPLE if draft.sections.filter(protocol="spa").exists() else BOTH
         # A board and a check of a judge compare no two systems that the template knows.
-        declared = set() if template.is_for_boards or template.slug == "judge_check" else {wanted}
+        declared = set() if template.board or template.slug == "judge_check" else {wanted}
         assert {line.get("population") for line in lines(draft)} == declared, template.slug
 
 
