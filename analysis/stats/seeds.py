@@ -18,8 +18,8 @@ from analysis.stats.arrays import IntArray
 from analysis.stats.results import json_safe
 
 LINES_AT_ONCE = 10_000
-# Neighbouring columns become one if they have at most so many pairs of values.
-MOST_MERGED = 50_000
+# Neighbouring columns become one if they have at most so many pairs of values, of so many characters: each pair is a text.
+MOST_MERGED, LONGEST_MERGED = 50_000, 200
 
 
 def canonical_json(value: object) -> str:
@@ -88,7 +88,7 @@ def unordered_rows_sha256(header: Sequence[str], columns: Iterable[tuple[IntArra
         codes = np.array([rank[cell] for cell in cells], dtype=np.int64)[numbers]
         if place == 1:
             merged = [(codes, texts)]
-        elif len(merged[-1][1]) * len(texts) <= MOST_MERGED:
+        elif len(merged[-1][1]) * len(texts) <= MOST_MERGED and len(max(texts, key=len, default="")) <= LONGEST_MERGED:
             before, beginnings = merged.pop()
             merged.append((before * len(texts) + codes, [start + text for start in beginnings for text in texts]))
         else:
