@@ -259,6 +259,7 @@ def test_prolific_gets_exactly_the_codes_that_the_study_needs_in_the_order_of_it
     assert client.get(url(plain, "link")).content.decode().count("Add a completion code there for each code") == 1
     assert said["Code: no place left"] == "Label “other”, review by hand. Nobody is paid for it."
     assert "The first page promises pay for it, which heval lists under Pay." in said["Code: withdrew"]
+    assert "People who were at work get what the first page promises" in said["Code: study closed"]
     assert "Prolific pays the reward when it is approved" in said["Code: completed"]
     labels = [line.label for line in card["lines"]]
     assert labels[:3] == ["Title", "Description", "Study link for Prolific: paste it unchanged"]

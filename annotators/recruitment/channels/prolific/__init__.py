@@ -42,6 +42,8 @@ def _pay_text(settings: Mapping[str, Any], outcome: str, promised: Collection[st
         )
     if outcome == "screened_out" and settings.get("screen_out_pay"):
         return ""
+    if outcome == "closed" and "fault" in promised:
+        return "People who were at work get what the first page promises, listed under Pay; nobody else is paid."
     return (
         "The first page promises pay for it, which heval lists under Pay."
         if outcome in promised
