@@ -188,8 +188,19 @@ def read_test_answers(study: Study, origins: Iterable[str] = ("live",)) -> "Data
     n_asked: Counter[tuple[int, int, str]] = Counter()
     names: dict[str, str] = {}
     for (
-        assignment, study_pk, person, annotator, submitted_at, item, question, exposure, chosen, choice, value, received_at
-    ) in answers:  # fmt: skip
+        assignment,
+        study_pk,
+        person,
+        annotator,
+        submitted_at,
+        item,
+        question,
+        exposure,
+        chosen,
+        choice,
+        value,
+        received_at,
+    ) in answers:
         found = known.get((item, question))
         lifted = lifted_at.get(person)
         if found is None or person in withdrew or (lifted is not None and received_at <= lifted):

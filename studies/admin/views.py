@@ -297,7 +297,7 @@ def _sent_options(sent: QueryDict, upload: run.Upload, report: ImportReport | No
 
 
 def _options_of_reading(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that decide how a file is read. What is said of systems that were seen is none of them."""
+    """Return the options that decide how a file is read. Choices about systems that the page shows do not belong to them."""
     about_systems = ("human_systems", "left_out_systems")
     return {name: part for name, part in options.items() if part and name not in about_systems}
 

@@ -49,8 +49,15 @@ def test_the_hash_is_of_the_sorted_lines(monkeypatch, most_merged):
         ("a!", 1, "x"),
     ]
     lines = [
-        "b,1.5,True\n", '"a\nb",,"said ""yes"""\n', '"a,b",,ü\n', "a,1.5,x\n", "a,1.5,x!\n", "a,1,x\n", "a!,1,x\n", "b,flag,text\n",
-    ]  # fmt: skip
+        "b,1.5,True\n",
+        '"a\nb",,"said ""yes"""\n',
+        '"a,b",,ü\n',
+        "a,1.5,x\n",
+        "a,1.5,x!\n",
+        "a,1,x\n",
+        "a!,1,x\n",
+        "b,flag,text\n",
+    ]
     assert sha256_of_rows(rows) == hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()
     assert sha256_of_rows([]) == hashlib.sha256(b"b,flag,text\n").hexdigest()
 

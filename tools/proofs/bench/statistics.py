@@ -44,7 +44,7 @@ from analysis.stats import (
 class Row:
     """``same``: what both ways gave, compared; None where they draw at random and only resemble each other.
 
-    ``most``: the bound, in times the other way; 0 if there is none.
+    ``most``: the bound, in times the other way, or 0 without a bound.
     """
 
     what: str
