@@ -136,7 +136,7 @@ def test_only_editors_read_a_draw_before_the_end(state):
     [
         "batches/",
         "design/",
-        "archive/",
+        "exports/archive.zip",
         *(f"exports/items.{kind}" for kind in ("csv", "jsonl", "csv.sha256", "jsonl.sha256")),
     ],
 )

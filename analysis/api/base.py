@@ -178,10 +178,12 @@ class StudyView(ApiView):
 
     read_action = Action.VIEW
     write_action = Action.EDIT
+    # Methods that need another permission than other changes.
+    actions: Mapping[str, Action] = {}
 
     def initial(self, request, *args, **kwargs):
         super().initial(request, *args, **kwargs)
-        action = self.read_action if self.is_read else self.write_action
+        action = self.read_action if self.is_read else self.actions.get(request.method, self.write_action)
         self.study: Study = get_study(request.user, action, token=get_api_token(request), code=kwargs["code"])
         self.read_query()
 

@@ -16,6 +16,7 @@ from rest_framework.response import Response
 
 from analysis.data.exports import TooManyExports
 from analysis.data.snapshot import TooManySnapshots
+from studies.imports.bundle import BundleRefused
 from studies.models.guards import AppendOnlyViolation, StudyFrozen
 from studies.services.databases import is_database_unavailable_error
 from studies.services.lifecycle import ActionRefused, FieldsRefused, FileRefused, NotReady
@@ -180,11 +181,17 @@ def _answer(error: Exception) -> Response | None:
     if isinstance(error, NotReady):
         return problem_response(
             409,
-            "The study is not ready. Correct what “errors” lists first.",
-            [row_error(None, p.field, p.text) for p in error.problems],
+            "The study is not ready. Correct what “errors” lists, or acknowledge the key of a warning.",
+            [row_error(None, p.field, p.text) | ({} if p.is_blocking else {"key": p.key}) for p in error.problems],
         )
     if isinstance(error, FileRefused):
         return problem_response(400, RowErrors.default_detail, row_errors(error.problems))
+    if isinstance(error, BundleRefused):
+        return problem_response(
+            400,
+            "Nothing was stored. Correct what “errors” lists.",
+            [row_error(None, *one.split(": ", 1)) for one in error.problems],
+        )
     if isinstance(error, FieldsRefused):
         return problem_response(
             400, RowErrors.default_detail, [row_error(None, name, text) for name, text in error.errors.items()]

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.db import transaction
 from django.http import Http404
 from rest_framework.generics import ListAPIView, RetrieveAPIView
 from rest_framework.response import Response
@@ -12,8 +13,10 @@ from annotators.recruitment import sample
 from studies import access
 from studies.access import Action
 from studies.design.serialization import canonical_json, serialize_design, sha256_of
+from studies.imports.study_templates import new_draft_from
 from studies.models import Design, Study
 from studies.services import drafts
+from studies.services.copying import delete_or_archive_draft
 
 from . import serializers as shapes
 from .base import ApiView, PostMixin, StudyView
@@ -28,7 +31,8 @@ class StudiesView(PostMixin, ApiView, ListAPIView):
     summaries = {"GET": "Studies that you have a role in", "POST": "Create a draft"}
     parameters = (text_filter("state", "state", "Only studies in this state.", tuple(Study.State.values)),)
     queryset = Study.objects.select_related("owner", "clone_of")
-    serializer_class = body_serializer_class = shapes.StudySerializer
+    serializer_class = shapes.StudySerializer
+    body_serializer_class = shapes.NewStudySerializer
     success_status = 201
 
     def initial(self, request, *args, **kwargs):
@@ -47,26 +51,37 @@ class StudiesView(PostMixin, ApiView, ListAPIView):
         access.check_permission_or_404(request.user, Action.CREATE, token=get_api_token(request))
         return super().post(request)
 
-    def perform(self, version: int | None = None, **fields: Any) -> Study:
-        return _reload_study(drafts.create_draft_with_default_arm(Study(**fields), self.request.user))
+    @transaction.atomic
+    def perform(self, version: int | None = None, bundle=None, template: str = "", **fields: Any) -> Study:
+        if bundle is None and not template:
+            return reload_study(drafts.create_draft_with_default_arm(Study(**fields), self.request.user))
+        study = new_draft_from(bundle, template, self.request.user)
+        if (code := fields.pop("code", study.code)) != study.code:
+            Study.objects.filter(pk=study.pk).update(code=code)
+        return reload_study(drafts.update_draft(Study.objects.get(pk=study.pk), self.request.user, fields))
 
 
 class StudyDetailView(StudyView):
     """One study: texts for annotators, plan and state."""
 
     read_action = Action.VIEW_BASICS
-    summaries = {"GET": "A study", "PATCH": "Change fields of a draft"}
+    summaries = {"GET": "A study", "PATCH": "Change fields of a draft", "DELETE": "Delete a draft"}
+    actions = {"DELETE": Action.ARCHIVE}
     serializer_class = body_serializer_class = shapes.StudySerializer
 
     def get(self, request, code):
-        return Response(_study_json(_reload_study(self.study), request.user))
+        return Response(_study_json(reload_study(self.study), request.user))
 
     def patch(self, request, code):
         changes = self.check_fields(require_json_object(request), self.study)
         version = changes.pop("version", None)
         if changes.pop("code", self.study.code) != self.study.code:
             raise FieldError("code", "The code of a study cannot be changed. Leave this field out.")
-        return self.answer(_reload_study(drafts.update_draft(self.study, request.user, changes, version)))
+        return self.answer(reload_study(drafts.update_draft(self.study, request.user, changes, version)))
+
+    def delete(self, request, code):
+        """Delete a draft. If it has records that must be kept, it is archived instead."""
+        return Response({"outcome": delete_or_archive_draft(self.study, request.user)})
 
 
 def _study_json(study: Study, user, roles: dict[int, str] | None = None) -> dict[str, Any]:
@@ -79,7 +94,7 @@ def _study_json(study: Study, user, roles: dict[int, str] | None = None) -> dict
     return fields | {"title": study.public_title, "exclusion_group": "", "preparation": {}}
 
 
-def _reload_study(study: Study) -> Study:
+def reload_study(study: Study) -> Study:
     return Study.objects.select_related("owner", "clone_of").get(pk=study.pk)
 
 

@@ -4,15 +4,45 @@ from django.urls import path, re_path
 
 from analysis.metrics.dataset import SCRIPTS
 
-from . import annotators, answers, base, exports, forms, known_answers, metrics, pay, plans, schema, stimuli, studies
+from . import (
+    acts,
+    annotators,
+    answers,
+    base,
+    drafts,
+    exports,
+    forms,
+    known_answers,
+    links,
+    metrics,
+    pay,
+    plans,
+    schema,
+    stimuli,
+    studies,
+)  # fmt: skip
 
 study = "studies/<uuid:code>/"
 
 urlpatterns = [
     path("schema/", schema.SchemaView.as_view(), name="api-schema"),
     path("docs/", schema.DocsView.as_view(), name="api-docs"),
+    path("templates/", drafts.TemplatesView.as_view(), name="api-templates"),
     path("studies/", studies.StudiesView.as_view(), name="api-studies"),
     path(study, studies.StudyDetailView.as_view(), name="api-study"),
+    path(f"{study}checklist/", acts.ChecklistView.as_view(), name="api-checklist"),
+    path(f"{study}launch/", acts.LaunchView.as_view(), name="api-launch"),
+    *acts.act_paths(study),
+    path(f"{study}members/", acts.MembersView.as_view(), name="api-members"),
+    path(f"{study}log/", acts.LogView.as_view(), name="api-log"),
+    path(f"{study}bundle/", drafts.BundleView.as_view(), name="api-bundle"),
+    path(f"{study}cards/", drafts.CardsView.as_view(), name="api-cards"),
+    path(f"{study}question/", drafts.QuestionView.as_view(), name="api-question"),
+    path(f"{study}texts/", drafts.TextsView.as_view(), name="api-texts"),
+    path(f"{study}links/", links.LinksView.as_view(), name="api-links"),
+    path(f"{study}links/<slug:key>/", links.LinkDetailView.as_view(), name="api-link"),
+    path(f"{study}links/<slug:key>/stop/", links.StopLinkView.as_view(), name="api-link-stop"),
+    path(f"{study}links/<slug:key>/open/", links.ReopenLinkView.as_view(), name="api-link-open"),
     path(f"{study}design/", studies.StudyDesignView.as_view(), name="api-design"),
     path(f"{study}progress/", studies.ProgressView.as_view(), name="api-progress"),
     path(f"{study}demographics/", studies.DemographicsView.as_view(), name="api-demographics"),
@@ -84,6 +114,6 @@ urlpatterns = [
     ),
     path(f"{study}exports/codebook.json", exports.CodebookView.as_view(), name="api-codebook"),
     path(f"{study}exports/codebook.md", exports.CodebookMarkdownView.as_view(), name="api-codebook-page"),
-    path(f"{study}archive/", exports.ArchiveView.as_view(), name="api-archive"),
+    path(f"{study}exports/archive.zip", exports.ArchiveView.as_view(), name="api-archive"),
     re_path(r"", base.NotFoundView.as_view()),
 ]

@@ -93,6 +93,19 @@ def update_link(recruitment: Recruitment, by, changed_columns: Sequence[str], ne
         _store_promises(recruitment, by, new_pay_promises)
 
 
+def set_arms(recruitment: Recruitment, by, names: Sequence[str]) -> None:
+    """Let people come by the link into these arms alone; none: into all. Raise ActionRefused."""
+    check_permission_or_404(by, Action.RECRUIT, recruitment.study)
+    arms = {arm.name: arm for arm in recruitment.study.arms.all()}
+    if unknown := [name for name in names if name not in arms]:
+        raise ActionRefused(f"The study has no arm “{unknown[0]}”. Name arms of its design.")
+    with transaction.atomic():
+        recruitment.arms.set([arms[name] for name in names])
+        audit.record_study_event(
+            "change recruitment", recruitment.study, by=by, recruitment=recruitment.key, columns=["arms"]
+        )
+
+
 def _store_promises(recruitment: Recruitment, by, promises: Promises) -> None:
     old_promises = {row.outcome: (row.rule, row.amount) for row in OutcomePay.objects.filter(recruitment=recruitment)}
     if promises == old_promises:

@@ -81,7 +81,7 @@ def _is_made_here(study: Study) -> bool:
     return study.clone_of_id is None and audit.events_of(study).filter(verb="create").exists()
 
 
-def _initial(study: Study, facts: ResearcherFacts) -> dict[str, Any]:
+def initial_texts(study: Study, facts: ResearcherFacts) -> dict[str, Any]:
     """Return what the form begins with: the model texts where the study has none."""
     is_new = not study.consent.strip()
     return {
@@ -106,11 +106,11 @@ def new_study_texts_page(request: HttpRequest, pk: int) -> HttpResponse:
     facts = facts_of(request.user)
     own = study.contact or facts.contact
     data = request.POST if request.method == "POST" else None
-    form = TextsForm(data, instance=study, initial=_initial(study, facts))
+    form = TextsForm(data, instance=study, initial=initial_texts(study, facts))
     facts_form = TextFactsForm(data, instance=facts, initial={"contact": own})
     if request.method == "POST" and all([form.is_valid(), facts_form.is_valid()]):
         try:
-            _store(study, request.user, form, facts_form)
+            store_texts(study, request.user, form, facts_form)
         except (ActionRefused, ValidationError) as refused:
             form.add_error(None, refused if isinstance(refused, ValidationError) else str(refused))
         else:
@@ -132,7 +132,7 @@ def new_study_texts_page(request: HttpRequest, pk: int) -> HttpResponse:
     )
 
 
-def _store(study: Study, by, form: TextsForm, facts_form: TextFactsForm) -> None:
+def store_texts(study: Study, by, form: TextsForm, facts_form: TextFactsForm) -> None:
     """Store the texts with the facts in their places, and the facts."""
     facts, values = facts_form.instance, form.cleaned_data
     changed_facts = {

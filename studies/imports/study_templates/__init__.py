@@ -23,7 +23,7 @@ from studies.imports.bundle import MAX_BUNDLE_BYTES, BundleIncomplete
 from studies.imports.bundle_files import create_draft_from_bundle, parse_bundle_json, serialize_bundle
 from studies.models import OwnTemplate, ResearcherFacts, Study, audit, new_seed
 from studies.protocols import ProtocolCard
-from studies.services.lifecycle import ActionRefused
+from studies.services.lifecycle import ActionRefused, FieldsRefused
 
 SPA = "Ethayarajh and Jurafsky 2022, The Authenticity Gap in Human Evaluation"
 GOLD = "Clark et al. 2021, All That's ‘Human’ Is Not Gold"
@@ -452,10 +452,10 @@ def keep_as_template(study: Study, by: Any, title: str, has_texts: bool = False)
     return template
 
 
-def own_templates_of(user: Any) -> QuerySet[OwnTemplate]:
-    """Return the templates that the user may make studies of, the newest first."""
+def own_templates_of(user: Any, token: Any = None) -> QuerySet[OwnTemplate]:
+    """Return the templates that the user may make studies of, the newest first. ``token``: only those of its study, if it has one."""
     kept = OwnTemplate.objects.filter(archived_at=None).select_related("study", "by").defer("bundle")
-    return filter_allowed(user, kept, Action.CLONE)
+    return filter_allowed(user, kept, Action.CLONE, token=token)
 
 
 def create_draft_from_own_template(template: OwnTemplate, by: Any, title: str) -> Study:
@@ -469,6 +469,29 @@ def create_draft_from_own_template(template: OwnTemplate, by: Any, title: str) -
         study.guide = {name: guide[name] for name in ("channel",) if name in guide}
         study.save(update_fields=["guide"])
     return study
+
+
+OWN_PREFIX = "own-"
+
+
+def template_keys(user: Any, token: Any = None) -> dict[str, StudyTemplate | OwnTemplate]:
+    """Return the templates that the user may make studies of, by the key that programs use."""
+    own = {f"{OWN_PREFIX}{template.pk}": template for template in own_templates_of(user, token)}
+    return {**TEMPLATES_BY_SLUG, **own}
+
+
+def new_draft_from(bundle: dict[str, Any] | None, template: str, by: Any) -> Study:
+    """Make a new draft of a bundle, or of the template with this key. Raise BundleRefused or FieldsRefused."""
+    if (bundle is None) == (not template):
+        raise FieldsRefused({"template": "Send a bundle or the key of a template, and not both."})
+    if bundle is not None:
+        return create_draft_from_bundle(bundle, by)
+    found = template_keys(by).get(template)
+    if found is None:
+        raise FieldsRefused({"template": f"There is no template “{template}”. The list of templates has their keys."})
+    if isinstance(found, StudyTemplate):
+        return create_draft_from_template(found, by)
+    return create_draft_from_own_template(found, by, found.title)
 
 
 def archive_own_template(template: OwnTemplate, by: Any) -> None:

@@ -11,7 +11,8 @@ from django.utils import timezone
 from analysis.api.tokens import create_token, revoke_token
 from analysis.data.flat_rows import annotator_pseudonym, assignment_pseudonym
 from analysis.models import Metric, ReportLink
-from annotators.models import Exclusion
+from annotators.models import Exclusion, Recruitment
+from annotators.participation.link_actions import create_link
 from studies.imports.tables import run
 from studies.models import Job, StudyMember
 from tests.builders import draft_study, user
@@ -33,6 +34,8 @@ WRITE = dict(zip(ACTORS, (401, 404, 403, 403, OK, OK, OK, 403, 404, 401, 401), s
 # What is sent is wrong, but only who may write learns that.
 REFUSED = {actor: 400 if answer == OK else answer for actor, answer in WRITE.items()}
 OWNERS = WRITE | {"editor": 403}
+# Who looks at a study may make a draft of their own of it, unless the token may only read or is bound to another study.
+COPY = WRITE | {"viewer": OK}
 LIST = dict(zip(ACTORS, (401, OK, OK, OK, OK, OK, OK, OK, OK, 401, 401), strict=True))
 CREATE = dict(zip(ACTORS, (401, OK, OK, OK, OK, OK, OK, 403, 403, 401, 401), strict=True))
 OPEN = dict.fromkeys(ACTORS, OK)
@@ -50,6 +53,35 @@ TABLE = (
     ("POST", "studies/", {"title": "New"}, CREATE),
     ("GET", "studies/{s}/", None, MEMBER),
     ("PATCH", "studies/{d}/", {"contact": "a@example.org"}, WRITE),
+    ("GET", "templates/", None, LIST),
+    ("GET", "studies/{d}/checklist/", None, READ),
+    # Of a closed study most acts are refused, after the permission is checked.
+    ("POST", "studies/{s}/launch/", {}, WRITE),
+    ("POST", "studies/{s}/pause/", None, WRITE),
+    ("POST", "studies/{s}/resume/", None, WRITE),
+    ("POST", "studies/{s}/places/", {"places": 1}, WRITE),
+    ("POST", "studies/{s}/close/", {}, WRITE),
+    ("POST", "studies/{s}/outcomes/", {"reason": "The board asked."}, OWNERS),
+    ("POST", "studies/{s}/clone/", {"title": "Again"}, COPY),
+    ("POST", "studies/{s}/invite/", {"account": "viewer", "role": "viewer"}, OWNERS),
+    ("POST", "studies/{s}/keep-template/", {"title": "Ours"}, COPY),
+    ("POST", "studies/{s}/remove-texts/", None, WRITE),
+    ("POST", "studies/{s}/archive/", None, OWNERS),
+    ("POST", "studies/{s}/restore/", None, OWNERS),
+    ("DELETE", "studies/{s}/", None, OWNERS),
+    ("GET", "studies/{s}/members/", None, READ),
+    ("GET", "studies/{s}/log/", None, READ),
+    ("GET", "studies/{s}/bundle/", None, READ),
+    ("GET", "studies/{d}/cards/", None, READ),
+    ("POST", "studies/{d}/question/", {}, REFUSED),
+    ("POST", "studies/{d}/texts/", {}, WRITE),
+    ("GET", "studies/{d}/links/", None, WRITE),
+    ("POST", "studies/{d}/links/", {"channel": "none"}, REFUSED),
+    ("GET", "studies/{d}/links/{r}/", None, WRITE),
+    ("PATCH", "studies/{d}/links/{r}/", {"wanted": 9}, WRITE),
+    ("POST", "studies/{d}/links/{r}/stop/", None, WRITE),
+    ("POST", "studies/{d}/links/{r}/open/", None, WRITE),
+    ("DELETE", "studies/{s}/links/{q}/", None, WRITE),
     ("GET", "studies/{s}/design/", None, READ),
     ("GET", "studies/{s}/progress/", None, READ),
     ("GET", "studies/{s}/demographics/", None, READ),
@@ -147,8 +179,11 @@ TABLE = (
     ("GET", "studies/{s}/exports/headline.R", None, READ),
     ("GET", "studies/{s}/exports/headline.sql", None, READ),
     ("GET", "studies/{s}/exports/codebook.md", None, READ),
-    ("GET", "studies/{s}/archive/", None, READ),
+    ("GET", "studies/{s}/exports/archive.zip", None, READ),
 )
+
+# A closed study or a draft; a link by which somebody came, or nobody.
+SAME = re.compile(r"\{[sdqr]\}")
 
 
 @pytest.fixture
@@ -171,6 +206,8 @@ def world(owner, settings, tmp_path, monkeypatch):
     (tmp_path / "exports").mkdir()
     (tmp_path / "exports" / f"{made.code}.parquet").write_bytes(b"PAR1")
     first = study.assignments.get()
+    used = Recruitment.objects.create(study=study, channel="open_link")
+    study.assignments.update(recruitment=used)
     excluded = Exclusion.objects.create(assignment=first, reason="technical", by=owner)
     metric = Metric.objects.create(study=study, kind="metric", name="bleu", version="1", source="upload")
     people = {name: user(name) for name in ("other", "viewer", "coder", "editor")}
@@ -200,6 +237,8 @@ def world(owner, settings, tmp_path, monkeypatch):
         "m": metric.pk,
         "n": annotator_pseudonym(study, first.annotator.code),
         "k": planned_size(draft).pk,
+        "q": used.key,
+        "r": create_link(Recruitment(study=draft, channel="open_link"), owner).key,
         "i": run.store_upload([b"prompt_key"], "a.csv", study_id=draft.pk, user_id=owner.pk, options={}).token,
     }
 
@@ -218,7 +257,7 @@ def test_every_method_of_every_path_is_allowed_to_exactly_those_who_should(world
             fits = answer.status_code in (200, 201, 202, 409) if wanted == OK else answer.status_code == wanted
             if not fits:
                 wrong.append((method, path, actor, answer.status_code, wanted))
-    assert wrong == []
+    assert wrong == [], "\n".join(map(str, wrong))
 
 
 def test_every_published_path_is_in_the_table_and_knows_no_other_method(world):
@@ -240,6 +279,8 @@ def test_every_published_path_is_in_the_table_and_knows_no_other_method(world):
             .replace("{m}", "{metric}")
             .replace("{l}", "{link}")
             .replace("{k}", "{plan}")
+            .replace("{r}", "{key}")
+            .replace("{q}", "{key}")
             .replace("{i}", "{token}")
             .replace("osf.txt", "{form}.{extension}"),
         )
@@ -249,8 +290,7 @@ def test_every_published_path_is_in_the_table_and_knows_no_other_method(world):
     assert declared == in_table
     assert len(published) > 20
     methods = {
-        path: {m for m, p, _, _ in TABLE if p.replace("{d}", "{s}") == path.replace("{d}", "{s}")}
-        for _, path, _, _ in TABLE
+        path: {m for m, p, _, _ in TABLE if SAME.sub("{s}", p) == SAME.sub("{s}", path)} for _, path, _, _ in TABLE
     }
     for path, known in methods.items():
         for method in {"POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"} - known:

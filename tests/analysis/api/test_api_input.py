@@ -151,7 +151,7 @@ def test_a_parameter_that_is_none_is_refused_on_every_path(draft):
         "jobs/",
         "design/",
         "progress/",
-        "archive/",
+        "exports/archive.zip",
         "exports/responses.csv",
         "exports/assignments.jsonl",
         "exports/codebook.json",

@@ -18,7 +18,7 @@ OUTCOMES = (
     "exports/responses.csv",
     "exports/responses.jsonl",
     "exports/responses.csv.sha256",
-    "archive/",
+    "exports/archive.zip",
     "analyses/1/",
 )
 

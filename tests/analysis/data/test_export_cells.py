@@ -99,7 +99,7 @@ def test_a_value_that_is_no_number_is_left_empty_and_reported(study):
         assert csv_rows(export("responses", "csv", Selection(study)))[1]["value"] == ""
         listed = api.get(f"studies/{study.code}/responses/").json()
         assert (len(listed["results"]), listed["n_problems"]) == (27, 1)
-        assert api.get(f"studies/{study.code}/archive/").status_code == 200
+        assert api.get(f"studies/{study.code}/exports/archive.zip").status_code == 200
 
 
 @pytest.mark.only_on("sqlite")  # PostgreSQL refuses to store these
@@ -116,7 +116,13 @@ def test_a_text_that_is_not_utf8_or_a_time_that_is_none_stops_nothing(study):
     rows = json_rows(body_of(api.get(f"studies/{study.code}/exports/responses.jsonl")))
     assert rows[0]["text"].startswith("A\ufffd") and rows[0]["text"].endswith("B")
     assert (rows[1]["received_at"], rows[1]["shown_at"]) == (None, None)
-    for path in ("responses/", "assignments/", "exports/responses.csv", "exports/assignments.csv", "archive/"):
+    for path in (
+        "responses/",
+        "assignments/",
+        "exports/responses.csv",
+        "exports/assignments.csv",
+        "exports/archive.zip",
+    ):
         assert api.get(f"studies/{study.code}/{path}").status_code == 200, path
 
 

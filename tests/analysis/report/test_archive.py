@@ -63,7 +63,7 @@ def test_the_readme_has_the_hash_of_every_other_file_and_the_version_of_the_code
 def test_two_archives_of_one_study_have_the_same_bytes(study, tmp_path):
     first = archive_of(study)
     assert archive_of(study) == first
-    assert body_of(api_of(study.owner).get(f"studies/{study.code}/archive/")) == first
+    assert body_of(api_of(study.owner).get(f"studies/{study.code}/exports/archive.zip")) == first
     call_command("export", str(study.code), format="archive", output=str(tmp_path / "a.zip"))
     assert (tmp_path / "a.zip").read_bytes() == first
 

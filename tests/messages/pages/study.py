@@ -206,8 +206,8 @@ PAGES = {
     "_pause: The study is paused": says(launched, act("pause")),
     "The study is resumed": only_informs(says(paused, act("resume"))),
     "_close: The study is closing": says(launched, act("close", reason="")),
-    "more places are open": only_informs(says(launched, act("draw-more", places=2))),
-    "Outcomes are visible": only_informs(says(launched, act("unblind", reason="A look."))),
+    "more places are open": only_informs(says(launched, act("places", places=2))),
+    "Outcomes are visible": only_informs(says(launched, act("outcomes", reason="A look."))),
     "This is the copy": says(launched, act("clone", title="Copy")),
     "has the role “…” in this study": only_informs(
         says(lambda: _beside_ann(), act("invite", account="ann", role="viewer"))

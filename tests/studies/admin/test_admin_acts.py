@@ -149,21 +149,21 @@ def test_an_act_out_of_its_time_is_refused_with_words(client, draft):
 
 @pytest.mark.parametrize("places", ["0", "-1", "", "many", "99999999999"])
 def test_more_places_are_a_number_from_one(client, study, places):
-    assert act(client, study, "draw-more", places=places).status_code == 422
+    assert act(client, study, "places", places=places).status_code == 422
     assert study.batches.count() == 6
 
 
 def test_more_places_are_drawn_up_to_the_cap(client, study):
-    assert "2 more places are open" in errors_of(act(client, study, "draw-more", places="2"))
+    assert "2 more places are open" in errors_of(act(client, study, "places", places="2"))
     assert study.batches.count() == 8
-    assert "capped at 9" in errors_of(act(client, study, "draw-more", places="2"))
+    assert "capped at 9" in errors_of(act(client, study, "places", places="2"))
 
 
 def test_outcomes_are_shown_early_only_with_a_reason(client, study):
-    assert act(client, study, "unblind", reason=" ").status_code == 422
+    assert act(client, study, "outcomes", reason=" ").status_code == 422
     study.refresh_from_db()
     assert study.unblinded_at is None
-    act(client, study, "unblind", reason="The board asked.")
+    act(client, study, "outcomes", reason="The board asked.")
     study.refresh_from_db()
     assert study.unblinded_at and verbs(study)[-1] == "unblind"
 

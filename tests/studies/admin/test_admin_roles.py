@@ -78,7 +78,7 @@ def test_a_launched_study_is_opened_by_its_people_alone():
         study_url(study, "amend/"): EDITORS,
         study_url(study, "pause/do/"): EDITORS,
         study_url(study, "close/do/"): EDITORS,
-        study_url(study, "unblind/do/"): ("owner", "admin"),
+        study_url(study, "outcomes/do/"): ("owner", "admin"),
         f"/admin/annotators/assignment/{done.pk}/change/": LOOKERS,
         f"/admin/annotators/recruitment/{recruitment.pk}/change/": LOOKERS,
     }
