@@ -28,12 +28,12 @@ DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 375, "height": 740}
 STORY = "When the train came to a halt between two stations nobody spoke at first. " * 12
 
 
-def until(holds, seconds=8):
+def until(holds, seconds=8, pause=0.05):
     """Wait for something that the page's own content policy lets no browser function watch."""
     end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end, "it did not come to pass"
-        time.sleep(0.05)
+        time.sleep(pause)
 
 
 def overflow(page) -> int:
