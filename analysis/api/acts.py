@@ -57,9 +57,9 @@ class ActView(PostMixin, StudyView):
             raise ActionRefused(
                 f"The study is {state}, so this is not possible now. Read its state before you repeat this."
             )
-        return self.shown(self.act.perform(self.study, self.request.user, **values))
+        return self.shown(self.act.perform(self.study, self.request.user, **values), values)
 
-    def shown(self, result: Any) -> Any:
+    def shown(self, result: Any, values: dict[str, Any]) -> Any:
         """Return what the answer shows of the result: of most acts, the study."""
         return reload_study(self.study)
 
@@ -67,7 +67,7 @@ class ActView(PostMixin, StudyView):
 class CloneView(ActView):
     success_status = 201
 
-    def shown(self, result: Study) -> Study:
+    def shown(self, result: Study, values: dict[str, Any]) -> Study:
         return reload_study(result)
 
 
@@ -77,24 +77,23 @@ class InviteView(ActView):
     success_status = 201
     serializer_class = shapes.InvitedSerializer
 
-    def shown(self, result: tuple[Any, bool]) -> dict[str, Any]:
+    def shown(self, result: tuple[Any, bool], values: dict[str, Any]) -> dict[str, Any]:
         account, is_new = result
-        role = self.study.members.get(user=account).role
-        return {"account": account, "role": role, "address": invitation_address(account) if is_new else None}
+        return {"account": account, "role": values["role"], "address": invitation_address(account) if is_new else None}
 
 
 class KeepTemplateView(ActView):
     success_status = 201
     serializer_class = shapes.OwnTemplateSerializer
 
-    def shown(self, result: OwnTemplate) -> OwnTemplate:
+    def shown(self, result: OwnTemplate, values: dict[str, Any]) -> OwnTemplate:
         return result
 
 
 class RemoveTextsView(ActView):
     serializer_class = shapes.RemovedSerializer
 
-    def shown(self, result: dict[str, int]) -> dict[str, Any]:
+    def shown(self, result: dict[str, int], values: dict[str, Any]) -> dict[str, Any]:
         return {"removed": result}
 
 
@@ -132,7 +131,8 @@ def _view_of(act: Act) -> Any:
         "write_action": act.action,
         "body_serializer_class": body if fields else None,
     }
-    return type(f"{name}View", (base,), attributes).as_view()  # type: ignore[attr-defined]
+    view: Any = type(f"{name}View", (base,), attributes)
+    return view.as_view()
 
 
 def act_paths(study: str) -> list:
