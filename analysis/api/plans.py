@@ -9,7 +9,6 @@ from rest_framework.generics import ListAPIView, RetrieveAPIView
 from analysis.planning import pilots, strategies
 from analysis.planning.checklist import HELP, TEXTS, WHOLE, changed_inputs, starting_inputs
 from analysis.planning.inputs import InvalidPlanInputs
-from analysis.planning.pilots import draws_of
 from analysis.planning.results import quick_numbers
 from analysis.planning.run import KIND, choose_plan, request_plan
 from analysis.report.planned import preregistration_sentences
@@ -112,6 +111,11 @@ class QuickNumbersSerializer(serializers.Serializer):
         child=serializers.DictField(),
         help_text="Several comparisons: `power` at the level divided by the size of the family, `power_at_most` at the whole level.",
     )
+    power_by_people = serializers.ListField(
+        child=serializers.DictField(),
+        help_text="The protocol of the plan, and ratings and SPA beside it: `protocol`, `comparison`, `level`, and `points` with `people` and "
+        "`power`. With a pilot study: a line for each of its comparisons.",
+    )
     currency = serializers.CharField()
     budget = serializers.DictField()
     panels = serializers.ListField(
@@ -161,10 +165,10 @@ class PlanNumbersView(StudyView, RetrieveAPIView):
         changes = {name: value for name, value in self.values.items() if value is not None}
         inputs = changed_inputs(starting_inputs(self.study), changes, self.request.user)
         try:
-            draws = draws_of(inputs, self.request.user)
+            pilot = pilots.pilot_of(inputs, self.request.user)
         except InvalidPlanInputs:  # a chosen plan of a pilot that says something else by now, or is away
-            draws = ()
-        return quick_numbers(inputs, self.study.currency, draws)
+            pilot = None
+        return quick_numbers(inputs, self.study.currency, *((pilot.draws, pilot.own) if pilot else ()))
 
 
 class PlanPilotsView(JobMixin, StudyView):

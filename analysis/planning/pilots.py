@@ -32,6 +32,7 @@ from studies.stimuli.numbers import NumberRefused, parse_number
 from studies.stimuli.rows import Row, TableLimits, TableProblems, read_rows
 
 from .inputs import InvalidPlanInputs, PlanInputs
+from .results import OwnVariation
 
 if TYPE_CHECKING:
     from analysis.stats.planning.pilot_estimates import PilotEstimate
@@ -45,7 +46,7 @@ PREFIX = "pilot:"
 # Answers of these origins say how people answer. Robots and test runs do not.
 ORIGINS = PEOPLES_ORIGINS
 # Raise it if the same answers give another estimate. Studies are then read again when they are chosen.
-VERSION = 2
+VERSION = 3
 
 
 def pilot_studies(user) -> QuerySet[Study]:
@@ -102,10 +103,10 @@ def stored_pilot(study: Study) -> StudyPilot | None:
 def estimate_study(study: Study, user) -> StudyPilot:
     """Estimate and store what the answers of a study say, by its first comparison that says enough. Planned comparisons come first.
 
-    Return the stored row if the same answers were read before. Raise Http404 or PermissionDenied if the user may not read the
+    The variation of each comparison is stored beside it, for the curves. Return the stored row if the same answers were read before. Raise Http404 or PermissionDenied if the user may not read the
     answers or outcomes are hidden, and ActionRefused if no comparison says how much people and prompts vary.
     """
-    from analysis.stats.planning.pilot_estimates import estimate_pilot
+    from analysis.stats.planning.pilot_estimates import DRAWS, estimate_pilot
     from analysis.stats.seeds import seeded_generator
 
     study = get_row(user, Action.EXPORT, Study.objects.all(), pk=study.pk)
@@ -115,6 +116,8 @@ def estimate_study(study: Study, user) -> StudyPilot:
     if stored := study.pilot_estimates.filter(sha256=sha256).first():
         return stored
     reasons: list[str] = []
+    first: dict[str, Any] = {}
+    own: list[dict[str, Any]] = []
     for planned_as, headline in answers:
         if not len(headline.values):
             continue
@@ -126,6 +129,8 @@ def estimate_study(study: Study, user) -> StudyPilot:
                 headline.prompts.codes,
                 protocol=planned_as,
                 points=headline.points,
+                # Of the others, only the variation itself is read.
+                draws=1 if first else DRAWS,
                 rng=seeded_generator(str(study.code), "pilot", key, data_sha256),
                 source=f"study “{study.title[:80]}”, {headline.comparison.label}, {_counts(planned_as, headline)}"[
                     :500
@@ -134,8 +139,14 @@ def estimate_study(study: Study, user) -> StudyPilot:
         except ValueError as refused:
             reasons.append(str(refused))
             continue
-        columns = {"comparison": key[:500], "estimate": estimate_as_json(estimate), "by": user}
-        return StudyPilot.objects.get_or_create(study=study, sha256=sha256, defaults=columns)[0]
+        first = first or {"comparison": key[:500], "estimate": estimate_as_json(estimate), "by": user}
+        found = {name: getattr(estimate.variation, name) for name in ("sd_people", "sd_prompts")}
+        own.append({"protocol": planned_as, "comparison": headline.comparison.label} | found)
+        if len(own) == MOST_LISTED:
+            break
+    if first:
+        first["estimate"]["own"] = own
+        return StudyPilot.objects.get_or_create(study=study, sha256=sha256, defaults=first)[0]
     why = (
         reasons[0] if reasons else "It has no answers about pairs of systems that the rules keep. Choose another study."
     )
@@ -370,12 +381,16 @@ MOST_LISTED = 20
 
 
 class ResolvedPrior(NamedTuple):
-    """The variation, draws of what it may be (none for a public prior), where it comes from, and what a pilot says."""
+    """The variation, draws of what it may be (none for a public prior), where it comes from, and what a pilot says.
+
+    ``own``: the variation of each comparison of a pilot study.
+    """
 
     variation: Variation
     draws: tuple[Variation, ...]
     label: str
     sentence: str = ""
+    own: tuple[OwnVariation, ...] = ()
 
 
 def store_answers_file(
@@ -471,7 +486,15 @@ def pilot_sentence(estimate: Mapping[str, Any]) -> str:
 
 def _resolved(stored: Mapping[str, Any]) -> ResolvedPrior:
     variation, draws = estimate_from_json(stored)
-    return ResolvedPrior(variation, draws, variation.source, pilot_sentence(stored))
+    own = tuple(
+        OwnVariation(
+            one["protocol"],
+            one["comparison"],
+            Variation(sd_people=one["sd_people"], sd_prompts=one["sd_prompts"], source=variation.source),
+        )
+        for one in stored.get("own", ())
+    )
+    return ResolvedPrior(variation, draws, variation.source, pilot_sentence(stored), own)
 
 
 def estimate_from_json(stored: Mapping[str, Any]) -> tuple[Variation, tuple[Variation, ...]]:

@@ -1,9 +1,10 @@
 """What is stored of a simulated plan: its numbers, what each size costs, sequential designs and the advice."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.report.planned import counted, money_text, percent, points_text, scale_of, size_sentence
 from analysis.stats.planning.closed_forms import (
@@ -13,7 +14,7 @@ from analysis.stats.planning.closed_forms import (
     smallest_difference,
     variance_of_person,
 )
-from analysis.stats.planning.comparisons import quick_claims
+from analysis.stats.planning.comparisons import quick_claims, target_of_claim
 from analysis.stats.planning.inputs import (
     EQUIVALENCE,
     MOST_ANSWERS,
@@ -23,7 +24,7 @@ from analysis.stats.planning.inputs import (
     Target,
     Variation,
 )
-from analysis.stats.planning.sizes import Budget, plan_budget
+from analysis.stats.planning.sizes import Budget, other_protocols, plan_budget
 from annotators.pay.costs import ChannelCost, channel_costs
 from annotators.recruitment.channels import REGISTRY
 from studies.access import Action, filter_allowed
@@ -186,16 +187,107 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Line:
+    """``mark``: what the figure shows in place of a long label."""
+
     label: str
     points: tuple[Point, ...]
+    mark: str = ""
 
 
-def design_curves(inputs: PlanInputs, currency: str) -> list[dict[str, Any]]:
-    """Return the curves against people, prompts and money, each with its two figures and the rows of its table."""
+# Drawn beside the planned protocol, as in Figure 2 of the paper on SPA.
+BESIDE = ("rating", "spa")
+
+
+class OwnVariation(NamedTuple):
+    """How much people and prompts vary in one comparison of a pilot."""
+
+    protocol: str
+    comparison: str
+    variation: Variation
+
+
+def beside_each_other(
+    inputs: PlanInputs, own: Sequence[OwnVariation] = ()
+) -> list[tuple[PlanInputs, list[tuple[str, PlanInputs]]]]:
+    """Return the planned protocol, and ratings and SPA beside it, each with the inputs of its lines by their names.
+
+    A protocol has a line for each comparison of a pilot (``own``), or else for each level and goal of the plan's comparisons. A margin is
+    on the scale of its own protocol, so a goal by a margin has no other protocols.
+    """
+    names: dict[Target, list[str]] = {}
+    claims, _ = inputs.comparisons.claims_of(inputs.target)
+    members = Counter(claim.family for claim in claims)
+    for claim in claims:
+        target = replace(target_of_claim(claim, inputs.target), tests=members[claim.family])
+        names.setdefault(target, []).append(claim.name)
+    others = other_protocols(inputs.size) if inputs.target.goal == "difference" else []
+    found = []
+    for size in (inputs.size, *(one for one in others if one.protocol in BESIDE)):
+        at = replace(inputs, size=size, pace=inputs.pace.in_protocol(inputs.size.protocol, size.protocol))
+        targets = names or {inputs.target: []}
+        if size != inputs.size:
+            at = replace(at, target=replace(inputs.target, stopping="none"))
+            alike = {replace(one, stopping="none"): said for one, said in targets.items() if one.goal == "difference"}
+            targets = alike or {at.target: []}
+        lines = [(one.comparison, replace(at, variation=one.variation)) for one in own if one.protocol == size.protocol]
+        # Of a pilot that says nothing of this protocol, the variation of its first comparison counts.
+        lines = lines or [(_claims_text(said, one), replace(at, target=one)) for one, said in targets.items()]
+        found.append((at, lines))
+    return found
+
+
+def _claims_text(names: Sequence[str], target: Target) -> str:
+    who = names[0] if len(names) == 1 else counted(len(names), "comparison") if names else "one comparison"
+    return f"{who}, level {100 * target.level:.3g} %"
+
+
+def _protocols_curve(inputs: PlanInputs, currency: str, own: Sequence[OwnVariation]) -> list[dict[str, Any]]:
+    """Return power against people in each protocol, or nothing if the curve of people has the same line."""
+    compared = beside_each_other(inputs, own)
+    if sum(len(lines) for _, lines in compared) < 2:
+        return []
+    panels, rows = [], []
+    for own_inputs, asked in compared:
+        protocol = own_inputs.size.protocol
+        lines = [
+            replace(_people_line(f"{own_inputs.size.headline.label}: {name}", one), mark=str(number))
+            for number, (name, one) in enumerate(asked, 1)
+        ]
+        label = f"{own_inputs.size.headline.label}: power, %"
+        panels.append(
+            _panel(
+                f"beside-{protocol}",
+                label,
+                "people",
+                lines,
+                own_inputs.size,
+                "power",
+                100,
+                [0, 100],
+                own_inputs.target.wanted * 100,
+            )
+        )
+        for line, (_, one) in zip(lines, asked, strict=True):
+            label = f"{line.label} ({line.mark})" if len(lines) > 1 else line.label
+            rows += [_row(label, point, one, currency) for point in line.points]
+    title = "More people, the protocols side by side"
+    return [{"key": "beside", "title": title, "lines_are": "Protocol and comparison", "panels": panels, "rows": rows}]
+
+
+def _people_line(label: str, inputs: PlanInputs) -> Line:
+    sizes = [_with_people(inputs.size, factor) for factor in FACTORS]
+    return _line(label, sizes, inputs, lambda point: point.size.people)
+
+
+def design_curves(inputs: PlanInputs, currency: str, own: Sequence[OwnVariation] = ()) -> list[dict[str, Any]]:
+    """Return the curves against people, prompts and money, each with its two figures and the rows of its table.
+
+    Behind the first one, the protocols are side by side. ``own``: the comparisons of a pilot.
+    """
     size = inputs.size
-    people = _line("", [_with_people(size, factor) for factor in FACTORS], inputs, lambda point: point.size.people)
     found = [
-        _curve("people", "More people, the same prompts", "people", [people], inputs, currency),
+        _curve("people", "More people, the same prompts", "people", [_people_line("", inputs)], inputs, currency),
+        *_protocols_curve(inputs, currency, own),
     ]
     if size.kind != "chance":
         prompts = _line("", _prompt_sizes(size), inputs, lambda point: point.size.prompts)
@@ -259,8 +351,7 @@ def _curve(key: str, title: str, unit: str, lines: Sequence[Line], inputs: PlanI
     return {
         "key": key,
         "title": title,
-        "unit": unit,
-        "has_lines": len(lines) > 1,
+        "lines_are": "More of" if len(lines) > 1 else "",
         "panels": [
             _panel(
                 f"{key}-power", "Power, %", unit, lines, inputs.size, "power", 100, [0, 100], inputs.target.wanted * 100
@@ -302,18 +393,20 @@ def _panel(
         [(across.place(point.x), upwards.place(scale * getattr(point, name))) for point in line.points]
         for line in lines
     ]
-    # The names of two lines stay apart: above the higher end, below the lower one.
+    # The names of two lines stay apart: above the higher end, below the lower one. Each mark has a place of its own along the lines.
     highest = min(own[-1][1] for own in places)
-    drawn = [
-        {
-            "number": number,
-            "points": path_of(own),
-            "label": line.label if len(lines) > 1 else "",
-            "label_x": at(own[-1][0]),
-            "label_y": at(own[-1][1] + (-7 if own[-1][1] == highest else 17)),
-        }
-        for number, (line, own) in enumerate(zip(lines, places, strict=True))
-    ]
+    drawn = []
+    for number, (line, own) in enumerate(zip(lines, places, strict=True)):
+        x, y = own[-1 - number % len(own)] if line.mark else own[-1]
+        drawn.append(
+            {
+                "number": number,
+                "points": path_of(own),
+                "label": (line.mark or line.label) if len(lines) > 1 else "",
+                "label_x": at(x),
+                "label_y": at(y + (-7 if line.mark or y == highest else 17)),
+            }
+        )
     here = next(point for point in lines[0].points if point.size == planned)
     return {
         "key": key,
@@ -330,10 +423,12 @@ def _panel(
 # The approximate numbers of a plan as data, for REST and `heval plan`. They take milliseconds and load no numpy.
 
 
-def quick_numbers(inputs: PlanInputs, currency: str, draws: Sequence[Variation] = ()) -> dict[str, Any]:
+def quick_numbers(
+    inputs: PlanInputs, currency: str, draws: Sequence[Variation] = (), own: Sequence[OwnVariation] = ()
+) -> dict[str, Any]:
     """Return power, interval, smallest difference, people, time and money, with sentences and advice.
 
-    ``draws``: what a pilot leaves open. Power and interval are averaged over them.
+    ``draws``: what a pilot leaves open. Power and interval are averaged over them. ``own``: the comparisons of a pilot.
     """
     size, target, variation = inputs.size, inputs.target, inputs.variation
     budget, quick = plan_budget(size, inputs.pace, inputs.prices), quick_plan(size, target, variation)
@@ -355,6 +450,18 @@ def quick_numbers(inputs: PlanInputs, currency: str, draws: Sequence[Variation] 
                 "power_at_most": one.power_at_most,
             }
             for one in quick_claims(size, target, variation, *inputs.comparisons.claims_of(target))
+        ],
+        "power_by_people": [
+            {
+                "protocol": at.size.protocol,
+                "comparison": name,
+                "level": one.target.level,
+                "points": [
+                    {"people": point.size.people, "power": point.power} for point in _people_line(name, one).points
+                ],
+            }
+            for at, lines in beside_each_other(inputs, own)
+            for name, one in lines
         ],
         "currency": currency,
         "budget": budget.as_dict(),

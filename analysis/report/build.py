@@ -41,6 +41,7 @@ from .coding_blocks import build_coding_blocks as coding_blocks
 from .fragility import claims_fragility
 from .items import build_items
 from .neighbours import count_prompts_with_shared_source, similar_neighbours
+from .next_study import next_study_block
 from .opinions import Compared, compare_groups, opinions_block, read_groupings
 from .planned import compare_plan_with_study, planned_and_reached_table
 from .report_data import ReportData, count_missing_answers, newest_version_blocks, read_report_data
@@ -554,6 +555,9 @@ def build_report(
     if compared_groups:
         block, opinions = opinions_block(compared_groups)
         blocks.append(block)
+    with _keeping_other_protocols("next study", problems, "part"):
+        if found := next_study_block(blocks, headlines, study.size_plan):
+            blocks.append(found)
     conclusions, fragility = sentences.build_conclusion_sentences(blocks), list[dict[str, Any]]()
     with _keeping_other_protocols("fragility", problems, "part"):
         fragility = claims_fragility(blocks, conclusions, data.responses["annotator"].cat.categories.tolist())

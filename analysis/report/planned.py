@@ -274,7 +274,7 @@ def _reached(estimate: "Estimate", size: StudySize, target: Target, variation: V
     prompts = detail.get("n_items") or detail.get("n_prompts")
     # An answer about all prompts that a person read belongs to none of them.
     answers = None if prompts is None else estimate.n_rows
-    found = None if prompts is None else _components(estimate, prompts)
+    found = None if prompts is None else components_of_estimate(estimate, prompts)
     return {
         "value": estimate.estimate,
         "interval": bounds,
@@ -287,7 +287,8 @@ def _reached(estimate: "Estimate", size: StudySize, target: Target, variation: V
     }
 
 
-def _components(estimate: "Estimate", prompts: int) -> Components | None:
+def components_of_estimate(estimate: "Estimate", prompts: int) -> Components | None:
+    """Return the variances of one answer behind a reported mean, or None if they cannot be told apart."""
     detail = estimate.detail
     names = ("variance_annotators", "variance_items", "variance_two_way")
     if estimate.estimate is None or not estimate.n_rows or any(detail.get(name) is None for name in names):

@@ -4,7 +4,7 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from textwrap import wrap
+from textwrap import shorten, wrap
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -115,6 +115,9 @@ TITLE_HEIGHT, LEGEND_HEIGHT, AXIS_HEIGHT = 0.22, 0.22, 0.62
 EDGE = 0.12
 MAX_LABEL_CHARACTERS = 44
 RUNNING_HEIGHT = 2.4
+# Kinds of figures that draw an estimate against n.
+BY_N = ("running", "curves")
+DASHES = ("-", "--", ":")
 
 
 def render_figure_svg_and_pdf(figure: Mapping[str, Any]) -> tuple[str, bytes]:
@@ -122,7 +125,7 @@ def render_figure_svg_and_pdf(figure: Mapping[str, Any]) -> tuple[str, bytes]:
     import matplotlib
 
     with matplotlib.rc_context(RC_PARAMS | {"svg.hashsalt": figure["name"]}):  # type: ignore[arg-type]  # any text is a key
-        canvas = _drawn_running(figure) if figure.get("kind") == "running" else _drawn(figure)
+        canvas = _drawn_by_n(figure) if figure.get("kind") in BY_N else _drawn(figure)
         svg, pdf = io.StringIO(), io.BytesIO()
         canvas.savefig(svg, format="svg", metadata={"Date": None, "Creator": "heval", "Format": None, "Type": None})
         canvas.savefig(
@@ -226,40 +229,67 @@ def _drawn(figure: Mapping[str, Any]):
     return canvas
 
 
-def _drawn_running(figure: Mapping[str, Any]):
-    """Draw an estimate with its bounds after each unit, and where the bounds have decided."""
+def _drawn_by_n(figure: Mapping[str, Any]):
+    """Draw an estimate with its bounds after each unit, and where the bounds have decided; or a curve for each label and series."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
     canvas = Figure()
     FigureCanvasAgg(canvas)  # it measures texts
     width = AXES_WIDTH + 10 * EDGE
     title = _fitting_lines(canvas, figure["title"].split(" "), width - 2 * EDGE, " ", fontsize=11, fontweight="bold")
-    height = RUNNING_HEIGHT + 2 * EDGE + TITLE_HEIGHT * len(title) + AXIS_HEIGHT
+    rows = figure["rows"][:MAX_ROWS]
+    series = list(dict.fromkeys(row["series"] for row in rows))
+    lines = list(dict.fromkeys((row["label"], row["series"]) for row in rows))
+    labels = list(dict.fromkeys(label for label, _ in lines))
+    drawn: dict[tuple[str, str], dict[str, Any]] = {
+        (label, name): {
+            "color": (style := STYLES[labels.index(label) % len(STYLES)])["color"],
+            "linestyle": DASHES[series.index(name) % len(DASHES)],
+            "marker": style["marker"],
+            "markersize": 5,
+            "markerfacecolor": style["color"] if style["fill"] else "white",
+        }
+        for label, name in lines
+    }
+    # Each curve has a line of the legend to itself.
+    names = lines if figure["kind"] == "curves" else []
+    top = EDGE + TITLE_HEIGHT * len(title) + LEGEND_HEIGHT * len(names)
+    height = RUNNING_HEIGHT + EDGE + top + AXIS_HEIGHT
     canvas.set_size_inches(width, height)
     axes = canvas.add_axes((7 * EDGE / width, AXIS_HEIGHT / height, AXES_WIDTH / width, RUNNING_HEIGHT / height))
-    color = STYLES[0]["color"]
-    units, shares, low, high = (
-        [row[name] for row in figure["rows"][:MAX_ROWS]] for name in ("n", "estimate", "low", "high")
-    )
-    axes.fill_between(units, low, high, color=color, alpha=0.18, linewidth=0)
-    for bound in (low, high):
-        axes.plot(units, bound, color=color, linewidth=0.8)
-    axes.plot(units, shares, color=color, linewidth=1.6)
+    units = [row["n"] for row in rows]
+    for line in lines:
+        own = [row for row in rows if (row["label"], row["series"]) == line]
+        at, shares, low, high = ([row[name] for row in own] for name in ("n", "estimate", "low", "high"))
+        if names:
+            axes.plot(at, shares, linewidth=1.6, **drawn[line])
+            continue
+        color = drawn[line]["color"]
+        axes.fill_between(at, low, high, color=color, alpha=0.18, linewidth=0)
+        for bound in (low, high):
+            axes.plot(at, bound, color=color, linewidth=0.8)
+        axes.plot(at, shares, color=color, linewidth=1.6)
     axes.axhline(figure["reference"], color=QUIET, linewidth=1, linestyle=(0, (4, 3)))
-    if decided_at := figure["decided_at"]:
+    if decided_at := figure.get("decided_at"):
         axes.axvline(decided_at, color=INK, linewidth=1.2, linestyle=":")
         side = "right" if decided_at > max(units) / 2 else "left"
         axes.text(decided_at, 0.02, f" decided after {decided_at} ", fontsize=8, color=INK, ha=side)
     axes.set_ylim(*figure["limits"])
     axes.set_xlim(0, max(units) + 1)
-    axes.set_xlabel(f"{figure['rows'][0]['unit']}s")
+    axes.set_xlabel(f"{rows[0]['unit']}s")
     axes.set_ylabel(figure["axis"])
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
-    for n, line in enumerate(title):
+    for n, words in enumerate(title):
         y = height - EDGE - TITLE_HEIGHT * (n + 0.5)
-        canvas.text(EDGE / width, y / height, line, fontsize=11, fontweight="bold", va="center", ha="left")
+        canvas.text(EDGE / width, y / height, words, fontsize=11, fontweight="bold", va="center", ha="left")
+    for n, (label, name) in enumerate(names):
+        y = height - EDGE - TITLE_HEIGHT * len(title) - LEGEND_HEIGHT * (n + 0.5)
+        canvas.add_artist(Line2D([EDGE / width, 4 * EDGE / width], [y / height] * 2, **drawn[label, name]))
+        words = shorten(f"{name}: {label}", 60, placeholder=" …")
+        canvas.text(5 * EDGE / width, y / height, words, va="center", ha="left", fontsize=8)
     if mark := figure.get("watermark"):
         canvas.text(0.5, 0.5, mark, fontsize=26, rotation=12, alpha=0.35, color=QUIET, va="center", ha="center")
     return canvas
@@ -364,8 +394,9 @@ def _described(svg: str, figure: Mapping[str, Any]) -> str:
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, count=1, flags=re.DOTALL)
     head, _, rest = svg.partition(">")
-    # Of a running estimate the last one says where it has arrived.
-    described = figure["rows"][-1:] if figure.get("kind") == "running" else figure["rows"][:MAX_ROWS]
+    described = figure["rows"][:MAX_ROWS]
+    if figure.get("kind") in BY_N:  # the last one of each line says where it has arrived
+        described = list({(row["label"], row["series"]): row for row in described}.values())
     rows = "; ".join(
         f"{row['label']}, {row['series']}: {_numbers(row, _digits(figure), figure['reference'])}" for row in described
     )

@@ -301,7 +301,7 @@ class Figure(TypedDict):
     axis: str
     reference: float | None
     limits: list[float] | None
-    kind: str  # intervals | bars | running
+    kind: str  # intervals | bars | running | curves
     rows: list[Mapping[str, Any]]
     decided_at: NotRequired[int | None]  # of a running figure
 
@@ -320,7 +320,8 @@ def build_figure(
 ) -> Figure:
     """Build a figure. Rows (see ``figure_row``) without an estimate are left out. ``limits``: the limits of the axis, if fixed.
 
-    ``kind``: "intervals", "bars", or "running", whose rows are the estimate after each ``n``, with a line at ``decided_at``.
+    ``kind``: "intervals", "bars", "running", whose rows are the estimate after each ``n``, with a line at ``decided_at``, or "curves", with
+    an estimate at each ``n`` for each label and series.
 
     The caption names the levels and methods of the intervals that are drawn.
     """
@@ -392,5 +393,5 @@ def interval_ends_as_text(
 def lead_figure(figures: Collection[Figure]) -> Figure | None:
     """Return the figure beside the answer: one of ``LEAD_FIGURES``, else the first of intervals."""
     by_name = {figure["name"]: figure for figure in figures}
-    first = next((figure for figure in figures if figure.get("kind") != "bars"), None)
+    first = next((figure for figure in figures if figure.get("kind") not in ("bars", "curves")), None)
     return next((by_name[name] for name in LEAD_FIGURES if name in by_name), first)

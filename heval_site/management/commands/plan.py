@@ -10,7 +10,7 @@ from django.db import transaction
 from analysis.planning.advice import percent, points_text
 from analysis.planning.checklist import HELP, TEXTS, WHOLE, changed_inputs, starting_inputs
 from analysis.planning.inputs import PEOPLE, PROMPTS, PROMPTS_EACH, InvalidPlanInputs, PlanInputs, inputs_from_draft
-from analysis.planning.pilots import PREFIX, draws_of, estimate_study, find_pilot_study
+from analysis.planning.pilots import PREFIX, estimate_study, find_pilot_study, pilot_of
 from analysis.planning.results import quick_numbers
 from analysis.planning.run import compute_plan, simulate_plan
 from analysis.stats.planning.inputs import DEFAULT_HEADLINE, StudySize, Variation
@@ -58,13 +58,14 @@ class Command(BaseCommand):
             if prior.startswith(PREFIX):
                 estimate_study(find_pilot_study(prior.removeprefix(PREFIX), None), None)
             inputs = changed_inputs(start, changes, None)
-            draws = draws_of(inputs, None)
+            pilot = pilot_of(inputs, None)
         except ActionRefused as refused:
             raise CommandError(f"--prior: {refused}", returncode=FAILED) from None
         except InvalidPlanInputs as refused:
             lines = [f"--{FLAGS.get(name, name)}: {_with_flags(text)}" for name, text in refused.errors.items()]
             raise CommandError("\n".join(lines), returncode=FAILED) from None
-        numbers = quick_numbers(inputs, currency, draws)
+        draws = pilot.draws if pilot else ()
+        numbers = quick_numbers(inputs, currency, draws, pilot.own if pilot else ())
         if not options["json"]:
             self._print_quick(numbers)
         result = None if quick else self._simulate(found, inputs, draws, seed)

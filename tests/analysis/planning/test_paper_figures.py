@@ -1,11 +1,14 @@
 """Planning results of two papers, from the curves of the page Plan. The docs name the settings."""
 
+from dataclasses import replace
+
 import pytest
 
 from analysis.planning.inputs import PlanInputs
-from analysis.planning.results import design_curves
+from analysis.planning.results import OwnVariation, design_curves, quick_numbers
 from analysis.stats import power_of_means
-from analysis.stats.planning.closed_forms import components
+from analysis.stats.planning.closed_forms import components, quick_plan
+from analysis.stats.planning.comparisons import Comparisons, PlannedClaim
 from analysis.stats.planning.inputs import StudySize, Target, Variation
 from analysis.stats.planning.sizes import Pace, Prices, needed_people
 
@@ -36,6 +39,43 @@ def test_the_people_curve_of_spa_is_the_power_of_figure_2_or_up_to_two_points_le
         exact = 100 * power_of_means.t_test_power(effect, row["people"], significance=0.001)
         planned = 99 if row["power"] == "more than 99 %" else float(row["power"].removesuffix(" %"))
         assert exact - 2 < planned < exact + 0.5 or exact > 99 == planned
+
+
+def test_ratings_are_beside_spa_at_the_chosen_level_with_a_line_for_each_comparison_of_a_pilot():
+    inputs = spa(0.575, 0.5)
+    rows = rows_of(inputs, "beside")
+    assert {row["label"] for row in rows} == {
+        f"{name}: one comparison, level 0.1 %" for name in ("stated chances (SPA)", "rating")
+    }
+    shown = [row["power"] for row in rows if row["label"].startswith("stated")]
+    assert shown == [row["power"] for row in rows_of(inputs, "people")]
+    own = [
+        OwnVariation(protocol, f"pair {number}", Variation(sd_people=number / 4))
+        for protocol in ("spa", "rating")
+        for number in range(1, 6)
+    ]
+    drawn = quick_numbers(inputs, "USD", (), own)["power_by_people"]
+    assert [(one["protocol"], one["comparison"]) for one in drawn] == [(one.protocol, one.comparison) for one in own]
+    for one, line in zip(own, drawn, strict=True):
+        size = replace(inputs.size, protocol=one.protocol)
+        found = {point["people"]: point["power"] for point in line["points"]}
+        assert found[90] == quick_plan(size, inputs.target, one.variation).power and line["level"] == 0.001
+    (curve,) = (one for one in design_curves(inputs, "USD", own) if one["key"] == "beside")
+    assert [[line["label"] for line in panel["lines"]] for panel in curve["panels"]] == [list("12345")] * 2
+
+
+def test_each_family_of_a_plan_has_its_own_level_and_a_margin_stays_in_its_protocol():
+    claims = [PlannedClaim(name=f"c{n}", x=f"x{n}", y="y", family="many", significance=0.01) for n in range(5)]
+    claims.append(PlannedClaim(name="same", x="x", y="z", family="one", goal="equivalence", margin=0.1))
+    inputs = replace(spa(0.575, 0.5), comparisons=Comparisons(claims=tuple(claims)))
+    lines = [(one["protocol"], one["comparison"]) for one in quick_numbers(inputs, "USD")["power_by_people"]]
+    assert lines == [
+        ("spa", "5 comparisons, level 0.2 %"),
+        ("spa", "same, level 5 %"),
+        ("rating", "5 comparisons, level 0.2 %"),
+    ]
+    alone = replace(spa(0.5, 0.5), target=Target(difference=0.5, goal="equivalence", margin=0.1))
+    assert [curve["key"] for curve in design_curves(alone, "USD")] == ["people", "money"]
 
 
 def test_a_just_significant_difference_has_no_power_near_one():

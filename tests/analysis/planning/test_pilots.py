@@ -272,6 +272,8 @@ def test_rest_reads_a_pilot_as_a_job_and_then_plans_with_it(pilot, owner, same_o
     stored = StudyPilot.objects.get()
     assert numbers["inputs"]["variation"] == stored.estimate["variation"]
     assert numbers["power_low"] < numbers["power"] < numbers["power_high"]
+    lines = {line["protocol"]: line["comparison"] for line in numbers["power_by_people"]}
+    assert lines["two_choice"].startswith("beta > alpha") and set(lines) == {"two_choice", "rating", "spa"}
     assert ask("POST", "", {"prior": prior}, 202)["kind"] == run.KIND
     assert ask("GET", "numbers/")["power_low"] is None
 
@@ -366,7 +368,10 @@ def test_stated_chances_and_best_worst_choices_are_pilots(owner, monkeypatch, sa
     study = launched(study)
     record_simulated_answers(study, 30, {"alpha": 0.0, "beta": 0.4, "gamma": 0.1})
     stored = pilots.estimate_study(closed(study), owner)
-    label = pilots.resolve_prior(f"pilot:{study.code}", owner).label
+    resolved = pilots.resolve_prior(f"pilot:{study.code}", owner)
+    label = resolved.label
+    assert len({one.comparison for one in resolved.own}) > 1, "each comparison has its own variation"
+    assert resolved.own[0].variation == resolved.variation and len({one.variation for one in resolved.own}) > 1
     assert label.endswith(f"30 people, 10 prompts, {rows}"), label
     assert len(stored.estimate["draws"]) == pilot_estimates.DRAWS
 
