@@ -28,6 +28,7 @@ from studies.admin.permissions import is_request_allowed
 from studies.admin.texts import facts_of
 from studies.design.comparisons import planned_claim_sentences
 from studies.design.workload import mean_reward
+from studies.imports.study_templates import TEMPLATES_BY_SLUG
 from studies.models import Job, Study
 from studies.services import lifecycle
 from studies.services.drafts import store_facts
@@ -48,15 +49,26 @@ def page_instead_of_launch(study: Study) -> str:
     return target or reverse("admin:studies_study_change", args=[study.pk])
 
 
+# Acknowledges all warnings about what a study's template has as in its source.
+OF_TEMPLATE = "template"
+
+
 def launch_context(study: Study, acknowledged: Iterable[str]) -> dict[str, Any]:
     """Return what is missing, the warnings with those that are acknowledged, and the cost."""
     problems, populations = workflow.check_linked_design(study)
     warnings = [problem for problem in problems if not problem.is_blocking]
+    template = TEMPLATES_BY_SLUG.get(study.template)
+    of_template = [problem for problem in warnings if template and problem.key in template.warnings]
+    accepted = set(acknowledged)
+    if OF_TEMPLATE in accepted:
+        accepted |= {problem.key for problem in of_template}
     job = latest_launch_job(study)
     return {
         "blocking": [problem for problem in problems if problem.is_blocking],
         "warnings": warnings,
-        "acknowledged": {problem.key for problem in warnings} & set(acknowledged),
+        "acknowledged": {problem.key for problem in warnings} & accepted,
+        "of_template": of_template,
+        "template": template,
         "populations": populations,
         "planned_claims": planned_claim_sentences(study),
         "planned_families": workflow.planned_families(study),

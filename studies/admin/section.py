@@ -182,6 +182,27 @@ class GenerateQuestionsForm(CleanTextMixin, forms.Form):
         return text
 
 
+class BothDirectionsForm(forms.Form):
+    """One tick adds the reverse of each question about a pair, and another one the filter that needs both."""
+
+    reverse = forms.BooleanField(label="ask each pair in both directions")
+    tau = forms.BooleanField(
+        required=False,
+        label="leave out people whose two answers to a pair add up to more than tau = 1.1",
+        help_text="A primary exclusion rule. The report also shows the result without it.",
+    )
+
+    def __init__(self, section, data=None):
+        super().__init__(data, prefix="directions")
+        n = len(questions.questions_without_reverse(section))
+        if not n:
+            del self.fields["reverse"]
+        else:
+            self.fields["reverse"].help_text = f"Adds {n} question{'' if n == 1 else 's'}, with the same words."
+        if section.study.exclusion_rules.filter(rule=questions.TAU_RULE).exists():
+            del self.fields["tau"]
+
+
 TEST_FIELDS: dict[str, Any] = {
     "fields": ("pass_mark", ("qualification_name", "valid_days")),
     "description": "Only for training and screening. Annotators who fail twice are screened out, with the pay of the link.",
@@ -344,6 +365,7 @@ class SectionAdmin(StudyScopedAdmin):
                 "question_form": self._question_form(obj)
                 if may_change and protocol and protocol.has_directed_questions
                 else None,
+                "directions_form": BothDirectionsForm(obj) if may_change and obj.protocol == "spa" else None,
                 "practice": known_answers.practice_page_link(obj),
                 "test_questions": known_answers.known_answer_page_link(obj),
                 "attention_checks": attention_checks.attention_checks_link(obj),
@@ -412,17 +434,26 @@ class SectionAdmin(StudyScopedAdmin):
         home = reverse("admin:studies_section_change", args=[section.pk])
         if request.method != "POST":
             return HttpResponseRedirect(home)
-        form = self._question_form(section, request.POST)
         try:
             drafts.refuse_if_launched(section.study)
         except ActionRefused as refused:
             messages.warning(request, str(refused))
             return HttpResponseRedirect(home)
+        is_reverse = "reverse" in request.POST
+        form: forms.Form = self._question_form(section, request.POST)
+        if is_reverse:
+            form = BothDirectionsForm(section, request.POST)
         if not form.is_valid():
             for name, errors in form.errors.items():
-                messages.error(request, f"{capfirst(form[name].label)}: {' '.join(errors)}")
+                messages.error(request, f"{capfirst(form[name].label)}: {' '.join(map(str, errors))}")
             return HttpResponseRedirect(f"{home}#generate")
         values = form.cleaned_data
+        if is_reverse:
+            with_tau = values.get("tau", False)
+            n = questions.add_reverse_questions(section, by=request.user, with_tau=with_tau)
+            said = _added_text(n, 0) if n or not with_tau else ""
+            messages.success(request, f"{said} {'Exclusion rule declared: tau = 1.1.' if with_tau else ''}".strip())
+            return HttpResponseRedirect(f"{home}#questions-group")
         pairs = questions.select_system_pairs(section, values["which"], values["order"])
         written = questions.add_missing_questions(
             section,

@@ -13,7 +13,7 @@ from django.utils.text import slugify
 
 from studies.design.criteria import Criterion
 from studies.design.serialization import canonical_json
-from studies.models import Batch, Contrast, Output, Question, Section, Study, System
+from studies.models import Batch, Contrast, ExclusionRule, Output, Question, Section, Study, System
 from studies.protocols import REGISTRY, DraftTexts, Protocol, ProtocolCard
 from studies.protocols.base.pairs import EXTREME_REFERENCES, Reference, order_systems
 
@@ -122,6 +122,46 @@ def _write_contrasts(section: Section, pairs: list[Pair], criterion: str) -> int
         Contrast(study=section.study, x=x, y=y, criterion=criterion, population=population) for x, y in missing
     )
     return len(missing)
+
+
+_WORDS_OF_A_QUESTION = ("text", "help", "criterion", "scale", "required", "skip_reasons")
+# The filter of Ethayarajh and Jurafsky 2022, section 5.2. It needs both directions of a pair.
+TAU_RULE, TAU_SETTINGS = "incoherent", {"tau": 1.1, "symmetric": False}
+
+
+def questions_without_reverse(section: Section) -> list[Question]:
+    """Return the questions about a pair that the section does not ask in the other direction."""
+    asked = [question for question in section.questions.select_related("x", "y") if question.x_id]
+    directed = {(question.x_id, question.y_id, question.criterion) for question in asked}
+    return [one for one in asked if (one.y_id, one.x_id, one.criterion) not in directed]
+
+
+def add_reverse_questions(section: Section, *, by, with_tau: bool = False) -> int:
+    """Ask each pair in both directions, with the words of the direction that is asked, and return the number of new questions.
+
+    ``with_tau``: also declare the rule of tau = 1.1, unless the study has a rule of tau.
+    """
+    with drafts.locked_draft(section.study_id, by) as study:
+        keys = set(section.questions.values_list("key", flat=True))
+        last = section.questions.aggregate(last=Max("position"))["last"] or 0
+        added = Question.objects.bulk_create(
+            Question(
+                section=section,
+                position=position,
+                key=_free_key(one.y, one.x, one.criterion, keys),
+                x=one.y,
+                y=one.x,
+                **{name: getattr(one, name) for name in _WORDS_OF_A_QUESTION},
+            )
+            for position, one in enumerate(questions_without_reverse(section), last + 1)
+        )
+        if with_tau and not study.exclusion_rules.filter(rule=TAU_RULE).exists():
+            behind = study.exclusion_rules.aggregate(last=Max("position"))["last"] or 0
+            ExclusionRule.objects.create(study=study, position=behind + 1, rule=TAU_RULE, settings=TAU_SETTINGS)
+        drafts.record_edit_and_raise_version(
+            study, by, wrote=f"reverse questions of section {section.position}", n=len(added), tau=with_tau
+        )
+    return len(added)
 
 
 # Of 20 systems all pairs are 190. A request of the study's page may have 5000 fields, which are about 290 comparisons.

@@ -55,6 +55,8 @@ class StudyTemplate:
     is_from_paper: bool = True
     board: Mapping[str, Any] | None = None
     card: ProtocolCard | None = None
+    # Keys of the checklist's warnings about what is as in the source. They are one line to acknowledge.
+    warnings: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -164,19 +166,24 @@ STUDY_TEMPLATES = (
             "Five writers with five prompts each. The five comparisons have the wording of Ethayarajh and Jurafsky and their one direction.",
             "Then, in the same batch, a rating of each writer's first continuation from 1 to 5.",
             "100 annotators, $5 for 20 minutes. Excluded: people who are not native speakers, or who submitted more than once.",
+            "Attention checks are among the questions.",
             "Planned comparisons as Ethayarajh and Jurafsky expect them: human and davinci alike, every other pair in order.",
         ),
         (
             "heval draws the letters for each annotator. In Ethayarajh and Jurafsky A to E were the same writers for everybody.",
-            "One direction of a pair alone cannot tell a better writer from one that is named first: the checklist says so. Add the reverse "
-            "questions to have both.",
-            "The filter tau is not used: Ethayarajh and Jurafsky did not use it here, and it needs both directions.",
+            "Ethayarajh and Jurafsky do not print their attention checks: we wrote them. The second wrong answer ends the work, with a pay of its own; "
+            "they refused the work.",
+            "One direction of a pair alone cannot tell a better writer from one that is named first: the checklist says so. A tick on the "
+            "section's page adds the reverse questions.",
+            "The filter tau is not used: Ethayarajh and Jurafsky did not use it here, and it needs both directions. The same page offers it.",
             "We chose the equivalence margin of two writers (10 points).",
         ),
         (
             "prompts with a continuation of each of the five writers (the batches of Ethayarajh and Jurafsky had 5 prompts each, 601 in all)",
             "the names of your systems, if they differ from these",
+            "the pay of people who fail the attention checks, on the page of the link",
         ),
+        warnings=("one_naming_order:2",),
     ),
     StudyTemplate(
         "image_makers",
@@ -197,6 +204,7 @@ STUDY_TEMPLATES = (
         (
             "at least 15 prompts with images of both systems (Ethayarajh and Jurafsky had 4 per prompt and system: import them as samples)",
         ),
+        warnings=("few_prompts:2", "few_prompts:3"),
     ),
     StudyTemplate(
         "rated_answers",

@@ -7,7 +7,8 @@ from django import forms
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from studies.models import Contrast, Question, Section
+from studies.design.checklist import find_design_problems
+from studies.models import Contrast, Question, Section, audit
 from studies.protocols import REGISTRY
 from studies.protocols.base.fields import parse_scale, values_of_new_row
 from studies.services import questions
@@ -366,6 +367,31 @@ def test_the_pen_refuses_with_words(client, study, changes, words):
     data = changed(form_of(client.get(url_of(section)), "generate"), **changes)
     response = client.post(f"/admin/studies/section/{section.pk}/generate-questions/", data, follow=True)
     assert words in errors_of(response) and section.questions.count() == 4
+
+
+def test_one_tick_asks_both_directions_and_another_one_declares_tau(client, study):
+    section = spa(study)
+    address = f"/admin/studies/section/{section.pk}/generate-questions/"
+    section.questions.filter(key__in=("beta-alpha", "gamma-beta")).delete()
+    one = section.questions.order_by("position").first()
+    Question.objects.filter(pk=one.pk).update(text="Is {x} better, compared with {y}?", help="Think.")
+    assert section.questions.count() == 2
+    page = client.get(url_of(section)).content.decode()
+    assert "Adds 2 questions, with the same words." in page and "more than tau = 1.1" in page
+    refused = client.post(address, {"reverse": "1", "directions-tau": "on"}, follow=True)
+    assert "required" in errors_of(refused) and section.questions.count() == 2
+    done = client.post(address, {"reverse": "1", "directions-reverse": "on", "directions-tau": "on"}, follow=True)
+    assert "Added: 2 questions, 0 comparisons. Exclusion rule declared: tau = 1.1." in errors_of(done)
+    reverse = section.questions.get(x=one.y, y=one.x)
+    assert (reverse.text, reverse.help, reverse.scale) == ("Is {x} better, compared with {y}?", "Think.", one.scale)
+    rule = study.exclusion_rules.get(rule="incoherent")
+    assert (rule.role, rule.settings) == ("primary", {"tau": 1.1, "symmetric": False})
+    assert section.questions.count() == 4 and not [
+        problem for problem in find_design_problems(study) if problem.key.startswith("one_naming_order")
+    ]
+    assert 'id="directions"' not in client.get(url_of(section)).content.decode(), "nothing is left to add"
+    event = audit.events_of(study).order_by("-pk").first()
+    assert event.data["wrote"] == f"reverse questions of section {section.position}" and event.data["tau"]
 
 
 def test_a_section_is_deleted_with_its_questions_and_its_test_runs(client, study, owner):

@@ -1,6 +1,7 @@
 """Ready-made templates: each is a whole bundle, becomes a draft by one button, and lacks nothing but what a researcher must bring."""
 
 import json
+from html import unescape
 from importlib.resources import files
 
 import pytest
@@ -19,6 +20,7 @@ from studies.imports.study_templates import (
 )
 from studies.models import Output, Prompt, Study, audit
 from studies.protocols import REGISTRY
+from studies.protocols.base.fields import parse_scale
 from studies.services.known_answers import (
     GivenTestQuestion,
     questions_about_items,
@@ -119,6 +121,36 @@ def test_the_template_of_a_claim_by_a_margin_says_what_the_report_will_claim(cli
     page = client.get(f"/admin/studies/study/{study.pk}/launch/").content.decode()
     claim = "new system is not worse than reference system by more than 0.3 on correct"
     assert f"{claim}” if the whole 95 % interval is above −0.3" in page
+
+
+def test_the_story_template_has_attention_checks_that_are_asked_among_its_questions():
+    study = create_draft_from_template(TEMPLATES_BY_SLUG["story_writers"], user())
+    checks = study.sections.get(purpose="attention").questions.all()
+    assert len(checks) == 2 and all(parse_scale(one.scale).right_key and one.required for one in checks)
+    Study.objects.filter(pk=study.pk).update(target_n=20)
+    with_stimuli(study, 40)
+    study = launched(Study.objects.get(pk=study.pk), user())
+    answered = submitted(study, "one").responses.values_list("question__section__purpose", "question__key")
+    assert {key for purpose, key in answered if purpose == "attention"} == {"reads", "careful"}
+
+
+@pytest.mark.parametrize("slug", [one.slug for one in STUDY_TEMPLATES if one.warnings])
+def test_what_a_template_has_as_in_its_source_is_one_line_on_the_checklist(client, slug):
+    template = TEMPLATES_BY_SLUG[slug]
+    study = create_draft_from_template(template, user())
+    with_stimuli(study, 100)
+    found = {problem.key for problem in find_design_problems(Study.objects.get(pk=study.pk))}
+    assert found == {"no_consent", *template.warnings}, (
+        "each of them exists, and only what a person must do is beside them"
+    )
+    client.force_login(user())
+    page = client.get(f"/admin/studies/study/{study.pk}/launch/")
+    text = page.content.decode()
+    assert text.count('name="acknowledge"') == 2 and f"As in {template.source}, {template.place}:" in unescape(text)
+    sent = client.post(f"/admin/studies/study/{study.pk}/launch/", {"acknowledge": ["template"]})
+    assert sent.context["acknowledged"] == set(template.warnings)
+    other = client.post(f"/admin/studies/study/{study.pk}/launch/", {"acknowledge": ["no_consent"]})
+    assert other.context["acknowledged"] == {"no_consent"}
 
 
 def with_stimuli(study, n):
