@@ -741,6 +741,11 @@ class ProgressSerializer(serializers.Serializer):
     test = QualificationResultsSerializer(
         allow_null=True, help_text="Results of the test before the work. Null if the study has none."
     )
+    steps = serializers.ListField(
+        child=serializers.DictField(),
+        help_text="Links whose places open in steps, by the number of the link: `people` wanted, `step_places`, and people who may have come (`opened`), `finished`, are `at_work` "
+        "or may come now (`free`).",
+    )
 
 
 class DemographicCellSerializer(serializers.Serializer):

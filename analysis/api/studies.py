@@ -1,5 +1,6 @@
 """API views of studies, their design, progress and sample."""
 
+from dataclasses import asdict
 from typing import Any
 
 from django.db import transaction
@@ -9,6 +10,7 @@ from rest_framework.response import Response
 
 from analysis.api.permissions import get_api_token
 from annotators.places import assign, monitor
+from annotators.places.steps import steps_of_study
 from annotators.recruitment import sample
 from studies import access
 from studies.access import Action
@@ -132,7 +134,11 @@ class ProgressView(StudyView, RetrieveAPIView):
         places = {"counted": progress.submitted if progress else 0, "places": total.wanted, "free": total.free}
         state = {"state": self.study.state, "target_n": self.study.target_n}
         test = assign.count_qualification_results(self.study)
-        return {**state, **places, **counts, "late": total.late, "test": test}
+        steps = [
+            {"link": link.pk, "channel": link.channel, **asdict(status), "opened": status.opened, "free": status.free}
+            for link, status in steps_of_study(self.study)
+        ]
+        return {**state, **places, **counts, "late": total.late, "test": test, "steps": steps}
 
 
 class DemographicsView(StudyView, ListAPIView):

@@ -18,6 +18,7 @@ from annotators.pay import decisions
 from annotators.pay.decisions import appeals_awaiting_answer
 from annotators.places.monitor import count_recorded_pages
 from annotators.places.places import compute_receipt
+from annotators.places.steps import opens_in_steps, step_status
 from annotators.recruitment.channels import OUTCOMES, REGISTRY
 from annotators.recruitment.panels import BulkText, Order, alerts, stand_in, sync
 from annotators.recruitment.panels.arrival_checks import doubtful_arrivals
@@ -187,6 +188,10 @@ class PlanForm(forms.Form):
         defaults = {"people": recruitment.wanted or self.study.target_n, "round_places": 9}
         names = ("people", "round_places", "lost_percent")
         super().__init__(data, initial={name: getattr(plan, name) for name in names} if plan else defaults)
+        if opens_in_steps(recruitment):  # a place that is given back is free again
+            self.fields["round_places"].label = "places per step"
+            self.fields["lost_percent"].disabled = True
+            self.fields["lost_percent"].widget = forms.HiddenInput()
 
     def clean_people(self):
         people = self.cleaned_data["people"]
@@ -407,7 +412,8 @@ class PanelAdmin(StudyScopedAdmin):
     def panel_rounds_view(self, request, pk):
         """Show the rounds. POST saves the plan, or repeats a round that the panel refused."""
         recruitment = self._get_recruitment_or_404(request, pk)
-        if not REGISTRY[recruitment.channel].publishes or not has_service_secret(recruitment):
+        is_in_steps = opens_in_steps(recruitment)
+        if not is_in_steps and not has_service_secret(recruitment):
             raise Http404("heval cannot publish at this panel.")
         form, rounds_url = PlanForm(recruitment), reverse("admin:annotators_panel_rounds", args=[pk])
         if "again" in request.POST:
@@ -424,16 +430,19 @@ class PanelAdmin(StudyScopedAdmin):
             form = PlanForm(recruitment, request.POST)
             if form.is_valid():
                 save_round_plan(recruitment, by=request.user, **form.cleaned_data)
-                messages.success(request, "The plan is saved. The next check of the panel follows it.")
+                when = "It holds from now on." if is_in_steps else "The next check of the panel follows it."
+                messages.success(request, f"The plan is saved. {when}")
                 return HttpResponseRedirect(rounds_url)
         plan = PanelPlan.objects.filter(recruitment=recruitment).select_related("recruitment__study").first()
         task = newest_published_task(recruitment)
         context = {
-            "title": "Rounds",
+            "title": "Places in steps" if is_in_steps else "Rounds",
             "recruitment": recruitment,
             "form": form,
             "plan": plan,
-            "now": round_status(plan) if plan else None,
+            "steps": step_status(plan) if plan and is_in_steps else None,
+            "is_in_steps": is_in_steps,
+            "now": round_status(plan) if plan and not is_in_steps else None,
             "may_try_again": bool(task and is_last_round_refused(task)),
             "cap": recruitment.study.cap,
         }

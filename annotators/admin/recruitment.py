@@ -9,6 +9,7 @@ from django.http import HttpResponse, HttpResponseNotAllowed, HttpResponseRedire
 from django.urls import path, reverse
 
 from annotators.participation import link_actions
+from annotators.places.steps import opens_in_steps
 from annotators.recruitment import sample
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.links import possible_early_ends
@@ -383,6 +384,7 @@ class RecruitmentAdmin(VerdictAdmin, pay.PayAdmin):
                 "channel": channel,
                 "links": links[:LINKS_SHOWN],
                 "hidden_links": links[LINKS_SHOWN:],
+                "opens_in_steps": bool(channel and may_edit and opens_in_steps(obj)),
                 "has_panel": bool(channel and (channel.secrets or channel.can_read_export_file(obj))),
                 "warnings": channel.warnings(obj) if channel else [],
                 "problems": [*channel.problems(obj), *promises.pay_obstacles(obj)]

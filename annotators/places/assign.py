@@ -1,7 +1,7 @@
 """Claim, release and revive places.
 
 Only this module, ``batch_plan`` and ``annotators.imports`` create Assignments. All code takes locks in the same
-order: annotator, batch, assignment. Code that holds an assignment and needs its batch must end the transaction and
+order: annotator, the link's plan, batch, assignment. Code that holds an assignment and needs its batch must end the transaction and
 start again. ``FOR NO KEY UPDATE`` does not block other requests that insert foreign keys.
 """
 
@@ -41,6 +41,7 @@ from .places import (
     is_for_one_annotator,
     open_batches,
 )
+from .steps import lock_and_read_steps
 
 # Who skips the test before the work, because they passed it lately in a study with the same qualification.
 
@@ -129,6 +130,7 @@ def claim_batch(
     shares_preferences: bool = False,
     code: str = "",
     design: Design | None = None,
+    is_in_steps: bool = False,
 ) -> ClaimResult:
     """Give the annotator a batch, or return their live assignment. Create the annotator if they are new.
 
@@ -148,7 +150,8 @@ def claim_batch(
         "shares_preferences": shares_preferences,
         "code": code,
     }
-    may_take_at_once = annotator._state.adding and design is not None and not is_for_one_annotator(study)
+    is_known_alone = annotator._state.adding and design is not None and not is_in_steps
+    may_take_at_once = is_known_alone and not is_for_one_annotator(study)
     if may_take_at_once and (assignment := _claim_for_new_annotator(study, design, annotator, arms, details)):
         return ClaimResult("claimed", assignment)
     with transaction.atomic():
@@ -173,6 +176,14 @@ def claim_batch(
         # A person who only found no place here has not taken part here.
         if not is_new and not has_begun and is_kept_out_by_other_study(study, annotator):
             return ClaimResult(DONE)
+        steps = lock_and_read_steps(recruitment) if is_in_steps and recruitment and not has_begun else None
+        if steps and not steps.free:
+            if steps.at_work:
+                return ClaimResult(WAIT)
+            turned_away = _record_turned_away(
+                history, study, design, annotator, recruitment, origin, external_ids, trust
+            )
+            return ClaimResult(FULL, turned_away)
         is_newcomer = is_for_one_annotator(study) and not any(row.batch_id and not row.released_at for row in history)
         may_take = not has_begun and not is_newcomer and not (may_take_at_once and is_new)
         if may_take and (batch_pk := _take_first_open_batch(study, arms)):

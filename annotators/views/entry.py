@@ -15,6 +15,7 @@ from annotators.pay.promises import early_end_pay_lines, is_outcome_paid_before_
 from annotators.places import assign
 from annotators.places.barrings import is_barred
 from annotators.places.places import code_for_form, compute_receipt, new_form_token, new_limited_address, offer_range
+from annotators.places.steps import opens_in_steps
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.links import LinkState, recruitment_link_state
 from studies.design.wording import Wording, wording_of
@@ -50,6 +51,7 @@ _select_link = CompiledSelect(
         *(f"study__{name}" for name in assign.CLAIM_COLUMNS),
         assign.newest_design_column("pk", "study"),
         assign.newest_design_column("version", "study"),
+        "panel_plan",
         "outcome_pays__outcome",
         "arms",
     ),
@@ -59,12 +61,13 @@ _select_link = CompiledSelect(
 
 @dataclass(frozen=True, slots=True)
 class _Link:
-    """A link with its study, the study's newest design, the outcomes with a pay rule, and the chosen arms."""
+    """A link with its study, the study's newest design, the outcomes with a pay rule, the chosen arms, and whether it has a plan."""
 
     recruitment: Recruitment
     design: Design | None
     ruled_outcomes: set[str]
     arms: list[int]
+    has_plan: bool
 
 
 def _find_link(key: str) -> _Link | None:
@@ -72,11 +75,11 @@ def _find_link(key: str) -> _Link | None:
     rows = _select_link(key)
     if not rows:
         return None
-    columns, (*study, design_pk, version, _, _) = rows[0][: len(LINK_COLUMNS)], rows[0][len(LINK_COLUMNS) :]
+    columns, (*study, design_pk, version, plan, _, _) = rows[0][: len(LINK_COLUMNS)], rows[0][len(LINK_COLUMNS) :]
     recruitment = instance_from_row(Recruitment, LINK_COLUMNS, columns)
     recruitment.study = instance_from_row(Study, assign.CLAIM_COLUMNS, study)
     outcomes, arms = ({row[at] for row in rows} - {None} for at in (-2, -1))
-    return _Link(recruitment, assign.design_from_row(design_pk, version), outcomes, sorted(arms))
+    return _Link(recruitment, assign.design_from_row(design_pk, version), outcomes, sorted(arms), plan is not None)
 
 
 @add_annotator_headers
@@ -196,6 +199,7 @@ def entry_page(request, key) -> HttpResponse:
         shares_preferences=study_wording["asks_to_share_preferences"] and request.POST.get("share") == "1",
         code="" if returning else form_code,
         design=link.design,
+        is_in_steps=link.has_plan and opens_in_steps(recruitment),
     )
     if claim.outcome == "claimed" and claim.assignment:
         return HttpResponseRedirect(path(claim.assignment))
