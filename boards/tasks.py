@@ -7,7 +7,7 @@ from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
 
 from .models import Board
-from .services import images, metric_tables, rounds, snapshots
+from .services import images, labels, metric_tables, rounds, snapshots
 
 
 @jobs.register(rounds.KIND, is_short=True, user_facing_errors=(ActionRefused,))
@@ -43,6 +43,13 @@ def compute_metrics_job(job: Job, progress: jobs.ProgressReporter) -> dict:
         board, job.by, job.arguments["names"], progress, parts_of=parts_of, record_stored=progress.record_stored
     )
     return {"snapshot": stored.snapshot.number, "sha256": stored.result_sha256}
+
+
+@jobs.register(labels.KIND, user_facing_errors=(ActionRefused,))
+def write_labels_job(job: Job, progress: jobs.ProgressReporter) -> dict:
+    """Write the file with the labels of all closed rounds of a board."""
+    progress(0, 1, "Reading the answers of the board's rounds")
+    return labels.write_labels_file(job)
 
 
 @jobs.register_periodic(300)

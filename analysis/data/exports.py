@@ -166,6 +166,17 @@ def is_pyarrow_installed() -> bool:
 
 def write_parquet(table: str, selection: Selection, path, progress=lambda done, total, doing="": None) -> int:
     """Write a table to a file and return its number of rows."""
+    columns, rows = TABLES[table].columns_of(selection.study), TABLES[table].rows(selection)
+    return _write_parquet_rows(columns, rows, count_rows(table, selection), path, progress)
+
+
+def _write_parquet_rows(
+    columns: Sequence[Column],
+    cells_of_rows: Iterable[Sequence[Any]],
+    total: int,
+    path,
+    progress=lambda done, total, doing="": None,
+) -> int:
     if not is_pyarrow_installed():
         raise ParquetNotInstalled(NOT_INSTALLED)
     import pyarrow as pa
@@ -178,10 +189,8 @@ def write_parquet(table: str, selection: Selection, path, progress=lambda done, 
         "boolean": pa.bool_(),
         "time": pa.timestamp("us", tz="UTC"),
     }
-    columns = TABLES[table].columns_of(selection.study)
     schema = pa.schema([pa.field(c.name, types[c.type], metadata={"description": c.meaning}) for c in columns])
-    total, done = count_rows(table, selection), 0
-    rows = iter(TABLES[table].rows(selection))
+    done, rows = 0, iter(cells_of_rows)
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         while chunk := list(islice(rows, ROWS_AT_ONCE)):
             cells = zip(*chunk, strict=True)
@@ -393,9 +402,12 @@ def encode_lines(table: str, form: RowFormat, selection: Selection) -> Iterator[
     if declared.lines is not None:
         yield from declared.lines(form, selection)
         return
-    columns = declared.columns_of(selection.study)
+    yield from _row_lines(form, declared.columns_of(selection.study), declared.rows(selection))
+
+
+def _row_lines(form: RowFormat, columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> Iterator[bytes]:
     opening, end = (b"{", b"}\n") if form.is_json else (b"", b"\n")
-    for cells in declared.rows(selection):
+    for cells in rows:
         yield opening + form.cells(columns, cells) + end
 
 
@@ -532,6 +544,19 @@ def write_export_file(
         with open(path, "wb") as file:
             for block in TABLES[table].maker(file_format)(table, selection, tally=tally):
                 file.write(block)
+    return tally.rows
+
+
+def write_rows(file_format: str, columns: Sequence[Column], rows: Iterable[Sequence[Any]], path) -> int:
+    """Write rows that belong to no table of one study, as csv, jsonl or parquet, and return their number."""
+    if file_format == "parquet":
+        return _write_parquet_rows(columns, rows, 0, path)
+    form, tally = JSONL if file_format == "jsonl" else CSV, ExportDigest(is_hashed=False)
+    with open(path, "wb") as file:
+        if not form.is_json:
+            file.write(form.cells(columns, [column.name for column in columns]) + b"\n")
+        for block in tally.digest_lines(_row_lines(form, columns, rows)):
+            file.write(block)
     return tally.rows
 
 

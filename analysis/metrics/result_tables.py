@@ -45,13 +45,13 @@ def _live_sections(study: Study) -> list[tuple[Section, ProtocolAnalysis]]:
     return [(section, REGISTRY[section.protocol]) for section in sections.prefetch_related("questions")]
 
 
-def _texts(study: Study) -> dict[OutputKey, str]:
+def output_texts(study: Study) -> dict[OutputKey, str]:
     rows = Output.objects.filter(system__study=study, media="")
     columns = rows.values_list("system__name", "prompt__key", "sample", "text")
     return {(system, prompt, sample): text for system, prompt, sample, text in columns}
 
 
-def _prompt_texts(study: Study) -> dict[str, str]:
+def prompt_texts(study: Study) -> dict[str, str]:
     """Return the text of each prompt. Its source document follows after an empty line."""
     rows = Prompt.objects.filter(study=study).values_list("key", "text", "source")
     return {key: "\n\n".join(filter(None, (text, source))) for key, text, source in rows}
@@ -235,7 +235,7 @@ EVERY_EVAL_EVER_COLUMNS = (
 
 def every_eval_ever_rows(selection: Selection) -> Iterator[tuple[Any, ...]]:
     study = selection.study
-    prompts, texts = _prompt_texts(study), _texts(study)
+    prompts, texts = prompt_texts(study), output_texts(study)
     scores = read_scores(selection).sort_values([*OUTPUT, "name"])
     columns = ("system", "prompt", "sample", "name", "protocol", "mean", "std", "size")
     for system, prompt, sample, name, protocol, mean, spread, n in zip(
@@ -310,7 +310,7 @@ def _read_preferences(selection: Selection, *, are_ties: bool) -> Iterator[tuple
     """Yield the preferences, or the ties, in an order that says nothing about who came first."""
     study = selection.study
     answers = _counted_answers(read_report_data(study, list(selection.origins)))
-    people, texts, prompts = _people(study), _texts(study), _prompt_texts(study)
+    people, texts, prompts = _people(study), output_texts(study), prompt_texts(study)
     sharing = select(Use.RESULTS, Assignment.objects.filter(study=study, shares_preferences=True))
     shared = answers[answers["assignment"].isin(list(sharing.values_list("pk", flat=True)))]
     found: dict[tuple, list[tuple[str, float]]] = {}
@@ -378,7 +378,7 @@ def find_mark_problem(study: Study) -> str:
 def mqm_rows(selection: Selection) -> Iterator[tuple[Any, ...]]:
     study = selection.study
     answers = _counted_answers(read_report_data(study, list(selection.origins)))
-    people, texts = _people(study), _texts(study)
+    people, texts = _people(study), output_texts(study)
     prompts = {one.key: one for one in Prompt.objects.filter(study=study)}
     for section, analysis in _live_sections(study):
         marks = analysis.error_marks(section, answers[answers["section"] == section.position], texts)

@@ -2,14 +2,15 @@
 
 from typing import Any
 
-from django.http import Http404
+from django.http import FileResponse, Http404
+from drf_spectacular.types import OpenApiTypes
 from rest_framework.generics import ListAPIView, RetrieveAPIView
 
-from analysis.api.base import JobMixin, PostMixin
+from analysis.api.base import MEDIA_TYPES, JobMixin, PostMixin
 from analysis.api.serializers import JobSerializer
 from boards.access import BoardAction
 from boards.models import BoardMetricTable, BoardRound, BoardSnapshot, RoundEntry
-from boards.services import metric_tables, rounds, snapshots
+from boards.services import labels, metric_tables, rounds, snapshots
 from boards.services.annotators import BoardScreening, read_board_screening
 from studies.models import Job
 
@@ -176,11 +177,44 @@ class BoardJobView(BoardView, RetrieveAPIView):
     serializer_class = JobSerializer
 
     def get_object(self) -> Job:
-        kinds = (rounds.KIND, snapshots.KIND, metric_tables.KIND)
+        kinds = (rounds.KIND, snapshots.KIND, metric_tables.KIND, labels.KIND)
         stored = first_or_404(Job.objects.filter(code=self.kwargs["job"], kind__in=kinds))
         if stored.arguments.get("board") != self.board.pk:
             raise Http404
         return stored
+
+
+class LabelsView(JobMixin, BoardView):
+    """Start the job that writes one file with the labels of all closed rounds, for people who develop metrics."""
+
+    write_action = BoardAction.RUN
+    summaries = {"POST": "Write the labels of all rounds; returns the job to poll"}
+    body_serializer_class = shapes.LabelsRequestSerializer
+    job_kind = labels.KIND
+
+    def start_job(self, token: str | None, **sent: Any) -> Job:
+        return labels.request_labels(self.board, self.caller.user, sent.get("format", "csv"), token)
+
+
+class LabelsFileView(BoardView):
+    """The file with the labels of all rounds. It is deleted after a week, and once a person or a submission was withdrawn."""
+
+    readers = "members"
+    summaries = {"GET": "The file of labels that a job wrote"}
+    media_type, response_type = "application/octet-stream", OpenApiTypes.BINARY
+    throttle_scope = "export"
+
+    def get(self, request, slug, job):
+        found = labels.find_labels_file(self.board, job)
+        if found is None:
+            raise Http404
+        written, path = found
+        return FileResponse(
+            path.open("rb"),
+            as_attachment=True,
+            filename=labels.file_name(self.board, written),
+            content_type=MEDIA_TYPES[written.arguments["format"]],
+        )
 
 
 class BoardMetricsView(JobMixin, ResultsView, RetrieveAPIView):

@@ -19,6 +19,7 @@ from analysis.api.serializers import (
     StrictMixin,
 )
 from boards.models import Board, BoardMember
+from boards.services.labels import FORMATS
 from boards.services.snapshots import STATES, display_rows, public_result, scored_withdrawals
 from boards.services.submissions import MAX_DESCRIPTION_CHARACTERS
 from studies.models import Job
@@ -343,6 +344,12 @@ class ComputeBoardMetricsSerializer(StrictMixin, serializers.Serializer):
         child=CleanTextField(),
         help_text="Names of built-in metrics or plug-ins. Empty: only scores that were uploaded in the studies of rounds.",
     )
+
+
+class LabelsRequestSerializer(StrictMixin, serializers.Serializer):
+    """The format of the file of labels."""
+
+    format = serializers.ChoiceField(choices=FORMATS, default="csv")
 
 
 class BoardMetricsSerializer(serializers.Serializer):

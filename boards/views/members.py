@@ -10,7 +10,7 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import ValidationError
 from django.db.models import Count
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.views.decorators.cache import never_cache
@@ -21,7 +21,7 @@ from analysis.metrics.scoring import is_about_outputs
 from boards import access
 from boards.access import BoardAction, get_board
 from boards.models import WEEKDAYS, Board, BoardMember, BoardRound, BoardSample, Submission, Team
-from boards.services import boards, metric_tables, rounds, snapshots
+from boards.services import boards, labels, metric_tables, rounds, snapshots
 from boards.services.boards import CHANGEABLE_WHEN_OPEN
 from studies.access import Action, filter_allowed
 from studies.access import check_permission_or_404 as check_study_permission_or_404
@@ -206,7 +206,7 @@ def manage_page(request: HttpRequest, slug: str) -> HttpResponse:
     """Show what a board waits for, and what its members can do."""
     board = get_board(request.user, BoardAction.VIEW, slug)
     jobs_of_board = Job.objects.filter(
-        kind__in=[rounds.KIND, snapshots.KIND, metric_tables.KIND], arguments__board=board.pk
+        kind__in=[rounds.KIND, snapshots.KIND, metric_tables.KIND, labels.KIND], arguments__board=board.pk
     )
     last = jobs_of_board.only("state", "error").first()
     is_open = board.state == Board.State.OPEN
@@ -238,6 +238,8 @@ def manage_page(request: HttpRequest, slug: str) -> HttpResponse:
             {"metric": one, "is_chosen": one.name in chosen_metrics} for one in computed.available_metrics().values()
         ],
         "not_installed": computed.NOT_INSTALLED,
+        "label_formats": labels.FORMATS,
+        "labels_file": labels.find_labels_file(board),
         "running_jobs": running_jobs(request, jobs_of_board),
         "failed_job": last if last is not None and last.state == Job.State.FAILED else None,
         "team_form": TeamForm(),
@@ -348,6 +350,27 @@ def compute_metrics(request, slug) -> HttpResponse:
     names, token = request.POST.getlist("names"), request.POST.get("token", "")[:64] or None
     done = "The metrics are being computed."
     return _act(request, slug, lambda: metric_tables.request_metrics(board, request.user, names, token), done)
+
+
+@login_required
+@require_POST
+def write_labels(request, slug) -> HttpResponse:
+    """Start the job that writes the labels of all rounds into one file."""
+    board = get_board(request.user, BoardAction.RUN, slug)
+    file_format, token = request.POST.get("format", ""), request.POST.get("token", "")[:64] or None
+    done = "The file is being written."
+    return _act(request, slug, lambda: labels.request_labels(board, request.user, file_format, token), done)
+
+
+@login_required
+@require_safe
+def labels_file(request, slug, job) -> FileResponse:
+    board = get_board(request.user, BoardAction.VIEW, slug)
+    found = labels.find_labels_file(board, job)
+    if found is None:
+        raise Http404("This file does not exist, or no longer. Write it again.")
+    written, path = found
+    return FileResponse(path.open("rb"), as_attachment=True, filename=labels.file_name(board, written))
 
 
 @login_required

@@ -14,6 +14,7 @@ LABELS = {
         "withdrawal_until": "Last day to withdraw",
         "erase_after_days": "Days until panel ids are erased",
         "asks_to_share_preferences": "Ask whether preferences may be given away",
+        "joins_rounds": "Join a person's answers in several rounds",
         "licence": "Licence of the data",
         "stimuli_source": "Source of the texts",
         "compared_groups": "Compare groups by",
@@ -108,7 +109,7 @@ FIELDSETS: tuple[tuple[str, Any], ...] = (
         {
             "fields": (
                 "consent", "contact", "institution", "approval_number", "retention", "withdrawal_until",
-                "withdrawal_blanks_ratings", "erase_after_days", "asks_to_share_preferences", "licence", "stimuli_source", "group_noun",
+                "withdrawal_blanks_ratings", "erase_after_days", "asks_to_share_preferences", "joins_rounds", "licence", "stimuli_source", "group_noun",
             ),
             "classes": ["part-consent", "collapse"],
         },

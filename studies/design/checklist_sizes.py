@@ -551,10 +551,15 @@ def uncompared_system_problems(study: Study, drawing: BatchDraw) -> Iterator[Pro
 
 
 def sharing_problems(study: Study) -> Iterator[Problem]:
-    """Yield why annotators cannot be asked whether their preferences may be given away."""
+    """Yield why answers cannot be given away as the study declares, because annotators do not agree to it."""
     if study.asks_to_share_preferences and not study.consent.strip():
         yield Problem(
             "Annotators are asked whether their preferences may be given away, but there is no consent text. Enter one.",
+            "consent",
+        )
+    if study.joins_rounds and not study.consent.strip():
+        yield Problem(
+            "A person's answers in several rounds are joined, but no consent text says so. Enter a consent text.",
             "consent",
         )
 

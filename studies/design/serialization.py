@@ -34,6 +34,7 @@ STUDY_FIELDS = (
 LATER_STUDY_FIELDS: dict[str, Any] = {
     "bars_flagged_annotators": False,
     "asks_to_share_preferences": False,
+    "joins_rounds": False,
     "licence": "",
     "stimuli_source": "",
     "template": "",

@@ -10,11 +10,15 @@ from studies.protocols.base.fields import ScaleSpec, parse_scale
 
 from .serialization import LATER_STUDY_FIELDS, serialize_design
 
-# People agreed to this sentence. A study whose annotators should read another one needs another setting.
+# People agreed to these sentences. A study whose annotators should read others needs another setting.
 BARRING_SENTENCE = (
     "Some questions in this study have a known answer. If your answers to them show that you probably did not read the "
     "texts, you can finish the part that you have begun, and then you get no further part. You are paid for the parts "
     "that you submit. You can object, and a person reads your objection."
+)
+JOINING_SENTENCE = (
+    "This task has several rounds. If you take part in more than one, a file for research shows that your answers come "
+    "from one person, by a random name and nothing else about you."
 )
 
 
@@ -64,8 +68,9 @@ class Wording:
 def _study_wording(stored: dict[str, Any]) -> dict[str, Any]:
     """Return the texts of the study. The consent text says what its settings mean for the annotator."""
     study = LATER_STUDY_FIELDS | stored
-    if study["bars_flagged_annotators"] and study["consent"].strip():
-        study["consent"] = f"{study['consent'].rstrip()}\n\n{BARRING_SENTENCE}"
+    for name, sentence in (("bars_flagged_annotators", BARRING_SENTENCE), ("joins_rounds", JOINING_SENTENCE)):
+        if study[name] and study["consent"].strip():
+            study["consent"] = f"{study['consent'].rstrip()}\n\n{sentence}"
     return study
 
 

@@ -156,6 +156,11 @@ class Study(models.Model):
         default=False,
         help_text="Beside the consent, annotators are asked whether others may train models with their preferences. Without a yes, no export of preferences has theirs.",
     )
+    joins_rounds = models.BooleanField(
+        "join a person's answers in several rounds",
+        default=False,
+        help_text="Of the template of a board: in the file with the labels of all rounds, a person has one pseudonym. The consent text says so.",
+    )
     licence = models.CharField(
         "licence of the data",
         max_length=100,

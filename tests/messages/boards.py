@@ -5,7 +5,7 @@ from unittest import mock
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from boards.models import Board
-from boards.services import boards, images, metric_tables, submissions
+from boards.services import boards, images, labels, metric_tables, submissions
 from studies.models import Batch, Job, Output, Study
 from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
@@ -252,6 +252,10 @@ def computing(names=(), make=builders.open_board):
     return says_refused(lambda board: metric_tables.request_metrics(board, board.owner, names), make)
 
 
+def writing_labels(file_format="csv", make=builders.open_board):
+    return says_refused(lambda board: labels.request_labels(board, board.owner, file_format), make)
+
+
 def board_of_chances():
     owner = user()
     return builders.open_board(owner, builders.chance_template(owner), population="subsample")
@@ -328,7 +332,10 @@ BOARDS = {
     "Annotators compare human": opening(make=lambda owner: builders.template_of("humanlike", owner, systems=("weak",))),
     "The board has no results": computing(),
     "No metric is chosen": computing(make=lambda: scored_board()[0]),
-    "Annotators state chances about whole systems, so there": computing(make=board_of_chances),
+    "Annotators state chances about whole systems, so there is no score": computing(make=board_of_chances),
+    "Annotators state chances about whole systems, so there is no label": writing_labels(make=board_of_chances),
+    "No round is closed yet. Wait": writing_labels(),
+    "is not a format": writing_labels("xml"),
     "The board is not open": team_sends(
         "submissions/", {"name": "good", "outputs": [{"prompt": "a", "output": "b"}]}, make=draft_board
     ),

@@ -45,7 +45,7 @@ AREAS = {
         "analysis/report/build.py", "heval_site/middleware.py",
     ),
     "metrics": ("analysis/metrics/*.py", "analysis/metrics/pages/*.py", "analysis/metrics/judge_check/*.py"),
-    "boards": ("analysis/metrics/scoring.py", "analysis/protocols/humanlike/__init__.py", "analysis/protocols/relative.py", "analysis/protocols/two_choice/__init__.py", "boards/api/**/*.py", "boards/services/boards.py", "boards/services/preferences.py", "boards/services/images.py", "boards/services/metric_tables.py", "boards/services/submissions.py"),
+    "boards": ("analysis/metrics/scoring.py", "analysis/protocols/humanlike/__init__.py", "analysis/protocols/relative.py", "analysis/protocols/two_choice/__init__.py", "boards/api/**/*.py", "boards/services/boards.py", "boards/services/preferences.py", "boards/services/images.py", "boards/services/labels.py", "boards/services/metric_tables.py", "boards/services/submissions.py"),
     "commands": (
         "heval_site/management/**/*.py", "heval_site/runtime/**/*.py", "heval_site/settings.py", "heval_site/rehearsal/rehearsal.py",
         "annotators/participation/simulate.py", "analysis/data/exports.py", "analysis/data/snapshot.py",

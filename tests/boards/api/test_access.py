@@ -8,7 +8,7 @@ import pytest
 from analysis.api.tokens import create_token
 from analysis.report.screening.run import screen_annotators
 from boards.models import BoardMetricTable
-from boards.services import boards, images, rounds
+from boards.services import boards, images, labels, rounds
 from studies.services import jobs
 from tests.analysis.api.rest import Api, api_of
 from tests.boards import builders
@@ -62,6 +62,8 @@ TABLE = (
     ("GET", "{b}/metrics/", None, PUBLIC),
     ("POST", "{b}/metrics/", {"names": ["exact_match"]}, EDIT),
     ("GET", "{b}/jobs/{j}/", None, MEMBERS),
+    ("POST", "{b}/labels/", {"format": "csv"}, EDIT),
+    ("GET", "{b}/labels/{l}/", None, MEMBERS),
     ("GET", "{b}/teams/", None, MEMBERS),
     ("POST", "{b}/teams/", {"name": "Team {n}"}, EDIT),
     ("POST", "{b}/teams/{o}/revoke/", {}, EDIT),
@@ -83,6 +85,8 @@ def world(monkeypatch):
     spare, _ = builders.team_of(board, "Spare")
     builders.add_member(board, "viewer", "viewer")
     builders.add_member(board, "editor", "editor")
+    labels_job = labels.request_labels(board, board.owner, "csv")
+    jobs.run_waiting_jobs()
     job = jobs.submit(rounds.KIND, by=board.owner, board=board.pk)
     sent_by = board.teams.get(name="Team A")
     check = jobs.submit(images.KIND, by=None, board=board.pk, team=sent_by.pk, sha256="0" * 64)
@@ -98,7 +102,8 @@ def world(monkeypatch):
         "token of a study": Api(create_token(board.owner, "t", scope="write", study=board.template)[1]),
     }
     template = draft_study(owner=board.owner, systems=("human",))
-    return board, actors, {"b": board.slug, "t": str(template.code), "j": job.code, "c": check.code, "o": spare.pk}
+    names = {"b": board.slug, "t": str(template.code), "j": job.code, "c": check.code, "l": labels_job.code}
+    return board, actors, names | {"o": spare.pk}
 
 
 def filled(sent, board, actor, names):
@@ -167,7 +172,7 @@ def test_every_published_path_of_boards_is_in_the_table(world):
 
 def _published(path: str) -> str:
     path = path.partition("?")[0].replace("{b}", "{slug}").replace("{o}", "{number}")
-    path = path.replace("{j}", "{job}").replace("{c}", "{job}")
+    path = path.replace("{j}", "{job}").replace("{c}", "{job}").replace("{l}", "{job}")
     return re.sub(r"(submissions|rounds|snapshots)/\d/", r"\1/{number}/", path)
 
 

@@ -92,6 +92,7 @@ CHECKLIST = {
         spa, study_with(bars_flagged_annotators=True, consent="")
     ),
     "Annotators are asked whether": on(spa, study_with(asks_to_share_preferences=True, consent="")),
+    "A person's answers in several": on(spa, study_with(joins_rounds=True, consent="")),
     "Flagged annotators get no further batch, but every": At(
         "#id_bars_flagged_annotators", on(spa, study_with(bars_flagged_annotators=True))
     ),
