@@ -402,6 +402,11 @@ class Submission(models.Model):
         "bytes", default=0, help_text="Size of the file that was sent. 0: it came before sizes were stored."
     )
     n_outputs = models.PositiveIntegerField(default=0)
+    metrics = models.JSONField(
+        null=True,
+        editable=False,
+        help_text="Scores of all its outputs by each metric, computed when it arrived. Null: not computed.",
+    )
     request_token = models.CharField(max_length=64, null=True, blank=True)
     received_at = models.DateTimeField(db_default=Now(), editable=False)
     withdrawn_at = optional_noneditable_datetime_field()

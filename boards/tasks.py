@@ -6,8 +6,9 @@ from studies.models import Job
 from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
 
-from .models import Board
+from .models import Board, Submission
 from .services import images, labels, metric_tables, rounds, snapshots
+from .services.submissions import METRICS_KIND
 
 
 @jobs.register(rounds.KIND, is_short=True, user_facing_errors=(ActionRefused,))
@@ -43,6 +44,14 @@ def compute_metrics_job(job: Job, progress: jobs.ProgressReporter) -> dict:
         board, job.by, job.arguments["names"], progress, parts_of=parts_of, record_stored=progress.record_stored
     )
     return {"snapshot": stored.snapshot.number, "sha256": stored.result_sha256}
+
+
+@jobs.register(METRICS_KIND, is_batch=True, user_facing_errors=(ActionRefused,))
+def compute_metrics_of_submission_job(job: Job, progress: jobs.ProgressReporter) -> dict:
+    """Compute metrics of a submission that has arrived."""
+    one = Submission.objects.select_related("board__template").get(pk=job.arguments["submission"])
+    parts_of = partial(jobs.StoredParts, job, progress)
+    return {"metrics": metric_tables.compute_metrics_of_submission(one, progress, parts_of)}
 
 
 @jobs.register(labels.KIND, user_facing_errors=(ActionRefused,))

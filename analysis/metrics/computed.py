@@ -138,16 +138,48 @@ def reference_texts(study: Study) -> dict[int, list[str]]:
 
 def outputs_with_references(study: Study) -> Iterator[OutputToScore]:
     """Yield each output of other systems that has a reference, those of a prompt one after the other."""
-    references, sources = reference_texts(study), set(reference_systems(study))
-    declared = (
-        Output.objects.filter(system__in=sources, media="").exclude(language="").order_by("prompt", "system", "sample")
-    )
-    languages = dict(declared.values_list("prompt_id", "language"))
+    references, sources, languages = reference_texts(study), set(reference_systems(study)), _reference_languages(study)
     rows = Output.objects.filter(system__in=study.systems.judged(), media="").order_by("prompt", "pk")
     values = rows.values_list("pk", "system_id", "system__name", "prompt_id", "prompt__key", "text", "prompt__language")
     for pk, system, system_name, prompt, key, text, language in values.iterator(chunk_size=2000):
         if system not in sources and prompt in references:
             yield OutputToScore(pk, system_name, key, text, references[prompt], languages.get(prompt) or language)
+
+
+def _reference_languages(study: Study) -> dict[int, str]:
+    """Return the language that references declare, by prompt id."""
+    declared = Output.objects.filter(system__in=reference_systems(study), media="").exclude(language="")
+    return dict(declared.order_by("prompt", "system", "sample").values_list("prompt_id", "language"))
+
+
+def texts_beside_references(study: Study, system: str, texts: Mapping[str, tuple[int, str]]) -> list[OutputToScore]:
+    """Return texts of a system that is not in the study, beside the study's references. ``texts``: an id and a text by the prompt's key."""
+    references, languages = reference_texts(study), _reference_languages(study)
+    prompts = study.prompts.filter(key__in=texts, pk__in=references).order_by("key")
+    return [
+        OutputToScore(texts[key][0], system, key, texts[key][1], references[pk], languages.get(pk) or language)
+        for pk, key, language in prompts.values_list("pk", "key", "language")
+    ]
+
+
+def score_together(
+    names: Sequence[str], outputs: Sequence[OutputToScore], progress: "Report", parts_of: jobs.PartsOf
+) -> list[dict[str, Any]]:
+    """Return what each metric says about all these outputs: of all together, as papers report it, or else the mean."""
+    known, by_metric = available_metrics(), dict[str, dict[int, float]]()
+    for together in _in_order(names, known):
+        by_metric |= _score([known[name] for name in together], outputs, progress, parts_of)
+    found = []
+    for name in names:
+        own = known[name]
+        scores = [by_metric[name][output.pk] for output in outputs]
+        if own.make_of_all is not None:
+            score = own.make_of_all()([one.text for one in outputs], [one.references for one in outputs])
+        else:
+            score = own.points * math.fsum(scores) / len(scores)
+        facts = {"name": name, "label": own.label, "version": own.version(), "is_lower_better": own.is_lower_better}
+        found.append(facts | {"score": score, "n": len(scores)})
+    return found
 
 
 def slow_forecast(study: Study) -> str:

@@ -196,6 +196,17 @@ class ScoreSerializer(serializers.Serializer):
     prompts = serializers.IntegerField()
 
 
+class SubmissionMetricSerializer(serializers.Serializer):
+    """The score of all outputs of a submission by a metric, on the metric's own scale."""
+
+    name = serializers.CharField()
+    label = serializers.CharField()
+    version = serializers.CharField()
+    is_lower_better = serializers.BooleanField()
+    score = serializers.FloatField()
+    n = serializers.IntegerField(help_text="Number of outputs with a reference.")
+
+
 class SubmissionSerializer(serializers.Serializer):
     """A submission. Its team and members get everything; others get scored ones, with the name that everybody may see."""
 
@@ -218,9 +229,17 @@ class SubmissionSerializer(serializers.Serializer):
     received_at = serializers.DateTimeField()
     published_at = serializers.DateTimeField(allow_null=True)
     withdrawn_at = serializers.DateTimeField(allow_null=True)
-    filename = serializers.CharField(required=False, help_text="Only for its team and members, as the next two fields.")
+    filename = serializers.CharField(
+        required=False, help_text="Only for its team and members, as the next three fields."
+    )
     sha256 = serializers.CharField(required=False)
     n_outputs = serializers.IntegerField(required=False)
+    metrics = SubmissionMetricSerializer(
+        many=True,
+        required=False,
+        allow_null=True,
+        help_text="Computed when the submission arrived. Null: not computed, or not yet. Only for its team and members.",
+    )
 
 
 class CheckErrorSerializer(serializers.Serializer):

@@ -63,7 +63,7 @@ def submission_json(one: Submission, status: SubmissionStatus, *, is_own: bool) 
         "withdrawn_at": one.withdrawn_at,
     }
     if is_own:
-        fields |= {"filename": one.filename, "sha256": one.sha256, "n_outputs": one.n_outputs}
+        fields |= {"filename": one.filename, "sha256": one.sha256, "n_outputs": one.n_outputs, "metrics": one.metrics}
     return fields
 
 

@@ -19,10 +19,11 @@ from analysis.metrics.comparison import (
 )
 from analysis.metrics.scoring import criterion_key, find_criteria, is_about_outputs
 from analysis.metrics.store import metrics_in_use
+from analysis.metrics.texts.built_in import BUILT_IN
 from analysis.models import Metric
 from analysis.protocols.blocks.populations import group_noun, noun_of_groups
 from boards.access import BoardAction, check_permission_or_404
-from boards.models import Board, BoardMetricTable, BoardRound, BoardSnapshot, RoundEntry
+from boards.models import Board, BoardMetricTable, BoardRound, BoardSnapshot, RoundEntry, Submission
 from studies.design.serialization import sha256_of
 from studies.models import Job, audit
 from studies.services import jobs
@@ -175,6 +176,23 @@ def request_metrics(board: Board, by, names: Sequence[str], request_token: str |
         raise ActionRefused("No metric is chosen. Choose one or more.")
     chosen = list(dict.fromkeys(names))
     return jobs.submit(KIND, by=by, request_token=request_token, board=board.pk, names=chosen)
+
+
+def compute_metrics_of_submission(submission: Submission, progress: Progress, parts_of: jobs.PartsOf) -> int:
+    """Compute metrics of a submission that no round needs to have scored. Return their number.
+
+    The metrics are those that were computed last for the board, or else all built-in ones that are installed.
+    """
+    board, known = submission.board, computed.available_metrics()
+    texts = submission.outputs.filter(media="").values_list("prompt_key", "pk", "text")
+    outputs = computed.texts_beside_references(
+        board.template, submission.name, {key: (pk, text) for key, pk, text in texts}
+    )
+    chosen = last_names(board)
+    names = [name for name in (BUILT_IN if chosen is None else chosen) if name in known and known[name].is_installed]
+    found = computed.score_together(names, outputs, progress, parts_of) if outputs else []
+    Submission.objects.filter(pk=submission.pk).update(metrics=found)
+    return len(found)
 
 
 def request_again(snapshot: BoardSnapshot, by) -> Job | None:

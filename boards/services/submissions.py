@@ -13,9 +13,11 @@ from django.db.models.functions import Now
 from django.utils.text import capfirst
 
 from analysis.data.frames import SECOND_SAMPLE
+from analysis.metrics.computed import reference_systems
 from analysis.protocols.blocks.populations import population_of
 from boards.models import Board, Submission, SubmittedOutput, Team, is_reserved, lookalike_key, numbered_name
 from studies.models import audit
+from studies.services import jobs
 from studies.services.lifecycle import ActionRefused, FileRefused
 from studies.stimuli.columns import EMPTY, KEY, OUTPUT, PROMPT_ALIASES, Columns
 from studies.stimuli.rows import TableLimits, TableProblems, read_rows
@@ -279,6 +281,8 @@ def _weekday(day: str) -> str:
     return date.fromisoformat(day).strftime("%u %A")
 
 
+# The job that computes metrics of a submission when it arrives.
+METRICS_KIND = "submission_metrics"
 MAX_FILE_BYTES = 64 * 1024 * 1024
 MAX_OUTPUT_CHARACTERS = 100_000
 MAX_DESCRIPTION_CHARACTERS = 10_000
@@ -553,6 +557,8 @@ def store_submission(
         ),
         batch_size=2000,
     )
+    if not board.takes_images and reference_systems(board.template):
+        jobs.submit(METRICS_KIND, by=None, board=board.pk, submission=submission.pk)
     audit.record(
         "submit to board",
         by=None,

@@ -245,3 +245,58 @@ def test_a_board_without_results_refuses():
     board = builders.open_board(slug="other")
     with pytest.raises(ActionRefused, match="no results yet"):
         metric_tables.request_metrics(board, board.owner, ["bleu"])
+
+
+def test_metrics_are_computed_when_a_submission_arrives_and_only_its_team_and_members_see_them(client):
+    board = builders.open_board(builders.user("another"), slug="verses")
+    (team, key), (_, other) = builders.team_of(board), builders.team_of(board, "Team B")
+    texts = texts_of(board, "good")
+    submissions.submit_outputs(board, team, "good", "o.jsonl", builders.outputs_file(board, "good", **texts))
+    job = Job.objects.get(kind=submissions.METRICS_KIND)
+    assert job.by is None and Api(key).get("boards/verses/submissions/2/").json()["metrics"] is None
+    jobs.run_waiting_jobs()
+    # No round has opened, so nobody has judged an output.
+    assert not board.rounds.exists()
+    references = dict(Output.objects.filter(system__study=board.template).values_list("prompt__key", "text"))
+    found = {one["name"]: one for one in Api(key).get("boards/verses/submissions/2/").json()["metrics"]}
+    keys = sorted(texts)
+    expected = BLEU().corpus_score([texts[one] for one in keys], [[references[one] for one in keys]]).score
+    assert found["bleu"]["score"] == pytest.approx(expected) and found["bleu"]["n"] == 12
+    assert found["ter"]["is_lower_better"] and found["exact_match"]["score"] == 0
+    copied = [COPIED["good"] + number % 2 for number in range(12)]
+    assert 0 < found["token_f1"]["score"] < 100 and max(copied) < 9
+    assert api_of(board.owner).get("boards/verses/submissions/2/").json()["metrics"] == list(found.values())
+    # The table of submissions is public, and this one is not in it yet.
+    for stranger in (Api(), Api(other)):
+        assert stranger.get("boards/verses/submissions/2/").status_code == 404
+        assert "metrics" not in json.dumps(stranger.get("boards/verses/submissions/").json())
+    words = f"BLEU&nbsp;{expected:.1f}"
+    assert words in client.get(f"/boards/verses/team/{key}/").content.decode()
+    assert words not in client.get(f"/boards/verses/team/{other}/").content.decode()
+    client.force_login(board.owner)
+    assert words in client.get("/boards/verses/manage/").content.decode()
+
+
+@pytest.mark.slow
+def test_a_scored_submission_shows_its_metrics_to_its_team_alone():
+    board = builders.open_board(builders.user("another"), slug="verses")
+    team, key = builders.team_of(board)
+    builders.submit(board, team, "good")
+    jobs.run_waiting_jobs()
+    builders.play_round(board)
+    snapshots.take_snapshot(board, board.owner)
+    assert "metrics" not in Api().get("boards/verses/submissions/2/").json()
+    assert len(Api(key).get("boards/verses/submissions/2/").json()["metrics"]) == 8
+
+
+def test_without_references_no_metric_is_computed_at_arrival():
+    owner = builders.user("another")
+    board = builders.open_board(owner, builders.rating_template(owner, systems=()), slug="verses")
+    builders.submit(board, builders.team_of(board)[0], "good")
+    assert not Job.objects.filter(kind=submissions.METRICS_KIND).exists()
+
+
+def test_metrics_that_were_chosen_last_are_computed_at_arrival(board):
+    builders.submit(board, board.teams.get(), "new system")
+    jobs.run_waiting_jobs()
+    assert [one["name"] for one in board.submissions.get(name="new system").metrics] == NAMES
