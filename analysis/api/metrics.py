@@ -5,6 +5,7 @@ from typing import Any
 
 from django.conf import settings
 from django.urls import reverse
+from drf_spectacular.types import OpenApiTypes
 from rest_framework import serializers
 from rest_framework.generics import ListAPIView, RetrieveAPIView
 
@@ -12,6 +13,7 @@ from analysis.data.blinding import check_outcomes_visible
 from analysis.metrics import comparison, computed
 from analysis.metrics.calibrated.options import CHOSEN, RANDOM, UNKNOWN, CalibrationForm
 from analysis.metrics.calibrated.run import latest_results, request_calibration
+from analysis.metrics.dataset import script
 from analysis.metrics.files import MAX_FILE_BYTES, ScoresFileSettings
 from analysis.metrics.judge_check.measuring import CheckState, draw_check, find_state, newest_check, request_result
 from analysis.metrics.judge_check.views import DrawForm, criterion_sentences, headline, sample_sentence
@@ -22,7 +24,7 @@ from annotators.counting import counted_origins
 from studies.access import Action, may_read_draw
 from studies.models import Job
 
-from .base import JobMixin, PostMixin, StudyView, UploadMixin
+from .base import MEDIA_TYPES, JobMixin, PostMixin, StudyView, UploadMixin, download_response
 from .renderers import RowErrors, row_error
 from .serializers import (
     CleanTextField,
@@ -35,6 +37,29 @@ from .serializers import (
     StrictMixin,
 )
 from .uploads import require_json_object
+
+
+class TextsForMetricsView(StudyView):
+    """Each text with its prompt and references, for metrics that need a model or a dictionary."""
+
+    tag = "metrics"
+    summaries = {"GET": "The texts beside their references as JSON lines"}
+    media_type, response_type = "application/x-ndjson", OpenApiTypes.STR
+    throttle_scope = "export"
+
+    def get(self, request, code):
+        return download_response(computed.texts_for_other_metrics(self.study), "texts.jsonl", MEDIA_TYPES["jsonl"])
+
+
+class OtherMetricsScriptView(StudyView):
+    """A script that scores these texts by METEOR, BERTScore, BLEURT or COMET, on another machine than heval's."""
+
+    tag = "metrics"
+    summaries = {"GET": "The script for metrics that need a model or a dictionary"}
+    media_type, response_type = "text/plain", OpenApiTypes.STR
+
+    def get(self, request, code):
+        return download_response([script(computed.OTHER_METRICS)], computed.OTHER_METRICS, "text/plain; charset=utf-8")
 
 
 class MetricSerializer(serializers.ModelSerializer):

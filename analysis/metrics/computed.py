@@ -35,6 +35,8 @@ from .texts.processes import (
 )
 
 KIND = "compute_metrics"
+# The script that people run on the file of texts, where metrics need models or a dictionary.
+OTHER_METRICS = "other_metrics.py"
 PLUG_INS = "heval.metrics"
 NOT_INSTALLED = (
     "Automatic metrics need optional packages. Install them in heval's environment: "
@@ -180,6 +182,27 @@ def score_together(
         facts = {"name": name, "label": own.label, "version": own.version(), "is_lower_better": own.is_lower_better}
         found.append(facts | {"score": score, "n": len(scores)})
     return found
+
+
+def texts_for_other_metrics(study: Study) -> Iterator[bytes]:
+    """Yield each text of another system than the references as a JSON line, with what metrics outside of heval need."""
+    references, languages = reference_texts(study), _reference_languages(study)
+    rows = Output.objects.filter(system__in=study.systems.judged(), media="").exclude(
+        system__in=reference_systems(study)
+    )
+    columns = ("system__name", "prompt__key", "sample", "text", "prompt", "prompt__text", "prompt__source")
+    ordered = rows.order_by("system__name", "prompt__key", "sample").values_list(*columns, "prompt__language")
+    for system, key, sample, text, prompt, asked, source, language in ordered.iterator(chunk_size=2000):
+        line = {
+            "system": system,
+            "prompt": key,
+            "sample": sample,
+            "text": text,
+            "source": source or asked,
+            "language": languages.get(prompt) or language,
+            "references": references.get(prompt, []),
+        }
+        yield (canonical_json(line) + "\n").encode()
 
 
 def slow_forecast(study: Study) -> str:

@@ -71,7 +71,7 @@ def output_rows(selection: Selection) -> Iterator[tuple[Any, ...]]:
 
 
 def script(name: str, table_file: str = "headline.csv") -> bytes:
-    """Return a script that prints the headline of a study from a file of its table ``headline``."""
+    """Return a script that comes with heval. Those of the headline read a file of the table ``headline``."""
     text = (settings.DATA / "templates" / "scripts" / name).read_bytes()
     return text.replace(b"headline.csv", table_file.encode())
 

@@ -176,6 +176,8 @@ TABLE = (
     ("GET", "studies/{s}/exports/assignments.jsonl.sha256", None, READ),
     ("GET", "studies/{s}/exports/codebook.json", None, READ),
     ("GET", "studies/{s}/exports/headline.py", None, READ),
+    ("GET", "studies/{s}/metrics/texts.jsonl", None, READ),
+    ("GET", "studies/{s}/metrics/other_metrics.py", None, READ),
     ("GET", "studies/{s}/exports/headline.R", None, READ),
     ("GET", "studies/{s}/exports/headline.sql", None, READ),
     ("GET", "studies/{s}/exports/codebook.md", None, READ),
