@@ -108,8 +108,10 @@ def find_criteria(template: Study) -> list[Criterion]:
     return [overall, *found.values()]
 
 
-def read_scored_rows(study: Study, criteria: Iterable[Criterion]) -> "DataFrame":
+def read_scored_rows(study: Study, criteria: Iterable[Criterion], *, of_experts: bool = False) -> "DataFrame":
     """Return one row for each answer of annotators whom the study's outcome-blind rules keep.
+
+    ``of_experts``: only those of people who came by a link for experts; otherwise, those of all others.
 
     Columns: ``criterion``, ``value`` (0 to 1; higher is better), ``system`` (its name in the study), ``other`` (the other system of
     a pair, or None), ``is_first`` (of a pair: whether ``system`` was shown first), ``prompt``, ``domain``,
@@ -119,6 +121,8 @@ def read_scored_rows(study: Study, criteria: Iterable[Criterion]) -> "DataFrame"
 
     criteria = list(criteria)
     rows, parts = _kept_answers(study), []
+    experts = Assignment.objects.filter(study=study, recruitment__is_for_experts=True).values_list("pk", flat=True)
+    rows = rows[rows["assignment"].isin(list(experts)) == of_experts]
     for section in scored_sections(study):
         shown = _systems_by_item(section)
         for question in scored_questions_of(section):

@@ -303,7 +303,17 @@ class RecruitmentAdmin(VerdictAdmin, pay.PayAdmin):
         channel = REGISTRY.get(obj.channel)
         names = tuple(prefixed_settings_fields(channel.settings_form if channel else None))
         if not is_request_allowed(request, Action.RECRUIT, obj.study_id):
-            fields = ("channel", "key", "pool", "wanted", "reward", "currency", "opens_at", "closes_at")
+            fields = (
+                "channel",
+                "key",
+                "pool",
+                "wanted",
+                "reward",
+                "currency",
+                "opens_at",
+                "closes_at",
+                "is_for_experts",
+            )
             return ((None, {"fields": fields}),)
         parts: list[tuple[str, dict[str, Any]]] = [
             (
@@ -314,6 +324,7 @@ class RecruitmentAdmin(VerdictAdmin, pay.PayAdmin):
                         "shown_arms",
                         ("wanted", "reward", "currency"),
                         ("opens_at", "closes_at"),
+                        "is_for_experts",
                     )
                 },
             )
@@ -357,8 +368,8 @@ class RecruitmentAdmin(VerdictAdmin, pay.PayAdmin):
         return super().get_form(request, obj, change, **kwargs | {"form": type("RecruitmentForm", (form,), extra)})
 
     def get_readonly_fields(self, request, obj=None):
-        # The address and the people's identities must not change after the link was shared.
-        return ("key", "pool") if obj is not None and obj.assignments.exists() else ()
+        # The address, the people's identities and what their answers count for must not change after the link was shared.
+        return ("key", "pool", "is_for_experts") if obj is not None and obj.assignments.exists() else ()
 
     def get_changeform_initial_data(self, request):
         return {name: value for name, value in super().get_changeform_initial_data(request).items() if name == "study"}

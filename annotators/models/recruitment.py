@@ -54,6 +54,11 @@ class Recruitment(models.Model):
     wanted = models.PositiveIntegerField(
         null=True, blank=True, validators=HEADCOUNT_VALIDATORS, help_text="How many people the panel sends."
     )
+    is_for_experts = models.BooleanField(
+        "for experts",
+        default=False,
+        help_text="Only experts come by this link. A board shows their scores as a line beside those of the others, and counts them in none.",
+    )
     arms = models.ManyToManyField(Arm, through="RecruitmentArm", blank=True, related_name="+")
     opens_at = models.DateTimeField(null=True, blank=True)
     closes_at = models.DateTimeField(null=True, blank=True)

@@ -109,7 +109,7 @@ def outcomes_missing_required_pay_rule(
 # Copy the links of a study to a clone of it.
 
 
-_COPIED = ("channel", "pool", "settings", "reward", "currency")
+_COPIED = ("channel", "pool", "settings", "reward", "currency", "is_for_experts")
 
 
 def copy_links(study: Study, clone: Study) -> list[Recruitment]:

@@ -44,6 +44,9 @@ COLUMNS = (
     Column("prompt_text", "text", "The prompt, and after an empty line its source document, if it has one."),
     Column("output", "text", "The judged text. Empty for images, and for anonymous submissions."),
     Column("criterion", "text", "The criterion of the question, or the question's key."),
+    Column(
+        "is_expert", "boolean", "The annotator came by a link for experts. Scores of the board leave these labels out."
+    ),
     Column("annotator", "text", "Pseudonym of the annotator in files of labels: of all rounds, or of one round."),
     Column(
         "unit",
@@ -96,6 +99,8 @@ def _rows_of_round(board: Board, one: BoardRound, facts: dict[int, dict[str, Any
     entries = RoundEntry.objects.filter(round=one, submission__withdrawn_at=None)
     numbers = dict(entries.values_list("system__name", "submission__number"))
     names, prompts, outputs = _pseudonyms(board, study), prompt_texts(study), output_texts(study)
+    links = Assignment.objects.filter(study=study, recruitment__is_for_experts=True)
+    experts = set(links.values_list("pk", flat=True))
     closed, robots = study.closed_at and study.closed_at.date().isoformat(), is_simulated(study)
     rows = []
     for criterion, judged in judged_by_score(Selection(study, tuple(result_origins(study)))):
@@ -108,8 +113,10 @@ def _rows_of_round(board: Board, one: BoardRound, facts: dict[int, dict[str, Any
         for number, system, prompt, sample, assignment, unit, value in zip(
             *(judged.loc[is_shown, column].tolist() for column in columns), strict=True
         ):
-            rows.append((int(number), prompt, criterion, names[assignment], unit, value, system, sample))
-    for number, prompt, criterion, name, unit, value, system, sample in sorted(rows):
+            rows.append(
+                (int(number), prompt, criterion, assignment in experts, names[assignment], unit, value, system, sample)
+            )
+    for number, prompt, criterion, is_expert, name, unit, value, system, sample in sorted(rows):
         shown = facts[number]
         text = outputs.get((system, prompt, sample), "") if shown["is_named"] else ""
         yield (
@@ -123,6 +130,7 @@ def _rows_of_round(board: Board, one: BoardRound, facts: dict[int, dict[str, Any
             stimulus_text(study, prompts[prompt]),
             stimulus_text(study, text),
             criterion,
+            is_expert,
             name,
             str(unit),
             round(value, 12),

@@ -290,3 +290,33 @@ def _paper_scores(rows: "DataFrame", rng: "np.random.Generator") -> dict[int, di
         )
         found[int(system)] = estimate_fields(score)
     return found
+
+
+def expert_scores(rows: "DataFrame", experts: "DataFrame", seed: str) -> list[dict[str, Any]]:
+    """Return what experts, and on average the others, say about the outputs that both judged, for each criterion and system.
+
+    The experts' interval is the paper's: it is about these experts, and draws their answers again.
+    """
+    from analysis.stats.seeds import seeded_generator
+
+    output, found = ["criterion", "system", "prompt"], []
+    common = experts[output].drop_duplicates().merge(rows[output].drop_duplicates())
+    both, others = experts.merge(common), rows.merge(common)
+    for criterion, own in both.groupby("criterion"):
+        scores = _paper_scores(own, seeded_generator(seed, "experts", str(criterion)))
+        for system in sorted(scores):
+            answers = own[own["system"] == system]
+            beside = others[(others["criterion"] == criterion) & (others["system"] == system)]
+            found.append(
+                {
+                    "criterion": str(criterion),
+                    "submission": system,
+                    **{name: scores[system][name] for name in ("estimate", "low", "high")},
+                    "crowd": float(100 * beside["value"].mean()),
+                    "outputs": int(answers["prompt"].nunique()),
+                    "labels": len(answers),
+                    "annotators": int(answers["annotator"].nunique()),
+                    "rounds": sorted(int(number) for number in answers["round"].unique()),
+                }
+            )
+    return found

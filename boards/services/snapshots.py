@@ -23,7 +23,7 @@ from studies.services.lifecycle import ActionRefused
 from studies.stimuli.texts import word_count
 
 from .preferences import cost_and_precision
-from .results import compute_board_result
+from .results import compute_board_result, expert_scores
 from .rounds import RoundSample, keys_to_answer, samples_of_rounds
 
 if TYPE_CHECKING:
@@ -124,8 +124,11 @@ def request_snapshot(board: Board, by, request_token: str | None = None) -> Job:
     return jobs.submit(KIND, by=by, request_token=request_token, board=board.pk)
 
 
-def read_board_rows(board: Board) -> "DataFrame":
-    """Return the scored rows of all closed rounds. Systems are the numbers of submissions; ``round`` is the round's number."""
+def read_board_rows(board: Board, *, of_experts: bool = False) -> "DataFrame":
+    """Return the scored rows of all closed rounds. Systems are the numbers of submissions; ``round`` is the round's number.
+
+    ``of_experts``: as in ``read_scored_rows``.
+    """
     import pandas as pd
 
     criteria = find_criteria(board.template)
@@ -136,7 +139,7 @@ def read_board_rows(board: Board) -> "DataFrame":
                 "system__name", "submission__number"
             )
         )
-        rows = read_scored_rows(one.study, criteria)
+        rows = read_scored_rows(one.study, criteria, of_experts=of_experts)
         rows = rows.assign(round=one.number, system=rows["system"].map(numbers), other_name=rows["other"])
         rows["other"] = rows["other"].map(numbers)
         # A pair with a withdrawn system says nothing about the other one.
@@ -177,6 +180,9 @@ def take_snapshot(board: Board, by) -> BoardSnapshot:
         **compute_board_result(board, rows, new_in_round, last.result if last else None),
     }
     _add_costs(result, new_in_round)
+    has_experts = any(one.study.recruitments.filter(is_for_experts=True).exists() for one in rounds)
+    if has_experts and result["kind"] == "scores":
+        result["experts"] = expert_scores(rows, read_board_rows(board, of_experts=True), result["seed"])
     if result["kind"] == "scores":
         main = rows[rows["criterion"] == result["criteria"][0]["key"]]
         total = sum(float(facts["cost"]) for facts in result["rounds"])

@@ -36,6 +36,7 @@ def _paper_html(shown: Shown) -> str:
     names = {row["submission"]: row["name"] for row in shown.rows}
     labels = {criterion["key"]: criterion["label"] for criterion in result["criteria"]}
     studies = [one for one in result.get("paper", ()) if one["submission"] in names]
+    experts = [one for one in result.get("experts", ()) if one["submission"] in names]
     context = {
         "board": shown.board,
         "snapshot": shown.snapshot,
@@ -49,7 +50,13 @@ def _paper_html(shown: Shown) -> str:
         ),
         "lines": _score_lines(result, shown.rows),
         "days": _day_lines(studies, names, labels),
-        "day_figure": _day_figure(studies, names, labels),
+        "day_figure": _day_figure(studies, names, labels, experts),
+        "experts": [
+            one
+            | {"name": names[one["submission"]], "criterion": labels.get(one["criterion"], one["criterion"])}
+            | {"score": table.score_text(one), "crowd": _number(one["crowd"])}
+            for one in experts
+        ],
         "spreads": spread_lines(studies, labels),
         "double": result.get("double_labels"),
         "calendar": _calendar_tables(result.get("days", {})),
@@ -107,9 +114,15 @@ def _day_lines(
 
 
 def _day_figure(
-    studies: Sequence[Mapping[str, Any]], names: Mapping[int, str], labels: Mapping[str, str]
+    studies: Sequence[Mapping[str, Any]],
+    names: Mapping[int, str],
+    labels: Mapping[str, str],
+    experts: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
-    """Return Figure 2 for the system that was scored with several labels in most rounds: one row for each round and aggregation."""
+    """Return Figure 2 for the system that was scored with several labels in most rounds: one row for each round and aggregation.
+
+    Across the rows of a criterion, a line shows the score by experts.
+    """
     if not studies:
         return {}
     rounds_of: dict[int, set[int]] = {}
@@ -120,7 +133,10 @@ def _day_figure(
         (one for one in studies if one["submission"] == system),
         key=lambda one: (one["criterion"], one["aggregate"], one["round"]),
     )
-    ends = [one["score"] + sign * one["sd_multilabel"] for one in own for sign in (-1, 1)]
+    spreads = ("sd_multilabel", "sd_unilabel")
+    ends = [one["score"] + sign * one[spread] for one in own for spread in spreads for sign in (-1, 1)]
+    by_experts = {one["criterion"]: one["estimate"] for one in experts if one["submission"] == system}
+    ends += by_experts.values()
     axis = Axis(ends, LEFT, RIGHT)
     marks = []
     for place, one in enumerate(own):
@@ -137,9 +153,16 @@ def _day_figure(
                 "high": at(axis.place(one["score"] + one["sd_unilabel"])),
             }
         )
+    lines = []
+    for criterion, score in by_experts.items():
+        places = [place for place, one in enumerate(own) if one["criterion"] == criterion]
+        if places:
+            high, low = (at(TOP + ROW * place) for place in (places[0], places[-1] + 1))
+            lines.append({"x": at(axis.place(score)), "high": high, "low": low})
     return {
         "frame": _frame(axis, len(marks), "Score, 0 to 100"),
         "marks": marks,
+        "experts": lines,
         "names_end": LEFT - 10,
         "name": names[system],
     }
