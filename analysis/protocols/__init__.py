@@ -5,7 +5,7 @@ An analysis is one module or package in this folder, with the name of its protoc
 
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pandas import Categorical, DataFrame
 
     from analysis.stats.arrays import FloatArray
+    from analysis.stats.results import Estimate
     from analysis.stats.sequential import RunningShare
 
 ComparingAnalysis = Generator[ComparedByBlock, AdjustedByBlock, list[Block]]
@@ -65,7 +66,8 @@ class HeadlineAnswers:
     All but ``values`` are categories, so that statistics get their numbers, and results their names.
     ``prompts``: the second sample of each answer, which is the group of a prompt that belongs to one. ``values``: one for each answer about the pair, on the scale of ``analysis.stats.planning.inputs.StudySize.bounds``, none
     missing. ``points``: of the scale, if the protocol has one. ``keys``: the prompt of each answer, and ``items``: the item whose outputs
-    it compares; None if answers are not about a single one.
+    it compares; None if answers are not about a single one. ``agreement`` computes how far people agree about an item, which takes a
+    while. ``by_domain``: the same answers, apart for each domain, if there are several.
     """
 
     comparison: Comparison
@@ -75,6 +77,8 @@ class HeadlineAnswers:
     points: int = 5
     keys: "Categorical[Any] | None" = None
     items: "Categorical[Any] | None" = None
+    agreement: "Callable[[], Estimate | None]" = lambda: None
+    by_domain: "Mapping[str, HeadlineAnswers]" = field(default_factory=dict)
 
     @classmethod
     def from_rows(cls, comparison: Comparison, rows: "DataFrame", column: str, points: int = 5) -> "HeadlineAnswers":

@@ -295,8 +295,6 @@ def run_comparison(
 
 def read_part(part: Part, parameters: Mapping[str, Any]) -> PartAnswers:
     """Read the answers of a part. Labels of people and prompts are equal in two parts if the person, or the prompt, is the same."""
-    from pandas import Categorical
-
     options = {name: parameters[name] for name in ("origins",) if name in parameters}
     with database_snapshot():
         validated = validate_parameters(options, part.study)
@@ -334,13 +332,19 @@ def read_part(part: Part, parameters: Mapping[str, Any]) -> PartAnswers:
             asked = [question for question in section.questions.all() if question.criterion == compared.criterion]
             place = next((place for place, question in enumerate(asked) if question.key == compared.question), -1)
             key = (protocol, number, compared.criterion, place, *sorted((compared.x, compared.y)))
-            labelled = replace(
-                one,
-                annotators=Categorical([person.get(label, label) for label in one.annotators.tolist()]),
-                prompts=Categorical([prompt(label) for label in one.prompts.tolist()]),
-            )
-            read.answers.setdefault(key, (protocol, labelled))
+            read.answers.setdefault(key, (protocol, _relabelled(one, person, prompt)))
     return read
+
+
+def _relabelled(one: HeadlineAnswers, person: Mapping[str, str], prompt: Callable[[Any], str]) -> HeadlineAnswers:
+    from pandas import Categorical
+
+    return replace(
+        one,
+        annotators=Categorical([person.get(label, label) for label in one.annotators.tolist()]),
+        prompts=Categorical([prompt(label) for label in one.prompts.tolist()]),
+        by_domain={domain: _relabelled(own, person, prompt) for domain, own in one.by_domain.items()},
+    )
 
 
 def _of_assignments(data: ReportData, assignments: set[int]) -> ReportData:
@@ -429,7 +433,7 @@ def build_comparison(
             "parameters": dict(parameters),
             "studies": [{"code": part.code, **one.effort} for part, one in zip(parts, read, strict=True)],
             "comparisons": [
-                {name: one[name] for name in ("name", "protocol", "meaning")} | one["found"].as_dict()
+                {name: one[name] for name in ("name", "protocol", "meaning", "within")} | one["found"].as_dict()
                 for one in compared
             ],
             "left_out": left_out,
@@ -460,7 +464,7 @@ def _shared(
             raise ActionRefused(
                 "The named comparisons are of different protocols or criteria. Name comparisons on one scale."
             )
-        return [found], []
+        return _with_shared_domains([found]), []
     keys = [key for key in with_values[0] if all(key in own for own in with_values)]
     if not keys:
         has = "; ".join(f"“{part.name}” has {_listed_names(own)}" for part, own in zip(parts, known, strict=True))
@@ -478,7 +482,19 @@ def _shared(
         for key, (_, one) in answers.answers.items()
         if key not in keys
     ]
-    return shared, left_out
+    return _with_shared_domains(shared), left_out
+
+
+def _with_shared_domains(shared: Sequence[Found]) -> list[Found]:
+    """Return the comparisons, each followed by itself in every domain in which all parts have answers."""
+    found = []
+    for row in shared:
+        found.append(row)
+        for domain in row[0][1].by_domain:
+            of_domain = [(protocol, one.by_domain[domain]) for protocol, one in row if domain in one.by_domain]
+            if len(of_domain) == len(row) and all(len(one.values) for _, one in of_domain):
+                found.append(of_domain)
+    return found
 
 
 def _by_name(found: Iterable[tuple[str, HeadlineAnswers]]) -> dict[str, tuple[str, HeadlineAnswers]]:
@@ -562,6 +578,7 @@ def _compare(found: Found, level: float) -> dict[str, Any]:
         "meaning": meaning.format(x=x, y=y) + in_parentheses(first.comparison.subject.note),
         "unit": unit,
         "found": compared,
+        "within": [one.agreement() for one in of_studies],
     }
 
 

@@ -25,7 +25,7 @@ MEANINGS = {
 def build_tables(
     names: Sequence[str], efforts: Sequence[Mapping[str, Any]], compared: Sequence[Mapping[str, Any]]
 ) -> Iterable[Table]:
-    """Yield the tables: differences, estimates, equality of more than two studies, agreement, effort and pay."""
+    """Yield the tables: differences, sizes, estimates, equality of more than two studies, agreement, effort and pay."""
     pairs = list(combinations(names, 2))
     differences = [estimate for one in compared for estimate in one["found"].differences]
     about = sorted({estimate.settings["population"] for estimate in differences})
@@ -39,6 +39,16 @@ def build_tables(
         f"Intervals and p-values are about {' or '.join(about)} like these. Studies share people of one pool, and prompts with the same key and "
         "text; everything else counts as independent.",
         [warning for estimate in differences for warning in estimate.warnings],
+    )
+    yield build_table(
+        "sizes",
+        "Sizes of the differences",
+        "pair|Comparison|text; label|Difference|text; d|Cohen's d|number; g|Hedges' g|number; interval|95% CI of d|wide_interval; "
+        "n|People|integer; reason|Undefined because|text",
+        _size_rows(compared, [f"{one} − {other}" for one, other in pairs]),
+        "first",
+        "The difference of people's means, divided by the standard deviation between people, which depends on the number of answers of "
+        "each. A size is for studies that share nobody. The interval takes equal variances.",
     )
     yield build_table(
         "estimates",
@@ -70,6 +80,20 @@ def build_tables(
         "Pearson's correlation of the mean answers about shared prompts. Few answers about each prompt make it lower.",
     )
     yield build_table(
+        "within",
+        "Agreement in each study",
+        "pair|Comparison|text; label|Study|text; measure|Measure|text; estimate|Agreement|number; interval|95% CI|wide_interval; "
+        "n|Items|integer; reason|Undefined because|text",
+        [
+            _row(one, estimate, name) | {"measure": estimate.estimand}
+            for one in compared
+            for name, estimate in zip(names, one["within"], strict=True)
+            if estimate is not None
+        ],
+        "sure",
+        "As in the report of the study, over items that several people judged.",
+    )
+    yield build_table(
         "effort",
         "Effort and pay",
         "study|Study|text; people|People who submitted|integer; kept|Kept|integer; answers|Answers|integer; minutes|Minutes a person|number; "
@@ -78,6 +102,17 @@ def build_tables(
         "sure",
         "Minutes and pay are medians of people who submitted in time. Imported answers and robots have neither.",
     )
+
+
+def _size_rows(compared: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> list[dict[str, Any]]:
+    found = []
+    differences = [estimate for one in compared for estimate in one["found"].differences]
+    for row, estimate in zip(_rows(compared, "differences", labels), differences, strict=True):
+        effect, shared = estimate.effect, estimate.detail["n_shared_people"]
+        reason = f"{shared} people worked in both" if shared else "fewer than two people, or none differ"
+        own = {"d": effect.value, "g": effect.hedges_g, "interval": [effect.low, effect.high]} if effect else {}
+        found.append(row | {"interval": None, "reason": "" if effect else reason} | own)
+    return found
 
 
 def _rows(compared: Sequence[Mapping[str, Any]], what: str, labels: Sequence[str]) -> list[dict[str, Any]]:

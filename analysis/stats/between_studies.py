@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats import basic
+from analysis.stats import basic, effects
 from analysis.stats.arrays import (
     MIN_SPREAD,
     BoolArray,
@@ -76,7 +76,8 @@ def compare_studies(
     -------
     StudiesCompared
         Means, differences (first minus second), the test of equality and agreements. `detail` of a difference has the
-        numbers of shared people and shared prompts. Without six people in each study nothing is tested.
+        numbers of shared people and shared prompts. Its `effect` is Cohen's d of people's means, None if people are
+        shared. Without six people in each study nothing is tested.
 
     Raises
     ------
@@ -162,6 +163,9 @@ def compare_studies(
                 test=found.test if has_enough[list(pair)].all() else None,
                 warnings=(*few, *warnings),
                 detail={**found.detail, **shared},
+                effect=None
+                if shared["n_shared_people"]
+                else effects.cohen_d(*(_means_of_people(array, people, masks[study]) for study in pair), level=level),
             )
         )
         agreements.append(_agreement(array, items, [masks[study] for study in pair], of_items[list(pair)], level))
@@ -177,6 +181,11 @@ def compare_studies(
             reason = "a study has fewer than six people"
             equality = replace(equality, status="not_identified", reason=reason, test=None)
     return StudiesCompared(means=means, differences=tuple(differences), equality=equality, agreements=tuple(agreements))
+
+
+def _means_of_people(values: FloatArray, people: IntArray, mask: BoolArray) -> FloatArray:
+    counts = np.bincount(people[mask])
+    return group_sums(people[mask], values[mask], len(counts))[counts > 0] / counts[counts > 0]
 
 
 def _agreement(

@@ -8,6 +8,7 @@ Source: Clark et al. 2021, sections 2.4 and 3.2, Tables 1 and 2, Figures 3 and 4
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
@@ -105,14 +106,21 @@ class HumanLikeAnalysis(PairAnalysis):
         """Return whether each judgement of a cell is right, compared with guessing. Each text is a prompt of its own."""
         from pandas import Categorical
 
-        found = []
-        for judgements in self.read(context):
-            for cell in judgements.cells_over_domains:
-                rows = judgements.cell_rows(cell)
-                compared, correct = Comparison(judgements.section.position, cell.key, CHANCE), rows["correct"]
-                people, texts = (Categorical(rows[name]) for name in ("annotator", SECOND_SAMPLE))
-                found.append(HeadlineAnswers(compared, correct.to_numpy(float), people, texts))
-        return found
+        def answers(judgements: Judgements, cell: Cell) -> HeadlineAnswers:
+            rows = judgements.cell_rows(cell)
+            people, texts = (Categorical(rows[name]) for name in ("annotator", SECOND_SAMPLE))
+            return HeadlineAnswers(
+                Comparison(judgements.section.position, cell.key, CHANCE),
+                rows["correct"].to_numpy(float),
+                people,
+                texts,
+                agreement=partial(_agreement, judgements, cell, context),
+                by_domain={one.domain: answers(judgements, one) for one in judgements.domains_of(cell)},
+            )
+
+        return [
+            answers(judgements, cell) for judgements in self.read(context) for cell in judgements.cells_over_domains
+        ]
 
 
 def _suffix(sections: Sequence[Any], section: Any) -> str:
@@ -172,18 +180,7 @@ def _paper_cell_results(judgements: Judgements, cell: Cell, context: AnalysisCon
     rows = judgements.cell_rows(cell, is_paper=True)
     rating, truth, correct, annotators = column_arrays(rows, "rating", "is_machine", "correct", "annotator")
     alpha, alpha_points = (
-        tag_with_cell(
-            agreement_alpha(
-                rows["text"],
-                rows[column],
-                level_of_measurement=kind,
-                level=context.level,
-                resamples=min(AGREEMENT_RESAMPLES, context.resamples),
-                rng=context.rng("alpha", kind, judgements.section.position, cell.key),
-            ).labelled(analysis=f"humanlike.alpha_{kind}", unit="text", mode="paper"),
-            cell,
-        )
-        for column, kind in (("says", "nominal"), ("rating", "ordinal"))
+        _agreement(judgements, cell, context, *coded) for coded in (("says", "nominal"), ("rating", "ordinal"))
     )
     return PaperCellResults(
         signal_detection.detection_measures(
@@ -194,6 +191,21 @@ def _paper_cell_results(judgements: Judgements, cell: Cell, context: AnalysisCon
         alpha_points,
         len(set(annotators)),
     )
+
+
+def _agreement(
+    judgements: Judgements, cell: Cell, context: AnalysisContext, column: str = "says", kind: str = "nominal"
+) -> "Estimate":
+    rows = judgements.cell_rows(cell, is_paper=True)
+    alpha = agreement_alpha(
+        rows["text"],
+        rows[column],
+        level_of_measurement=kind,
+        level=context.level,
+        resamples=min(AGREEMENT_RESAMPLES, context.resamples),
+        rng=context.rng("alpha", kind, judgements.section.position, cell.key),
+    )
+    return tag_with_cell(alpha.labelled(analysis=f"humanlike.alpha_{kind}", unit="text", mode="paper"), cell)
 
 
 def _paper_tests(

@@ -108,6 +108,11 @@ class Judgements:
     def reference_condition(self, model: str) -> str:
         return self.design.reference_condition(model)
 
+    def domains_of(self, cell: Cell) -> list[Cell]:
+        """Return the cells of single domains of a cell over all domains. With one domain, they would repeat it."""
+        own = [one for one in self.cells if replace(one, domain=ALL_DOMAINS) == cell and one != cell]
+        return own if len(own) > 1 else []
+
     def cell_rows(self, cell: Cell, is_paper: bool = False) -> "DataFrame":
         rows = self.paper if is_paper else self.kept
         rows = rows[(rows["model"] == cell.model) & (rows["condition"] == cell.condition)]

@@ -1,6 +1,8 @@
 """Analyses that compare pairs of systems."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
@@ -68,11 +70,18 @@ class PairAnalysis(ProtocolAnalysis):
         adjusted = yield self.compare(records, context)
         return [block for block in self.blocks(records, adjusted, context) if block.estimates]
 
+    def agreement(self, answers: Any, context: AnalysisContext) -> "Estimate | None":
+        """Return how far people agree about an item, as in the report, or None if the protocol has no such number."""
+        return None
+
     def headline_answers(self, context: AnalysisContext) -> list[HeadlineAnswers]:
         if not self.headline_blocks:
             return []
         return [
-            HeadlineAnswers.from_rows(compared, self.pair_scores(answers, compared), "score", self.points(answers))
+            replace(
+                HeadlineAnswers.from_rows(compared, self.pair_scores(answers, compared), "score", self.points(answers)),
+                agreement=partial(self.agreement, answers, context),
+            )
             for answers in self.read(context)
             for compared in answers.comparisons
         ]

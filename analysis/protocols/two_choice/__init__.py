@@ -17,7 +17,12 @@ from studies.protocols.two_choice import PREFERENCE
 from .. import StoppingStatus, register
 from ..scores import Scorer, other_system, with_other_outputs
 from . import layouts
-from .checks import agreement_and_side_blocks, labels_paid_and_strategy_replay_blocks, ranking_blocks
+from .checks import (
+    agreement_and_side_blocks,
+    agreement_estimates,
+    labels_paid_and_strategy_replay_blocks,
+    ranking_blocks,
+)
 from .labels import planned_comparisons_then_other_pairs, primary_comparison_stopping_statuses, read_comparison_labels
 from .preference import preference_blocks, recommended_estimate
 
@@ -83,6 +88,9 @@ class TwoChoiceAnalysis(PairAnalysis):
 
     def pair_scores(self, answers, compared):
         return answers.rows_with_values.assign(score=answers.rows_with_values["value"])
+
+    def agreement(self, answers, context):
+        return next(iter(agreement_estimates(answers, context)), None)
 
     def judged_outputs(self, section, question, answers, shown):
         is_tie = answers["choice"] == TIE

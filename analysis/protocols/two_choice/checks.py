@@ -31,7 +31,7 @@ FIRST_LABEL = "A"
 
 def agreement_and_side_blocks(labels: ComparisonLabels, context: AnalysisContext) -> list[Block]:
     agreement, sides = (
-        _agreement_estimates(labels, context),
+        agreement_estimates(labels, context),
         _side_effect_estimates(labels, context),
     )
     return [
@@ -60,7 +60,7 @@ def _x_is_first(rows: "DataFrame"):
     return np.where(np.isin(value, (0.0, 1.0)), np.where(value == 1, is_first, ~is_first), np.nan).astype(float)
 
 
-def _agreement_estimates(labels: ComparisonLabels, context: AnalysisContext) -> tuple["Estimate", ...]:
+def agreement_estimates(labels: ComparisonLabels, context: AnalysisContext) -> tuple["Estimate", ...]:
     from analysis.stats import choice
 
     # A third label is requested if two differ, and agrees with one of them. With it, even random answers would seem to agree.

@@ -1,6 +1,8 @@
 """Closed studies beside each other: what is shared, what is refused, what is stored, and the pages of it."""
 
 import json
+import math
+import statistics
 from io import StringIO
 
 import pytest
@@ -23,7 +25,7 @@ from tests.analysis.api.rest import api_of
 from tests.analysis.protocols.answers import answer
 from tests.analysis.report.reported import closed, finished, report
 from tests.browsing import look_at, shot
-from tests.builders import humanlike_draft, recruitment, spa_draft, spa_study, user
+from tests.builders import add_choice, draft_study, humanlike_draft, recruitment, spa_draft, spa_study, user
 from tests.launching import launched
 
 pytestmark = pytest.mark.django_db
@@ -292,10 +294,71 @@ def test_experts_and_a_crowd_are_compared_by_their_links(owner):
         type(row).objects.filter(pk=row.pk).update(recruitment=links[number % 2], origin="live")
     closed(study)
     result = run_comparison(study, {"studies": [f"{study.code}:{link.key}" for link in links]}, by=None).result
-    (compared,) = result["comparisons"]
+    compared, *by_domain = result["comparisons"]
+    assert [one["name"] for one in by_domain] == ["gpt3, none, news > chance", "gpt3, none, stories > chance"]
     guesses = Response.objects.filter(assignment__study=study, question__key="source", value__isnull=False)
     for link, mean in zip(links, compared["means"], strict=True):
         rows = guesses.filter(assignment__recruitment=link).values_list("value", "exposure__output__system__name")
         right = [(value > 2) == (system == "gpt3") for value, system in rows]
         assert len(right) == 30 and mean["estimate"] == pytest.approx(sum(right) / 30)
     assert compared["protocol"] == "humanlike" and compared["differences"][0]["interval"]
+
+
+def test_two_machines_of_two_studies_are_compared_by_domain(owner):
+    """GPT2 and GPT3 were experiments of their own in Clark et al. 2021, section 2.4."""
+    studies = []
+    for machine, quality in (("gpt2", -2.0), ("gpt3", 2.0)):
+        draft = humanlike_draft(
+            owner=owner, title=machine, domains=("news", "stories"), machines=(machine,), target_n=24
+        )
+        study = launched(draft, owner)
+        record_simulated_answers(study, 24, {"human": 2.0, machine: quality})
+        study.assignments.update(origin="live")
+        studies.append(closed(study))
+    sent = codes(*studies) | {"comparisons": [f"{study.title}, none > chance" for study in studies]}
+    result = run_comparison(studies[0], sent, by=None).result
+    names = [f"gpt2, none{domain} > chance | gpt3, none{domain} > chance" for domain in ("", ", news", ", stories")]
+    assert [one["name"] for one in result["comparisons"]] == names
+    sizes = rows_of(result, "sizes")
+    for domain, compared, size in zip(("", "news", "stories"), result["comparisons"], sizes, strict=True):
+        shares = []
+        for study in studies:
+            guesses = Response.objects.filter(assignment__study=study, question__key="source", value__isnull=False)
+            people = {}
+            for person, value, system, own in guesses.values_list(
+                "assignment", "value", "exposure__output__system__name", "exposure__output__prompt__domain"
+            ):
+                if own in (domain or own):
+                    people.setdefault(person, []).append((value > 2) == (system != "human"))
+            shares.append([statistics.mean(right) for right in people.values()])
+        assert [len(one) for one in shares] == ([24, 24] if domain == "" else [12, 12])
+        assert compared["differences"][0]["estimate"] == pytest.approx(
+            statistics.mean(shares[0]) - statistics.mean(shares[1])
+        )
+        pooled = math.sqrt(statistics.mean(statistics.variance(one) for one in shares))
+        assert (
+            size["d"] == pytest.approx(compared["differences"][0]["estimate"] / pooled)
+            and size["interval"][0] < size["d"]
+        )
+        assert compared["differences"][0]["test"]["family_size"] == 3
+    blocks = [one for one in report(studies[0])["blocks"] if one["name"] == "humanlike.paper"]
+    printed = [one for one in blocks[0]["estimates"] if one["analysis"] == "humanlike.alpha_nominal"]
+    within = [row["estimate"] for row in rows_of(result, "within") if row["label"] == "gpt2"]
+    assert sorted(within) == sorted(one["estimate"] for one in printed)
+
+
+def test_kappa_of_each_study_is_that_of_its_report(owner):
+    studies = []
+    for title, alpha in (("R1", 0.0), ("R2", 1.0)):
+        draft = draft_study(owner=owner, systems=("alpha", "beta"), prompts=8, target_n=10, title=title)
+        add_choice(draft, m=4, stopping="none", strategy="any")
+        record_simulated_answers(launched(draft, owner), 10, {"alpha": alpha, "beta": 1.0})
+        draft.assignments.update(origin="live")
+        studies.append(closed(draft))
+    result = run_comparison(studies[0], codes(*studies), by=None).result
+    printed = [
+        next(b for b in report(study)["blocks"] if b["name"] == "choice.agreement")["estimates"][0] for study in studies
+    ]
+    assert [row["measure"] for row in rows_of(result, "within")] == ["Fleiss' kappa by side of the screen"] * 2
+    assert [row["estimate"] for row in rows_of(result, "within")] == [one["estimate"] for one in printed]
+    assert result["comparisons"][0]["within"][0]["n"] == printed[0]["n"] == 8
