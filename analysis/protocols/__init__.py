@@ -149,6 +149,13 @@ class ProtocolAnalysis:
         """
         return []
 
+    def guesses(self, context: AnalysisContext) -> "list[tuple[Comparison, DataFrame]]":
+        """Return the answers about who wrote single texts, for each comparison with chance. Other protocols have none.
+
+        Columns: annotator, prompt, system, sample, item, and 1 or 0 for ``correct`` and ``says`` (a machine).
+        """
+        return []
+
     def judged_outputs(
         self, section: Any, question: Any, answers: "DataFrame", shown: Mapping[str, tuple[tuple[str, int], ...]]
     ) -> "DataFrame | None":

@@ -6,7 +6,7 @@ a report's JSON or its files, and the comments of people who withdraw later are 
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import F
@@ -25,7 +25,7 @@ from studies.models import Exposure, Item, Output, Study
 from studies.protocols import REGISTRY as PROTOCOLS
 
 if TYPE_CHECKING:
-    from pandas import Categorical
+    from pandas import Categorical, DataFrame
 
     from analysis.stats.arrays import FloatArray
     from analysis.stats.results import Estimate
@@ -41,6 +41,13 @@ KINDS = (
     ("lost", "Where {winner} lost most clearly"),
     ("split", "Where people disagreed most"),
 )
+# Of texts about which people guessed who wrote them.
+KINDS_OF_GUESSES = (
+    ("won", "Texts whose author most people got right"),
+    ("lost", "Texts whose author most people got wrong"),
+    ("split", "Texts that divided people most"),
+)
+SIDES = (("human", "Explanations of people who said “human”"), ("machine", "Explanations of people who said “machine”"))
 NO_ITEMS = "each answer is about several items at once, or about no pair of outputs"
 ITEM_COLUMNS = {"section": "section__position", "number": "number", "retired": "retired_in"}
 OutputsByItem = Mapping[str, Mapping[str, tuple[int, ...]]]
@@ -60,6 +67,11 @@ def build_items(
     answers = {one.comparison.key: one for one in headline}
     rows = {section.position: _RowsOfSection.read(context, section) for section in context.sections}
     found = []
+    for compared, guessed in analysis.guesses(context):
+        about = _about(replace(compared, role=planned[key].role) if (key := compared.key) in planned else compared)
+        found.append(about | {"protocol": context.protocol} | _guessed_items(guessed, rows[compared.section]))
+    if found:
+        return found
     for key, compared in planned.items():
         estimate = estimate_of_comparison(blocks, analysis.headline_blocks.get(name, ""), key)
         about = _about(compared) | {"protocol": context.protocol}
@@ -161,6 +173,41 @@ def _items_of(
         "won": judged.first(lambda one: (one["mean"] - null) * sign, (judged.means - null) * sign),
         "lost": judged.first(lambda one: (null - one["mean"]) * sign, (null - judged.means) * sign),
         "split": split,
+    }
+
+
+def _guessed_items(guesses: "DataFrame", rows: _RowsOfSection) -> dict[str, Any]:
+    """Return the texts that most people got right, or wrong, and those that divide people, with who gave reasons on which side."""
+    texts = []
+    for (prompt, system, _), own in guesses.groupby(["prompt", "system", "sample"], observed=True):
+        said = dict(zip(own["annotator"], own["says"], strict=True))
+        items = sorted(set(own["item"]), key=_number)
+        people = sorted({person for item in items for _, person in rows.comments.get(item, ()) if person in said})
+        texts.append(
+            {
+                "prompt": prompt,
+                "items": items,
+                "n": len(own),
+                "mean": float(own["correct"].mean()),
+                "sd": round(float(own["correct"].std(ddof=0)), 12),
+                "system": system,
+                "x": [int(own["sample"].iloc[0])],
+                "y": [],
+                "comments": people,
+                "sides": {side: [one for one in people if said[one] == n] for n, (side, _) in enumerate(SIDES)},
+            }
+        )
+
+    def first(amount_of: Callable[[dict[str, Any]], float]) -> list[dict[str, Any]]:
+        chosen = [one for one in texts if amount_of(one) > 0]
+        return sorted(chosen, key=lambda one: (*_place(one, amount_of(one)), one["system"]))[:MOST_ITEMS]
+
+    return {
+        "null": 0.5,
+        "is_guessed": True,
+        "won": first(lambda one: one["mean"] - 0.5),
+        "lost": first(lambda one: 0.5 - one["mean"]),
+        "split": first(lambda one: one["sd"] ** 2 if one["n"] > 1 else 0.0),
     }
 
 
@@ -272,8 +319,8 @@ def items_context(
                     _item_context(study, compared, one, texts, comments, retired, is_public) for one in compared[kind]
                 ],
             }
-            for kind, title in KINDS
-            if compared["winner"] or kind == "split"
+            for kind, title in (KINDS_OF_GUESSES if compared.get("is_guessed") else KINDS)
+            if compared["winner"] or compared.get("is_guessed") or kind == "split"
         ]
 
     without = Counter((one["protocol"], one["reason"]) for one in stored["items"] if one["null"] is None)
@@ -314,11 +361,22 @@ def _item_context(
     is_public: bool,
 ) -> dict[str, Any]:
     is_retired = bool(item["items"]) and retired.issuperset(item["items"])
+    named = [item["system"]] if "system" in item else [compared[side] for side in "xy"]
     outputs = [
-        (compared[side], texts.get((item["prompt"], compared[side], sample)))
-        for side in "xy"
+        (system, texts.get((item["prompt"], system, sample)))
+        for side, system in zip("xy", named, strict=False)
         for sample in item[side] or (0,)
     ]
+
+    def said(people: Sequence[str]) -> list[dict[str, Any]]:
+        return [
+            {"system": "" if "sides" in item else system, "text": text}
+            for name in item["items"]
+            for person in people
+            for system, text in comments.get((name, person), ())
+            if system in (None, *named)
+        ]
+
     prompt = next((output.prompt for _, output in outputs if output is not None), None)
     shown = [(f"Prompt {item['prompt']}", prompt)] + ([("Source", prompt)] if prompt and prompt.source else [])
     return {
@@ -330,18 +388,17 @@ def _item_context(
             _text_context(study, name, stimulus, "source" if name == "Source" else "text", is_public)
             for name, stimulus in (*shown, *outputs)
         ],
-        "comments": [
-            {"system": system, "text": text}
-            for name in item["items"]
-            for person in item["comments"]
-            for system, text in comments.get((name, person), ())
-            if system in (None, compared["x"], compared["y"])
-        ],
+        "comments": [] if "sides" in item else said(item["comments"]),
+        "sides": [{"title": title, "comments": said(item["sides"][side])} for side, title in SIDES]
+        if any(map(said, item.get("sides", {}).values()))
+        else [],
     }
 
 
 def _result_in_words(compared: Mapping[str, Any], item: Mapping[str, Any]) -> str:
     """Return the result of an item for the winner: the share of answers, or the mean difference."""
+    if "system" in item:
+        return f"{cells.format_percent(item['mean'])} right, {cells.format_count(item['n'], 'answer')}"
     named = compared["winner"] or compared["x"]
     mean = 2 * compared["null"] - item["mean"] if compared["side"] < 0 else item["mean"]
     n = cells.format_count(item["n"], "answer")

@@ -18,6 +18,7 @@ from analysis.protocols.blocks.populations import SECOND_SAMPLE
 from analysis.protocols.kinds.answers import column_arrays
 from analysis.protocols.kinds.pairs import PairAnalysis
 from analysis.protocols.kinds.scores import agreement_alpha
+from studies.design.subjects import Subject
 from studies.protocols.humanlike import SOURCE
 
 from .. import HeadlineAnswers, register
@@ -120,6 +121,16 @@ class HumanLikeAnalysis(PairAnalysis):
 
         return [
             answers(judgements, cell) for judgements in self.read(context) for cell in judgements.cells_over_domains
+        ]
+
+    def guesses(self, context):
+        return [
+            (
+                Comparison(judgements.section.position, cell.key, CHANCE, subject=Subject(x=cell.label)),
+                judgements.cell_rows(cell),
+            )
+            for judgements in self.read(context)
+            for cell in judgements.cells_over_domains
         ]
 
 

@@ -22,7 +22,7 @@ from studies.protocols import REGISTRY
 from studies.protocols.base import fields
 from studies.services import lifecycle
 from tests.analysis.report.reported import QUICK, closed, report
-from tests.builders import add_choice, add_rating, add_section, draft_study, launched, user
+from tests.builders import add_choice, add_rating, add_section, draft_study, humanlike_draft, launched, user
 
 pytestmark = pytest.mark.django_db
 STRENGTHS = {"alpha": 0.0, "beta": 0.4, "gamma": 1.0}
@@ -222,3 +222,46 @@ def test_where_lower_is_better_the_winner_has_the_lower_ratings():
     for one in compared["won"]:
         won, lost = (means[name, one["prompt"]] for name in (compared["winner"], loser))
         assert sum(won) / len(won) < sum(lost) / len(lost)
+
+
+def test_reasons_for_human_and_for_machine_are_side_by_side(client):
+    """Figure 1 and Table 5 of Clark et al. 2021."""
+    study = launched(humanlike_draft(owner=user(), domains=("news", "stories"), texts=5, target_n=24))
+    record_simulated_answers(study, 24, {"human": 0.5, "gpt3": 0.0}, crowd=CrowdSettings(commenting=1.0))
+    study.assignments.update(origin="live")
+    run = run_analysis(closed(study), QUICK, by=study.owner)
+    (compared,) = run.result["items"]
+    assert (
+        compared["label"] == "gpt3, no training against chance" and compared["null"] == 0.5 and not compared["reason"]
+    )
+    said, reasons = defaultdict(dict), defaultdict(list)
+    rows = Response.objects.filter(assignment__study=study, question__key="source", value__isnull=False)
+    for person, prompt, value in rows.values_list("assignment", "item__prompt__key", "value"):
+        said[prompt][person] = value > 2
+    for person, prompt, text in Response.objects.filter(
+        assignment__study=study, question__scale__kind="text", item__isnull=False
+    ).values_list("assignment", "item__prompt__key", "text"):
+        if text and prompt in said:
+            reasons[prompt, said[prompt][person]].append(text)
+    share = {
+        prompt: Fraction(sum(is_machine is (prompt.split("-")[1] == "gpt3") for is_machine in own.values()), len(own))
+        for prompt, own in said.items()
+    }
+    ahead = {
+        prompt: (one - Fraction(1, 2)) * len(said[prompt]) / (len(said[prompt]) + 2) for prompt, one in share.items()
+    }
+    spread = {prompt: one * (1 - one) * len(said[prompt]) / (len(said[prompt]) + 2) for prompt, one in share.items()}
+    for kind, score in (("won", ahead), ("lost", {p: -v for p, v in ahead.items()}), ("split", spread)):
+        best = sorted((p for p in score if score[p] > 0), key=lambda p: (-score[p], -len(said[p]), p))
+        assert [one["prompt"] for one in compared[kind]] == best[:MOST_ITEMS], kind
+    (context,) = items_context(study, run.result)["compared"]
+    assert [len(group["items"]) for group in context["groups"]] == [len(compared[kind]) for kind, _ in KINDS]
+    divided, shown = compared["split"][0], context["groups"][2]["items"][0]
+    assert shown["result"].startswith(f"{round(100 * divided['mean'])} % right, {divided['n']} answers")
+    for side, is_machine in zip(shown["sides"], (False, True), strict=True):
+        assert reasons[divided["prompt"], is_machine], "both sides must have reasons"
+        assert sorted(one["text"] for one in side["comments"]) == sorted(reasons[divided["prompt"], is_machine])
+    assert not any(text in json.dumps(run.result) for own in reasons.values() for text in own)
+    client.force_login(study.owner)
+    page = client.get(reverse("analysis", args=[study.pk, run.number])).content.decode()
+    assert "Explanations of people who said “human”" in page and "Explanations of people who said “machine”" in page
