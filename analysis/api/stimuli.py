@@ -5,19 +5,32 @@ from typing import Any
 
 from django.db import models, transaction
 from rest_framework import serializers
-from rest_framework.generics import ListAPIView
+from rest_framework.generics import ListAPIView, RetrieveAPIView
 
 from studies.access import Action, check_draw_is_readable, check_permission_or_404
+from studies.imports.preparation import (
+    PreparationReport,
+    prepare_stimuli_and_delete_dropped_prompts,
+    preview_preparation,
+)
 from studies.models import Batch, Output, Prompt, Study, System, audit
 from studies.models.fields import FIRST_IMPORT_NUMBER
 from studies.models.guards import StudyFrozen
 from studies.services.lifecycle import refuse_during_import
-from studies.stimuli.texts import is_blank, name_key
+from studies.stimuli.texts import SettingsRefused, is_blank, name_key
 
-from .base import CreatedOrUnchangedMixin, StudyView
+from .base import CreatedOrUnchangedMixin, PostMixin, StudyView
 from .query import text_filter
 from .renderers import FieldError, RowErrors, row_error
-from .serializers import MAX_ROWS, BulkResultSerializer, NameField, ObjectField, StrictIntegerField, StrictMixin
+from .serializers import (
+    MAX_ROWS,
+    BulkResultSerializer,
+    NameField,
+    ObjectField,
+    StrictBooleanField,
+    StrictIntegerField,
+    StrictMixin,
+)
 
 # Store many systems, prompts or outputs in one request: all or none. Sending the same rows again changes nothing.
 
@@ -292,6 +305,55 @@ class OutputsView(BulkView):
     )
     queryset = Output.objects.select_related("system", "prompt")
     serializer_class = OutputSerializer
+
+
+class PreparationRequestSerializer(StrictMixin, serializers.Serializer):
+    settings = ObjectField(help_text="The whole preparation: prompt_filters, output_filters, normalisation, length.")
+    is_dry_run = StrictBooleanField(default=False, help_text="true: say what would change, and change nothing.")
+
+
+class LeftOutSerializer(serializers.Serializer):
+    key = serializers.CharField(help_text="The prompt, or the output as “system on prompt”.")
+    filter = serializers.CharField()
+    reason = serializers.CharField()
+
+
+class PreparationReportSerializer(serializers.Serializer):
+    """What a preparation changes, or would change."""
+
+    is_written = serializers.BooleanField()
+    outputs = serializers.IntegerField(help_text="Outputs that were read and stay.")
+    changed_outputs = serializers.IntegerField()
+    changed_prompts = serializers.IntegerField()
+    by_step = serializers.DictField(child=serializers.IntegerField(), help_text="Texts that each step changes.")
+    dropped = LeftOutSerializer(many=True, help_text="Prompts that are left out, with their outputs.")
+    dropped_outputs = LeftOutSerializer(many=True)
+    dropped_outputs_by_system = serializers.DictField(child=serializers.IntegerField())
+
+
+class StoredPreparationSerializer(serializers.Serializer):
+    preparation = serializers.DictField(help_text="The settings, as POST takes them. Empty: nothing is prepared.")
+
+
+class PreparationView(PostMixin, StudyView, RetrieveAPIView):
+    """How the texts of a study are prepared. POST prepares those of a draft, always from their originals."""
+
+    tag = "stimuli"
+    summaries = {"GET": "Preparation of the texts", "POST": "Prepare the texts of a draft"}
+    serializer_class = StoredPreparationSerializer
+    body_serializer_class = PreparationRequestSerializer
+    result_serializer_class = PreparationReportSerializer
+
+    def get_object(self) -> Study:
+        return self.study
+
+    def perform(self, settings: dict[str, Any], is_dry_run: bool) -> PreparationReport:
+        try:
+            if is_dry_run:
+                return preview_preparation(self.study, settings)
+            return prepare_stimuli_and_delete_dropped_prompts(self.study, settings, by=self.request.user)
+        except SettingsRefused as refused:
+            raise FieldError("settings", str(refused)) from None
 
 
 class ItemNameField(serializers.CharField):

@@ -49,6 +49,7 @@ urlpatterns = [
     path(f"{study}systems/", stimuli.SystemsView.as_view(), name="api-systems"),
     path(f"{study}prompts/", stimuli.PromptsView.as_view(), name="api-prompts"),
     path(f"{study}outputs/", stimuli.OutputsView.as_view(), name="api-outputs"),
+    path(f"{study}preparation/", stimuli.PreparationView.as_view(), name="api-preparation"),
     path(f"{study}imports/", answers.ImportsView.as_view(), name="api-imports"),
     path(f"{study}imports/answers/", answers.AnswerImportsView.as_view(), name="api-answer-imports"),
     path(f"{study}imports/<slug:token>/", answers.ImportDetailView.as_view(), name="api-import"),

@@ -1,11 +1,13 @@
 """The form of a preparation: a field for each switch and number, never raw JSON."""
 
+import re
 from dataclasses import asdict, fields
 from typing import Any
 
 from django import forms
 
-from studies.stimuli.normalising import FILTERS, SENTENCE_END_RULES, Normalisation, Preparation
+from studies.stimuli.normalising import FILTERS, SENTENCE_END_RULES, Normalisation, Preparation, filter_as_json
+from studies.stimuli.texts import TextRefused, clean_text
 
 from .forms import CleanTextMixin, LinesField, choice_field
 
@@ -42,6 +44,8 @@ FIELDLESS = frozenset(FILTERS) - {
     "word_limits",
     "has_none",
 }
+SEPARATOR = "---"
+MAX_PRIMING_BYTES = 1024 * 1024
 
 
 class PreparationForm(CleanTextMixin, forms.Form):
@@ -58,6 +62,25 @@ class PreparationForm(CleanTextMixin, forms.Form):
     minimum_words = forms.IntegerField(required=False, min_value=0, max_value=100_000, label="Minimum number of words")
     maximum_words = forms.IntegerField(required=False, min_value=0, max_value=100_000, label="Maximum number of words")
     has_none = LinesField(rows=2, required=False, label="Only prompts without any of these", help_text="One per line.")
+    priming = forms.CharField(
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 4}),
+        label="Only outputs that copy none of these texts",
+        help_text="Such as the texts that primed a model. A line of three hyphens (---) separates two texts.",
+    )
+    priming_file = forms.FileField(
+        required=False,
+        label="Or a text file of them",
+        help_text="UTF-8, with the same lines between texts. It replaces the field above.",
+    )
+    copied = forms.IntegerField(
+        required=False,
+        min_value=0,
+        max_value=100,
+        initial=80,
+        label="Most that an output may copy, in percent",
+        help_text="Of its runs of five words in a row, those that are in one of these texts; case does not matter.",
+    )
     manner = forms.ChoiceField(choices=MANNERS, label="How to shorten outputs", initial="none")
     limit = forms.IntegerField(required=False, min_value=1, max_value=1_000_000, label="Number of characters or words")
     trimmed = forms.MultipleChoiceField(
@@ -70,11 +93,11 @@ class PreparationForm(CleanTextMixin, forms.Form):
         choices=[(name, ENDS.get(name, name)) for name in SENTENCE_END_RULES], label="Sentence ends", initial="whole"
     )
 
-    def __init__(self, data: Any = None, *, systems: list[str], stored: dict[str, Any]):
+    def __init__(self, data: Any = None, files: Any = None, *, systems: list[str], stored: dict[str, Any]):
         self.stored = stored
-        initial, self.hidden_filters = _initial_from(stored)
-        super().__init__(data, initial=initial)
-        for name in ("minimum_words", "maximum_words", "limit"):
+        initial, self.hidden_filters, self.hidden_output_filters = _initial_from(stored)
+        super().__init__(data, files, initial=initial)
+        for name in ("minimum_words", "maximum_words", "limit", "copied"):
             self.fields[name].widget = forms.TextInput(attrs={"inputmode": "numeric", "size": 8})
         choice_field(self, "trimmed").choices = [(name, name) for name in systems]
         for switch in fields(Normalisation):
@@ -90,6 +113,9 @@ class PreparationForm(CleanTextMixin, forms.Form):
 
     def text_fields(self):
         return [self[f"is_{switch.name}"] for switch in fields(Normalisation)]
+
+    def output_fields(self):
+        return [self[name] for name in ("priming", "priming_file", "copied")]
 
     def length_fields(self):
         return [self[name] for name in ("manner", "limit", "trimmed", "ends")]
@@ -109,7 +135,24 @@ class PreparationForm(CleanTextMixin, forms.Form):
             self.add_error(
                 "maximum_words", f"The maximum is below the minimum ({low}). Raise the maximum, or lower the minimum."
             )
+        if file := cleaned.get("priming_file"):
+            try:
+                cleaned["priming"] = clean_text(file.read().decode("utf-8-sig"), field="The file")
+            except UnicodeDecodeError:
+                self.add_error("priming_file", "The file is not UTF-8 text. Save it as UTF-8.")
+            except TextRefused as refused:
+                self.add_error("priming_file", str(refused))
+            # The next request has no file, so the page repeats its texts.
+            data: Any = self.data
+            self.data = data.copy()
+            self.data["priming"] = cleaned["priming"]  # type: ignore[index]  # a QueryDict
         return cleaned
+
+    def clean_priming_file(self) -> Any:
+        file = self.cleaned_data["priming_file"]
+        if file and file.size > MAX_PRIMING_BYTES:
+            raise forms.ValidationError("The file has more than 1 MB. Keep the texts that primed the models.")
+        return file
 
     def settings(self) -> dict[str, Any]:
         """Return the settings of the form, as `Preparation.from_json` reads them."""
@@ -119,6 +162,7 @@ class PreparationForm(CleanTextMixin, forms.Form):
         is_length = cleaned["manner"] != "none"
         return {
             "prompt_filters": list(self._filters(cleaned)),
+            "output_filters": [*self._output_filters(cleaned), *self.hidden_output_filters],
             "normalisation": {switch.name: cleaned[f"is_{switch.name}"] for switch in fields(Normalisation)},
             "length": {
                 "manner": cleaned["manner"],
@@ -127,6 +171,12 @@ class PreparationForm(CleanTextMixin, forms.Form):
                 "ends": cleaned["ends"] if is_length else "whole",
             },
         }
+
+    def _output_filters(self, cleaned: dict[str, Any]):
+        texts = [text.strip() for text in re.split(rf"(?m)^\s*{SEPARATOR}\s*$", cleaned["priming"])]
+        if references := [text for text in texts if text]:
+            share = 80 if cleaned["copied"] is None else cleaned["copied"]
+            yield {"filter": "copies_at_most", "references": references, "share": share / 100}
 
     def _filters(self, cleaned: dict[str, Any]):
         if cleaned["tags"]:
@@ -147,7 +197,7 @@ class PreparationForm(CleanTextMixin, forms.Form):
         yield from self.hidden_filters
 
 
-def _initial_from(stored: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def _initial_from(stored: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]:
     """Return the initial values of the fields from the stored settings, and the filters that have no field here."""
     preparation = Preparation.from_json(stored or {})
     declared: dict[str, dict[str, Any]] = {}
@@ -157,6 +207,8 @@ def _initial_from(stored: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str
             hidden_filters.append(prompt_filter)
         else:
             declared[prompt_filter["filter"]] = prompt_filter
+    of_outputs = [filter_as_json(one) for one in preparation.output_filters]
+    copied = next((one for one in of_outputs if one["filter"] == "copies_at_most" and one["words"] == 5), None)
     length = preparation.length
     initial = {f"is_{name}": value for name, value in asdict(preparation.normalisation).items()} | {
         "manner": length.manner,
@@ -169,6 +221,9 @@ def _initial_from(stored: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str
         "maximum_words": declared.get("word_limits", {}).get("maximum") or None,
         "has_none": declared.get("has_none", {}).get("strings", []),
     }
+    if copied:
+        initial["priming"] = f"\n{SEPARATOR}\n".join(copied["references"])
+        initial["copied"] = round(100 * copied["share"])
     for name in ("has_no_question", "ends_in_punctuation", "has_no_tag_residue"):
         initial[name] = name in declared
-    return initial, hidden_filters
+    return initial, hidden_filters, [one for one in of_outputs if one is not copied]

@@ -439,7 +439,7 @@ def preparation_page(request, pk) -> HttpResponse:
     if request.method != "POST":
         form = PreparationForm(systems=systems, stored=study.preparation)
         return render_page(request, "import_preparation", study, form=form, seen="", report=None)
-    form = PreparationForm(request.POST, systems=systems, stored=study.preparation)
+    form = PreparationForm(request.POST, request.FILES, systems=systems, stored=study.preparation)
     report, seen, fault = None, "", ""
     if form.is_valid():
         settings = form.settings()

@@ -4,7 +4,7 @@ It always starts from the original texts, so the result depends only on the curr
 ``original``, prompts in their attributes. The settings are in ``Study.preparation``, which the design's hash covers.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
 from typing import Any
@@ -54,15 +54,22 @@ class PreparationReport:
     warnings_count: int = 0
     dropped: list[FilteredPrompt] = field(default_factory=list)
     dropped_by_filter: dict[str, int] = field(default_factory=dict)
+    dropped_outputs: list[FilteredPrompt] = field(default_factory=list)
+    dropped_outputs_by_system: dict[str, int] = field(default_factory=dict)
     is_written: bool = False
 
     @property
     def has_changes(self) -> bool:
-        return bool(self.changed_outputs or self.changed_prompts or self.dropped)
+        return bool(self.changed_outputs or self.changed_prompts or self.dropped or self.dropped_outputs)
 
     def changes_text(self) -> str:
         text = f"{self.changed_outputs:,} of {self.outputs:,} outputs and {self.changed_prompts:,} prompts"
-        return text + (f", and left out {len(self.dropped):,} prompts" if self.dropped else "")
+        left_out = [
+            f"{len(rows):,} {noun}{'' if len(rows) == 1 else 's'}"
+            for rows, noun in ((self.dropped, "prompt"), (self.dropped_outputs, "output"))
+            if rows
+        ]
+        return text + (f" ({' and '.join(left_out)} left out)" if left_out else "")
 
     def add_change(self, example: TextChange) -> None:
         for note in example.notes:
@@ -88,9 +95,10 @@ def preview_preparation(study: Study, settings: object) -> PreparationReport:
     preparation = Preparation.from_json(settings)
     _drop(study, preparation, report)
     dropped = {result.key for result in report.dropped}
+    left_out = _drop_outputs(study, preparation, report, dropped)
     for _ in _changed_prompts(study, preparation, report, dropped):
         pass
-    for _ in _changed_outputs(study, preparation, report, dropped):
+    for _ in _changed_outputs(study, preparation, report, dropped, left_out):
         pass
     return report
 
@@ -114,9 +122,10 @@ def prepare_stimuli_and_delete_dropped_prompts(
     report = PreparationReport()
     _drop(study, preparation, report)
     _delete_prompts(study, report.dropped, is_import)
+    _delete_outputs(study, _drop_outputs(study, preparation, report, set()), is_import)
     for chunk in _chunks(_changed_prompts(study, preparation, report, set())):
         Prompt.objects.bulk_update(chunk, ["text", "attributes"])
-    for chunk in _chunks(_changed_outputs(study, preparation, report, set())):
+    for chunk in _chunks(_changed_outputs(study, preparation, report, set(), ())):
         Output.objects.bulk_update(chunk, ["text", "original"])
     if stored != study.preparation or report.has_changes:
         Study.objects.filter(pk=study.pk).update(preparation=stored, version=F("version") + 1)
@@ -129,6 +138,7 @@ def prepare_stimuli_and_delete_dropped_prompts(
             prompts=report.changed_prompts,
             by_step=report.by_step,
             dropped=[[result.key, result.filter, result.reason] for result in report.dropped],
+            dropped_outputs=[[result.key, result.filter, result.reason] for result in report.dropped_outputs],
         )
     report.is_written = True
     return report
@@ -177,6 +187,41 @@ def _delete_prompts(study: Study, dropped: list[FilteredPrompt], is_import: bool
         Prompt.objects.filter(study=study, key__in=chunk_keys).delete()
 
 
+def _drop_outputs(
+    study: Study, preparation: Preparation, report: PreparationReport, dropped: Collection[str]
+) -> list[int]:
+    """Return the ids of the outputs that a filter leaves out, by their original texts."""
+    found = []
+    for ids in _prompt_ids(study) if preparation.output_filters else ():
+        rows = Output.objects.filter(prompt__in=ids, is_empty=False, media="").select_related("system", "prompt")
+        for output in rows.exclude(prompt__key__in=dropped).order_by("prompt_id", "system__name", "sample"):
+            texts = [(_label(output), output.original or output.text)]
+            (result,) = per_prompt_filter_results(texts, preparation.output_filters)
+            if not result.passes:
+                found.append(output.pk)
+                report.dropped_outputs.append(result)
+                counts, system = report.dropped_outputs_by_system, output.system.name
+                counts[system] = counts.get(system, 0) + 1
+    return found
+
+
+def _label(output: Output) -> str:
+    return f"{output.system.name} on {output.prompt.key}" + (f", sample {output.sample}" if output.sample else "")
+
+
+def _delete_outputs(study: Study, left_out: list[int], is_import: bool) -> None:
+    if left_out:
+        signals.deleting_test_runs.send(Study, study=study, spares_imports=is_import)
+    for chunk in _chunks(left_out):
+        rows = Output.objects.filter(pk__in=chunk)
+        if used := rows.filter(exposures__isnull=False).select_related("system", "prompt").order_by("pk").first():
+            raise lifecycle.ActionRefused(
+                f"The filters would remove the output of {_label(used)}, but it has items (ready-made batches, training, tests). "
+                "Delete these items first, or change the filters."
+            )
+        rows.delete()
+
+
 def _changed_prompts(
     study: Study, preparation: Preparation, report: PreparationReport, dropped: set[str]
 ) -> Iterator[Prompt]:
@@ -201,7 +246,11 @@ def _changed_prompts(
 
 
 def _changed_outputs(
-    study: Study, preparation: Preparation, report: PreparationReport, dropped: set[str]
+    study: Study,
+    preparation: Preparation,
+    report: PreparationReport,
+    dropped: set[str],
+    left_out: Collection[int],
 ) -> Iterator[Output]:
     """Yield the outputs whose text changes, with the new text. All outputs of one prompt are read at once."""
     # Only prompts have tags at the start. In an output, "(Laughing) He ..." begins the story.
@@ -213,6 +262,8 @@ def _changed_outputs(
         .order_by("prompt_id", "system__name", "sample")
     )
     read = (output for ids in _prompt_ids(study) for output in list(rows.filter(prompt__in=ids)))
+    left_out = set(left_out)
+    read = (output for output in read if output.pk not in left_out)
     for _, group in groupby(read, key=lambda output: output.prompt_id):
         outputs = list(group)
         if outputs[0].prompt.key in dropped:
@@ -221,9 +272,7 @@ def _changed_outputs(
         for output in outputs:
             report.outputs += 1
             result, original = prepared[output.pk], output.original or output.text
-            label = f"{output.system.name} on {output.prompt.key}" + (
-                f", sample {output.sample}" if output.sample else ""
-            )
+            label = _label(output)
             report.add_warnings(label, result.warnings)
             if result.text == output.text:
                 continue

@@ -6,6 +6,7 @@ changes. The caller keeps the original (`Output.original`).
 The settings are one JSON object. A missing part does nothing:
 
     {"prompt_filters": [{"filter": "begins_with_tag", "tags": ["WP"]}, ...],
+     "output_filters": [{"filter": "copies_at_most", "references": ["Once ..."]}],
      "normalisation": {"line_breaks": true, ...},
      "length": {"manner": "longest_of_others", "trimmed": ["human"], "ends": "whole"}}
 """
@@ -14,6 +15,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from itertools import islice
 from typing import Any, ClassVar
 
@@ -241,8 +243,8 @@ class HasNoneOf:
 class CopiesAtMost:
     """At most this share of the text's runs of `words` words is in one of the references, such as priming texts.
 
-    The paper on untrained evaluators dropped stories that copied more than 80 % of a priming text. It does not say how this
-    was measured.
+    Case does not matter. A text with fewer words is one run. Clark et al. 2021, section 2.2, dropped stories that copied more than 80 %
+    of a priming text, and do not say how this was measured.
     """
 
     name: ClassVar[str] = "copies_at_most"
@@ -256,11 +258,13 @@ class CopiesAtMost:
                 "copies_at_most: share must lie between 0 and 1 and words must be at least 1. Correct them."
             )
 
+    @cached_property
+    def _runs(self) -> list[set[tuple[str, ...]]]:
+        return [_runs_of_words(text, self.words) for text in self.references]
+
     def reason_to_drop(self, prompt: str) -> str:
         runs = _runs_of_words(prompt, self.words)
-        share = max(
-            (len(runs & _runs_of_words(text, self.words)) / len(runs) for text in self.references if runs), default=0
-        )
+        share = max((len(runs & of_reference) / len(runs) for of_reference in self._runs if runs), default=0)
         return f"copies {share:.0%} of a reference text, more than {self.share:.0%}" if share > self.share else ""
 
 
@@ -318,6 +322,13 @@ def parse_prompt_filter(value: object, error_prefix: str) -> PromptFilter:
         raise SettingsRefused(f"{error_prefix}: filter must be one of {', '.join(FILTERS)}, not {name!r}.")
     declared: PromptFilter = parse_record(FILTERS[name], parts, f"{error_prefix} {name}")
     return declared
+
+
+def _parse_filters(parts: Mapping[str, Any], name: str) -> tuple[PromptFilter, ...]:
+    filters = parts.get(name, [])
+    if not isinstance(filters, list):
+        raise SettingsRefused(f"{name}: must be a list of filters.")
+    return tuple(parse_prompt_filter(one, f"{name}[{number}]") for number, one in enumerate(filters, 1))
 
 
 def filter_as_json(prompt_filter: PromptFilter) -> dict[str, Any]:
@@ -450,30 +461,30 @@ class Preparation:
     prompt_filters: tuple[PromptFilter, ...] = ()
     normalisation: Normalisation = field(default_factory=Normalisation)
     length: LengthControl = field(default_factory=LengthControl)
+    output_filters: tuple[PromptFilter, ...] = ()
 
     @classmethod
     def from_json(cls, settings: object) -> "Preparation":
         """Return the settings from the JSON of a person or a file. Raise SettingsRefused, which names the fault."""
-        parts = validate_settings_object(settings, "settings", {"prompt_filters", "normalisation", "length"})
-        filters = parts.get("prompt_filters", [])
-        if not isinstance(filters, list):
-            raise SettingsRefused("prompt_filters: must be a list of filters.")
+        known = {"prompt_filters", "output_filters", "normalisation", "length"}
+        parts = validate_settings_object(settings, "settings", known)
         return cls(
-            tuple(
-                parse_prompt_filter(prompt_filter, f"prompt_filters[{number}]")
-                for number, prompt_filter in enumerate(filters, 1)
-            ),
+            _parse_filters(parts, "prompt_filters"),
             parse_record(Normalisation, parts.get("normalisation", {}), "normalisation"),
             parse_record(LengthControl, parts.get("length", {}), "length"),
+            _parse_filters(parts, "output_filters"),
         )
 
     def as_json(self) -> dict[str, Any]:
         """Return the settings as JSON for the design. `from_json` of it gives equal settings."""
-        return {
+        parts = {
             "prompt_filters": [filter_as_json(prompt_filter) for prompt_filter in self.prompt_filters],
             "normalisation": asdict(self.normalisation),
             "length": tuples_to_lists(asdict(self.length)),
         }
+        # Designs without them keep their hash.
+        outputs = [filter_as_json(output_filter) for output_filter in self.output_filters]
+        return parts | ({"output_filters": outputs} if outputs else {})
 
 
 @dataclass(frozen=True)

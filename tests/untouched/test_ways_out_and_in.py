@@ -68,7 +68,7 @@ ASKED_FOR = {
     "api-metric-discard": "discards a metric", "api-judge-check": "compares with people", "api-judge-sample": "draws a sample",
     "api-calibrated": "combines judges with people", "api-plans": "simulates a plan", "api-plan-choose": "chooses a plan",
     "api-attention-checks": "stores attention checks", "api-imports": "imports a file", "api-test-questions": "makes test questions", "api-practice-items": "adds a practice item",
-    "api-plan-pilots": "reads a pilot",
+    "api-plan-pilots": "reads a pilot", "api-preparation": "prepares texts",
 }  # fmt: skip
 
 

@@ -91,6 +91,8 @@ TABLE = (
     ("POST", "studies/{d}/prompts/", {"key": "more"}, WRITE),
     ("GET", "studies/{s}/outputs/", None, READ),
     ("POST", "studies/{d}/outputs/", {"system": "alpha", "prompt": "p000", "sample": 1, "text": "More."}, WRITE),
+    ("GET", "studies/{s}/preparation/", None, READ),
+    ("POST", "studies/{d}/preparation/", {"settings": {}}, WRITE),
     ("GET", "studies/{s}/batches/", None, READ),
     ("GET", "studies/{s}/annotators/", None, READ),
     ("POST", "studies/{s}/annotators/{n}/bar/", {"reason": "Answers at random."}, WRITE),

@@ -222,6 +222,8 @@ FORMS = {
     "has no output": unknown_prompt,
     "The number of characters": prepares(manner="words"),
     "No system is ticked": prepares(manner="longest_of_others"),
+    "The file is not UTF-8": prepares(priming_file=upload(b"\xff\xfea")),
+    "The file has more than 1 MB": prepares(priming_file=upload(b"a" * 1_100_000)),
     "The maximum is below": prepares(minimum_words="9", maximum_words="3"),
     "An output must be exactly": stimulus("output", text="Words.", is_empty="on"),
     "A file of single": imports(makes_pairs="on", makes_batches="on"),

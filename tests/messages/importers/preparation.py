@@ -68,6 +68,17 @@ def used():
     )
 
 
+def used_output():
+    """A filter would leave out an output that an item shows."""
+    study = builders.spa_draft(with_surveys=False, with_rating=False)
+    prompt = study.prompts.first()
+    section = study.sections.first()
+    item = Item.objects.create(study=study, section=section, number=1, prompt=prompt, kind="test", content="c")
+    item.exposures.create(number=1, output=prompt.outputs.first())
+    settings = {"output_filters": [{"filter": "begins_with", "text": "No text begins so"}]}
+    return shown_by(lambda: prepare_stimuli_and_delete_dropped_prompts(study, settings, by=None))
+
+
 IMPORTERS = {
     "The image is damaged": image(b"\x89PNG\r\n\x1a\nand no more"),
     "The image is empty": At("“img/a.png”", image(b"")),
@@ -83,12 +94,13 @@ IMPORTERS = {
     "length: longest_of_others needs": length(manner="longest_of_others"),
     "word_limits: minimum and maximum": filtered({"filter": "word_limits", "minimum": -1}),
     "copies_at_most: share must lie": filtered({"filter": "copies_at_most", "references": ["a"], "share": 2}),
-    "prompt_filters: must be a list": prepared(prompt_filters={}),
+    "…: must be a list of filters": prepared(prompt_filters={}),
     "must be an object with the name": At("prompt_filters[1]", filtered("word_limits")),
     "filter must be one of …, not ….": At("prompt_filters[1]", filtered({"filter": "x"})),
     "is missing. Add": At("prompt_filters[1] begins_with", filtered({"filter": "begins_with"})),
     "Stimuli can only be prepared": launched,
-    "The filters would": used,
+    "The filters would remove the output": used_output,
+    "The filters would remove the prompt": used,
     "must be an object with names": At("length", prepared(length=3)),
     "unknown names …. Remove": At("settings", prepared(size=3)),
     "_typed: …: must be true": At("normalisation.composed", prepared(normalisation={"composed": 3})),

@@ -5,7 +5,9 @@ import pytest
 from studies.imports.preparation import prepare_stimuli_and_delete_dropped_prompts, preview_preparation
 from studies.models import AuditEvent, Output
 from studies.services.lifecycle import ActionRefused
-from tests.builders import launched, spa_draft
+from studies.stimuli.normalising import Preparation
+from tests.analysis.api.rest import api_of
+from tests.builders import launched, spa_draft, user
 from tests.studies.imports.files import LONG, contents, lines, long, sound, table, texts, wide
 
 TOKENISED = [
@@ -63,6 +65,55 @@ def test_no_text_is_emptied_by_preparation(study, put):
     settings = {"length": {"manner": "longest_of_others", "trimmed": ["ada"]}}
     report = preview_preparation(study, settings)
     assert report.changed_outputs == 0 and "no sentence end" in report.warnings[0]
+
+
+PRIMING = " ".join(f"word{n}" for n in range(100))
+
+
+def copies_of(n_words):
+    """A text of 100 words, the first of which are those of the priming text."""
+    return " ".join([*PRIMING.split()[:n_words], *(f"own{n}" for n in range(100 - n_words))]).title()
+
+
+def test_outputs_that_copy_a_priming_text_are_listed_and_left_out(study, put):
+    """Section 2.2 of Clark et al. 2021: more than 80 % overlap, 9 texts of GPT2 and 2 of GPT3."""
+    rows = [
+        long(f"p{n:02}", system, copies_of(100 if n < n_copies else 80))
+        for system, n_copies in (("gpt2", 9), ("gpt3", 2))
+        for n in range(12)
+    ]
+    put(table(rows), creates_systems=True)
+    # 76 of 96 runs of five words are copied, which is .79.
+    settings = {"output_filters": [{"filter": "copies_at_most", "references": ["Another text.", PRIMING]}]}
+    owner = user()
+    study.members.create(user=owner, role="owner")
+    api, path = api_of(owner), f"studies/{study.code}/preparation/"
+    shown = api.post(path, {"settings": settings, "is_dry_run": True}).json()
+    assert shown["dropped_outputs_by_system"] == {"gpt2": 9, "gpt3": 2} and not shown["is_written"]
+    assert shown["dropped_outputs"][0] == {
+        "key": "gpt2 on p00", "filter": "copies_at_most", "reason": "copies 100% of a reference text, more than 80%",
+    }  # fmt: skip
+    assert Output.objects.filter(system__study=study).count() == 24
+    done = api.post(path, {"settings": settings}).json()
+    assert done["is_written"] and done["dropped_outputs"] == shown["dropped_outputs"] and done["outputs"] == 13
+    kept = Output.objects.filter(system__study=study)
+    assert sorted(kept.values_list("system__name", flat=True)) == ["gpt2"] * 3 + ["gpt3"] * 10
+    assert api.get(path).json()["preparation"]["output_filters"][0]["share"] == 0.8
+    assert len(AuditEvent.objects.get(verb="prepare stimuli").data["dropped_outputs"]) == 11
+    # A text that was generated again is prepared as it is imported, and one that copies again is left out again.
+    put(table([long("p00", "gpt2", copies_of(50)), long("p01", "gpt2", copies_of(81 + 4))]))
+    assert sorted(kept.filter(system__name="gpt2").values_list("prompt__key", flat=True)) == [
+        "p00",
+        "p09",
+        "p10",
+        "p11",
+    ]
+    refused = api.post(path, {"settings": {"output_filters": 3}})
+    assert refused.status_code == 400 and "output_filters: must be a list" in refused.body.decode()
+
+
+def test_designs_without_filters_of_outputs_keep_their_settings():
+    assert set(Preparation.from_json(SETTINGS).as_json()) == {"prompt_filters", "normalisation", "length"}
 
 
 def test_lengths_follow_those_that_are_read_together(spa, put):

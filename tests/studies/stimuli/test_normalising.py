@@ -107,7 +107,7 @@ def test_settings_are_read_and_written_without_loss():
         ([], "settings: must be an object"),
         (
             {"lenght": {}},
-            "settings: unknown names lenght. Remove them. Allowed are: length, normalisation, prompt_filters",
+            "settings: unknown names lenght. Remove them. Allowed are: length, normalisation, output_filters, prompt_filters",
         ),
         ({"prompt_filters": {}}, "prompt_filters: must be a list"),
         (

@@ -1,5 +1,6 @@
 """Stimuli and bundles are imported on pages: looked at first, then written, once, by whom may."""
 
+import html
 import json
 import os
 import re
@@ -185,6 +186,27 @@ def test_preparation_is_looked_at_before_it_is_done(editor, study):
     assert study.preparation["normalisation"]["tokeniser_quotes"]
     box = r'<input type="checkbox" name="is_tokeniser_quotes"[^>]* checked>'
     assert re.search(box, editor.get(address).content.decode())
+
+
+def test_a_file_of_priming_texts_leaves_out_outputs_that_copy_it(editor, study):
+    story = "one two three four five six seven eight nine ten eleven"
+    editor.post(upload(editor, study, GOOD.replace(b"A story.", story.encode())).url, {"confirm": "1"})
+    address, n = reverse("import_preparation", args=[study.pk]), Output.objects.count()
+    sent = {"manner": "none", "ends": "whole", "copied": "80", "priming": "", "act": "look"}
+    file = SimpleUploadedFile("priming.txt", f"Another text.\n---\n{story.upper()}\n---\n".encode())
+    page = editor.post(address, sent | {"priming_file": file}).content.decode()
+    assert "1 output left out" in page and "copies 100% of a reference text" in page and Output.objects.count() == n
+    priming = html.unescape(re.search(r'<textarea name="priming"[^>]*>\s*([^<]*)<', page)[1])
+    assert priming.split("\n---\n")[:2] == ["Another text.", story.upper()]
+    seen = re.search(r'name="seen" value="(\w+)"', page)[1]
+    done = editor.post(address, sent | {"priming": priming, "act": "prepare", "seen": seen})
+    assert "(1 output left out) changed" in done.content.decode() and Output.objects.count() == n - 1
+    study.refresh_from_db()
+    assert study.preparation["output_filters"][0]["references"] == ["Another text.", story.upper()]
+    # The stored texts come back.
+    assert story.upper() in editor.get(address).content.decode()
+    wrong = editor.post(address, sent | {"priming_file": SimpleUploadedFile("p.txt", b"\xff\xfe\x00a")})
+    assert wrong.status_code == 400 and "The file is not UTF-8 text. Save it as UTF-8." in wrong.content.decode()
 
 
 @pytest.mark.parametrize(
