@@ -105,7 +105,7 @@ ANSWER_COLUMNS = (
     Column("purpose", "text", "The purpose of the section.", levels=_values(Section.Purpose)),
     Column("question", "text", "The key of the question."),
     Column("criterion", "text", "The criterion that the question asks about."),
-    Column("x", "text", "The first system of a directed question, which asks for P[x > y]."),
+    Column("x", "text", "The first system of a directed question, which asks for P[x > y] or how much better x is."),
     Column("y", "text", "The second system of a directed question."),
     Column("item", "text", "The judged item as s<section>.<number>. Empty for a question about systems."),
     Column("item_kind", "text", "The purpose of the item.", levels=("live", "test", "practice")),

@@ -162,7 +162,12 @@ def responses_frame(
         frame[name] = frame[name].notna()
     frame["is_late"] = frame["is_late"].astype(bool)
     problems: list[dict[str, Any]] = []
-    frame["value"] = _values(frame, read_scales_by_question(study, problems), problems)
+    scales = read_scales_by_question(study, problems)
+    frame["value"] = _values(frame, scales, problems)
+    # A chance and a size about one pair are answers to different questions: only chances are found by their systems.
+    is_size = frame["question_id"].isin([pk for pk, scale in scales.items() if scale.kind != "percent"])
+    if (is_size & frame["x"].notna()).any():
+        frame["x"], frame["y"] = frame["x"].mask(is_size), frame["y"].mask(is_size)
     frame["received_at"] = _parse_times(frame["received_at"], "received_at", frame["id"], problems)
     frame = frame.drop(columns=["item_section", "question_id"])
     frame = frame.sort_values(ORDER, kind="stable", na_position="first", ignore_index=True)

@@ -474,15 +474,23 @@ def pair_preferences_recommended(
 
 
 def _claim(
-    values: FloatArray, batches: IntArray | None, names: npt.NDArray[Any], *, population: str, level: float
+    values: FloatArray,
+    batches: IntArray | None,
+    names: npt.NDArray[Any],
+    *,
+    population: str,
+    level: float,
+    null: float = 0.5,
+    bounds: tuple[float, float] = BOUNDS,
+    analysis: str = "spa.pair",
+    estimand: str = "mean over annotators of P[x > y], both orders combined",
 ) -> tuple[Estimate, list[ResultWarning]]:
     """Return the mean over annotators, with batches as a sample of prompts if there are five or more."""
     is_observed = ~np.isnan(values)
-    estimand = "mean over annotators of P[x > y], both orders combined"
-    common: dict[str, Any] = {"null": 0.5, "level": level, "bounds": BOUNDS}
+    common: dict[str, Any] = {"null": null, "level": level, "bounds": bounds}
     by_annotator = basic.one_sample_t_test(values, **common)
-    by_annotator = by_annotator.labelled(analysis="spa.pair", estimand=estimand, unit="annotator")
-    common |= {"analysis": "spa.pair", "estimand": estimand, "unit": "annotator"}
+    by_annotator = by_annotator.labelled(analysis=analysis, estimand=estimand, unit="annotator")
+    common |= {"analysis": analysis, "estimand": estimand, "unit": "annotator"}
     people = np.arange(int(is_observed.sum()))
     if batches is None:
         # Sort, so that the order of the annotators has no effect.
@@ -513,6 +521,61 @@ def _claim(
     if result.answers is not None:
         result = replace(result, _answers=replace(result.answers, annotators=names[is_observed][order]))
     return replace(result, effect=by_annotator.effect, detail=detail), warnings
+
+
+# How large a preference is, beside its probability.
+
+
+def preference_size(
+    sizes: npt.ArrayLike, batches: npt.ArrayLike | None, *, half_range: float, population: str = "", level: float = 0.95
+) -> Estimate:
+    """Estimate how much better x is than y: the mean of one size for each annotator, on -half_range to half_range (NaN missing).
+
+    The interval is that of the stated chances: annotators are clusters and, with five `batches` that share no prompt or
+    more, batches too. Nothing is tested, because sizes are read beside the test of the chance.
+
+    >>> result = preference_size([1, 2, 0, 3, -1, 1], None, half_range=3)
+    >>> result.estimate, result.n, result.test
+    (1.0, 6, None)
+    """
+    validate_level(level)
+    values = vector(sizes, "sizes")
+    validate_within_bounds(values, (-half_range, half_range), "sizes")
+    labels = None if batches is None else label_codes(np.asarray(batches), "batches", len(values))[0]
+    estimand = "mean over annotators of how much better x is than y"
+    common: dict[str, Any] = {"null": 0.0, "bounds": (-half_range, half_range), "analysis": "spa.size"}
+    result, warnings = _claim(
+        values, labels, np.arange(len(values)), population=population, level=level, estimand=estimand, **common
+    )
+    return replace(result, test=None, effect=None, sensitivity=(), warnings=(*result.warnings, *warnings))
+
+
+def size_and_chance_agreement(sizes: npt.ArrayLike, chances: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
+    """Estimate the share of annotators whose size (0 is no difference) and chance (.5) lie on the same side, with Wilson's interval.
+
+    Annotators without one of the answers are left out. `detail` counts those with the `same` side, the `opposite` one and
+    only one answer in the middle (`one_neutral`), and has Spearman's `correlation`, None without a spread.
+
+    >>> result = size_and_chance_agreement([2, 1, 0, -1], [0.9, 0.6, 0.5, 0.7])
+    >>> result.estimate, result.detail["opposite"], round(result.detail["correlation"], 2)
+    (0.75, 1, 0.4)
+    """
+    first, second = vector(sizes, "sizes"), vector(chances, "chances") - 0.5
+    is_both = ~np.isnan(first) & ~np.isnan(second)
+    first, second = first[is_both], second[is_both]
+    sides = np.sign(first) * np.sign(second)
+    same = int(np.sum(np.sign(first) == np.sign(second)))
+    opposite = int(np.sum(sides < 0))
+    result = basic.proportion(same, len(first), level=level)
+    is_spread = len(first) > 2 and min(float(np.std(first)), float(np.std(second))) >= MIN_SPREAD
+    correlation = _correlation(stats.rankdata(first), stats.rankdata(second)) if is_spread else None
+    counts = {"same": same, "opposite": opposite, "one_neutral": len(first) - same - opposite}
+    return replace(
+        result,
+        analysis="spa.size.agreement",
+        estimand="share of annotators whose size and chance are on the same side",
+        detail={**result.detail, **counts, "correlation": correlation},
+    )
 
 
 def _about_batches(warning: ResultWarning) -> ResultWarning:

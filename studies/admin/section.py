@@ -160,6 +160,13 @@ class GenerateQuestionsForm(CleanTextMixin, forms.Form):
         label="question",
         help_text="heval replaces {x} and {y} by the letters.",
     )
+    size_text = forms.CharField(
+        widget=forms.Textarea(attrs={"rows": 2, "cols": 80}),
+        required=False,
+        label="question of size",
+        help_text="Asked beside each chance, on points from −3 (much worse) to 3 (much better), such as: How much better is writer {x} than "
+        "writer {y}? Empty: not asked.",
+    )
     criterion = forms.CharField(max_length=50, required=False)
     both = forms.BooleanField(required=False, label="both directions of each pair")
     plans = forms.BooleanField(required=False, initial=True, label="plan the missing comparisons too")
@@ -174,7 +181,12 @@ class GenerateQuestionsForm(CleanTextMixin, forms.Form):
         return self.cleaned_data["order"]
 
     def clean_text(self):
-        text = self.cleaned_data["text"]
+        return self._with_both_letters(self.cleaned_data["text"])
+
+    def clean_size_text(self):
+        return self._with_both_letters(text) if (text := self.cleaned_data["size_text"]) else ""
+
+    def _with_both_letters(self, text):
         if "{x}" not in text or "{y}" not in text:
             raise forms.ValidationError(
                 "The question does not contain {x} and {y}. Add both; heval replaces them by the letters."
@@ -463,6 +475,7 @@ class SectionAdmin(StudyScopedAdmin):
             criterion=values["criterion"],
             both_directions=values["both"],
             with_contrasts=values["plans"],
+            size_text=values["size_text"],
         )
         messages.success(request, _added_text(*written))
         return HttpResponseRedirect(f"{home}#questions-group")

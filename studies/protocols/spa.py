@@ -3,7 +3,7 @@
 Source: Ethayarajh and Jurafsky, The Authenticity Gap in Human Evaluation, sections 5 and 6.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -21,6 +21,7 @@ from . import (
     question_fields,
     register,
 )
+from .base.fields import parse_scale
 from .base.pairs import draw_balanced_positions
 
 DEFAULT_EXPLANATION = """\
@@ -89,7 +90,10 @@ class SPA(Protocol):
     labels = "section"
     has_directed_questions = True
     comparison_scope = "batch"
-    placeholder_help = "{x} and {y} become the letters of the two systems."
+    placeholder_help = (
+        "{x} and {y} become the letters of the two systems. Beside a chance, a question on points or a number from −k to k asks how much "
+        "better {x} is; 0 is no difference."
+    )
     source = "Ethayarajh and Jurafsky 2022, section 5"
     sample = ExampleStudy(systems=5)
     card = ProtocolCard(
@@ -157,7 +161,7 @@ class SPA(Protocol):
         if section.m < 1:
             yield Problem("Annotators must see at least one prompt. Set m to 1 or more.", "m")
         yield from self._unseen_problems(section, questions)
-        directed_pairs = {(q.x_id, q.y_id, q.criterion) for q in questions if q.x_id}
+        directed_pairs = {(q.x_id, q.y_id, q.criterion, asks_for_size(q.scale)) for q in questions if q.x_id}
         for question in questions:
             if not question.x_id:
                 yield Problem(f"Question {question.key} does not name two systems. Choose x and y.", "questions")
@@ -165,9 +169,8 @@ class SPA(Protocol):
                 yield Problem(
                     f"Question {question.key} must contain {{x}} and {{y}}, which become the labels.", "questions"
                 )
-            if (question.scale or {}).get("kind", "percent") != "percent":
-                yield Problem(f"Question {question.key} must have the scale “a chance from 0 to 100”.", "questions")
-        if any((y, x, criterion) not in directed_pairs for x, y, criterion in directed_pairs):
+        yield from _size_problems([question for question in questions if question.x_id])
+        if any((y, x, *about) not in directed_pairs for x, y, *about in directed_pairs):
             yield Problem(
                 "A pair is asked in one direction only, so a bias towards the first named system looks like a preference.",
                 "questions",
@@ -214,14 +217,17 @@ class SPA(Protocol):
     def order_questions(self, questions, settings, rng, is_balanced=True):
         """Shuffle the questions and keep the two directions of a pair apart, as far as a few swaps allow.
 
-        In the first half, which asks each pair in one direction, each system is named first and second equally often.
+        In the first half, which asks each pair in one direction, each system is named first and second equally often. A question of
+        size follows the chance of its pair.
         """
         if settings.get("question_order", "random") != "random":
             return list(questions)
         first: list[Any] = []
         second: list[Any] = []
         seen = set()
-        shuffled = rng.sample(questions, len(questions))
+        sizes = [question for question in questions if question.x and question.scale.kind != "percent"]
+        chances = [question for question in questions if question not in sizes] if sizes else questions
+        shuffled = rng.sample(chances, len(chances))
         if is_balanced:
             shuffled = _first_directions_to_front(shuffled, rng)
         for question in shuffled:
@@ -231,7 +237,54 @@ class SPA(Protocol):
         # First one direction of every pair, then the other. The last pair of the first half must not begin the second half.
         if len(second) > 1 and first and frozenset((first[-1].x, first[-1].y)) == frozenset((second[0].x, second[0].y)):
             second.append(second.pop(0))
-        return first + second
+        return _with_sizes(first + second, sizes) if sizes else first + second
+
+
+def asks_for_size(scale_json: Any) -> bool:
+    """Return whether a question about two systems asks how much better the first is, and not for the chance that it is.
+
+    Source: limitation 1 of the paper, which leaves the magnitude of a preference open.
+    """
+    return isinstance(scale_json, dict) and scale_json.get("kind", "percent") != "percent"
+
+
+def _size_problems(questions: Sequence[Any]) -> Iterator[Problem]:
+    """Yield why questions of size cannot be reported beside the chances: ``questions`` name two systems."""
+    pairs = {(frozenset((q.x_id, q.y_id)), q.criterion) for q in questions if not asks_for_size(q.scale)}
+    ranges = set()
+    for question in questions:
+        if not asks_for_size(question.scale):
+            continue
+        try:
+            scale = parse_scale(question.scale)
+        except (ValueError, TypeError, KeyError):
+            continue  # the checklist reports it already
+        if scale.kind not in ("likert", "continuous") or scale.minimum != -scale.maximum:
+            yield Problem(
+                f"Question {question.key} must have the scale “a chance from 0 to 100” or, to ask how much better {{x}} is, points or a "
+                "number between two ends with 0 in the middle, such as −3 to 3.",
+                "questions",
+            )
+        elif (frozenset((question.x_id, question.y_id)), question.criterion) not in pairs:
+            yield Problem(
+                f"Question {question.key} asks how much better one of two systems is, and no question asks for the chance. Add that question: "
+                "both are reported together.",
+                "questions",
+            )
+        ranges.add(scale.maximum)
+    if len(ranges) > 1:
+        yield Problem("All questions about how much better a system is need the same scale. Correct them.", "questions")
+
+
+def _with_sizes(chances: Sequence[Any], sizes: Sequence[Any]) -> list[Any]:
+    """Put each question of size behind the chance of its pair: in its direction or, if that is not asked, in the other."""
+    places = {(question.x, question.y, question.criterion): place for place, question in enumerate(chances)}
+
+    def place_of(question: Any) -> int:
+        x, y, criterion = question.x, question.y, question.criterion
+        return places.get((x, y, criterion), places.get((y, x, criterion), len(places)))
+
+    return sorted([*chances, *sizes], key=place_of)
 
 
 def _first_directions_to_front(questions: Sequence[Any], rng: Random) -> list[Any]:

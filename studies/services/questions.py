@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 from typing import Any
 
 from django.db.models import Avg, Count, F, Max, ProtectedError, Q
@@ -16,6 +16,7 @@ from studies.design.serialization import canonical_json
 from studies.models import Batch, Contrast, ExclusionRule, Output, Question, Section, Study, System
 from studies.protocols import REGISTRY, DraftTexts, Protocol, ProtocolCard
 from studies.protocols.base.pairs import EXTREME_REFERENCES, Reference, order_systems
+from studies.protocols.spa import asks_for_size
 
 from . import drafts
 from .lifecycle import ActionRefused
@@ -25,6 +26,15 @@ PAIR_CHOICES = {
     "neighbours": "neighbouring systems, in the order given below",
     "all": "all pairs",
     "planned": "the pairs of the planned comparisons",
+}
+# How much better x is than y, beside the chance that it is.
+SIZE_SCALE = {
+    "kind": "likert",
+    "minimum": -3,
+    "maximum": 3,
+    "low": "much worse",
+    "middle": "no difference",
+    "high": "much better",
 }
 DEFAULT_TEXT = "Based on what you have read, what is the chance that {noun} {{x}} is better than {noun} {{y}}?"
 
@@ -69,15 +79,16 @@ def add_missing_questions(
     criterion: str = "",
     both_directions: bool | None = None,
     with_contrasts: bool = False,
+    size_text: str = "",
 ) -> tuple[int, int]:
     """Add the missing questions of these pairs and, if ``with_contrasts``, the missing contrasts. Return both counts.
 
-    Two questions are the same if x, y and criterion are equal. Two contrasts are also the same if they are reversed.
+    ``size_text``: also ask this about each pair, on ``SIZE_SCALE``. Two questions are the same if x, y, criterion and what they ask for are equal. Two contrasts are also the same if they are reversed.
     """
     pairs = list(pairs)
     both_directions = asks_both_directions(section) if both_directions is None else both_directions
     with drafts.locked_draft(section.study_id, by) as study:
-        n_questions = _write_questions(section, pairs, text, criterion, both_directions)
+        n_questions = _write_questions(section, pairs, text, criterion, both_directions, size_text)
         planned = _write_contrasts(section, pairs, criterion) if with_contrasts else 0
         if n_questions or planned:
             drafts.record_edit_and_raise_version(
@@ -86,26 +97,29 @@ def add_missing_questions(
     return n_questions, planned
 
 
-def _write_questions(section: Section, pairs: list[Pair], text: str, criterion: str, both: bool) -> int:
+def _write_questions(
+    section: Section, pairs: list[Pair], text: str, criterion: str, both: bool, size_text: str = ""
+) -> int:
     directed = [pair for x, y in pairs for pair in ([(x, y), (y, x)] if both else [(x, y)])]
-    existing = {(q.x_id, q.y_id, q.criterion) for q in section.questions.all()}
+    existing = {(q.x_id, q.y_id, q.criterion, asks_for_size(q.scale)) for q in section.questions.all()}
     keys = set(section.questions.values_list("key", flat=True))
     position = section.questions.aggregate(last=Max("position"))["last"] or 0
     questions = []
-    for x, y in directed:
-        if (x.pk, y.pk, criterion) in existing:
+    asked = [(text, {"kind": "percent"}), *([(size_text, SIZE_SCALE)] if size_text else [])]
+    for (x, y), (words, scale) in product(directed, asked):
+        if (x.pk, y.pk, criterion, asks_for_size(scale)) in existing:
             continue
         position += 1
         questions.append(
             Question(
                 section=section,
                 position=position,
-                key=_free_key(x, y, criterion, keys),
+                key=_free_key(x, y, criterion, keys, "size" if asks_for_size(scale) else ""),
                 x=x,
                 y=y,
-                text=text,
+                text=words,
                 criterion=criterion,
-                scale={"kind": "percent"},
+                scale=scale,
             )
         )
     Question.objects.bulk_create(questions)
@@ -190,8 +204,8 @@ def add_missing_comparisons(study: Study, by) -> int:
     return len(pairs)
 
 
-def _free_key(x: System, y: System, criterion: str, keys: set[str]) -> str:
-    key = find_free_name(slugify("-".join(filter(None, (x.name, y.name, criterion))))[:44] or "pair", keys)
+def _free_key(x: System, y: System, criterion: str, keys: set[str], asked: str) -> str:
+    key = find_free_name(slugify("-".join(filter(None, (asked, x.name, y.name, criterion))))[:44] or "pair", keys)
     keys.add(key)
     return key
 

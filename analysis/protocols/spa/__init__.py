@@ -14,6 +14,7 @@ from analysis.protocols.blocks import Block
 from analysis.protocols.kinds.pairs import PairAnalysis
 from analysis.protocols.spa_and_rating import build_overview
 from studies.design.subjects import in_parentheses, words_of_section
+from studies.protocols.spa import asks_for_size
 from studies.services.questions import add_missing_questions, select_system_pairs
 
 from .. import HeadlineAnswers, register
@@ -34,6 +35,7 @@ from .comparisons import (
     recommended_estimates,
     stated_chance_by_exposure_blocks,
 )
+from .sizes import preference_size_blocks
 from .tau import values_of_tau_blocks
 
 if TYPE_CHECKING:
@@ -48,6 +50,11 @@ class SPAScorer(Scorer):
     kind = "preferences"
     gives_scores_of_one_output = False
     is_about_outputs = False
+
+    def find_problem(self, section, settings):
+        if any(question.x_id and asks_for_size(question.scale) for question in section.questions.all()):
+            return "A board scores stated chances alone. Delete the questions about how much better a system is."
+        return ""
 
     def items_per_prompt(self, settings, n_systems, n_references):
         return 1.0  # an item shows the outputs of all systems
@@ -97,6 +104,7 @@ class SPAAnalysis(PairAnalysis):
         if not records:
             return []
         blocks = pair_preference_blocks(records, adjusted["spa.pairs"], context)
+        blocks += preference_size_blocks(records, adjusted["spa.pairs"], context)
         for answers, rules in zip(records, exclusion_effect_blocks(records, context), strict=True):
             blocks += [*_naming_blocks(answers, context), rules, *_criterion_blocks(answers, context)]
         blocks += values_of_tau_blocks(records, context)

@@ -17,6 +17,7 @@ from studies.design.draw import group_batches_by_shared_prompts
 from studies.design.subjects import in_parentheses, words_of_section
 from studies.protocols import REGISTRY
 from studies.protocols.base.pairs import system_contrasts_for_section
+from studies.protocols.spa import asks_for_size
 
 from . import layouts
 
@@ -63,7 +64,7 @@ def planned_then_unplanned_comparisons(section: Any) -> list[Comparison]:
     contrasts = read_contrasts(section)
     directions: dict[tuple[frozenset, str], tuple[str, str]] = {}
     for question in section.questions.select_related("x", "y"):
-        if question.x_id:
+        if question.x_id and not asks_for_size(question.scale):
             directions.setdefault(
                 (frozenset((question.x.name, question.y.name)), question.criterion), (question.x.name, question.y.name)
             )
@@ -92,13 +93,20 @@ def planned_then_unplanned_comparisons(section: Any) -> list[Comparison]:
 
 def read_section_answers_by_annotator(frame: "DataFrame", section: Any) -> SectionAnswers:
     """Return the answers of a section as two tables, planned comparisons first, then unplanned pairs."""
-    import numpy as np
-
     rows = frame[(frame["section"] == section.position) & frame["x"].notna() & frame["y"].notna()]
     comparisons = planned_then_unplanned_comparisons(section)
     # Each person is one unit. Use their last batch that counts, because it has the most exposure.
     people = rows.drop_duplicates("assignment").sort_values(["annotator", "is_kept", "ordinal", "assignment"])
     people = people.drop_duplicates("annotator", keep="last").reset_index(drop=True)
+    return SectionAnswers(section, tuple(comparisons), *tabulate_directions(rows, people, comparisons), people)
+
+
+def tabulate_directions(
+    rows: "DataFrame", people: "DataFrame", comparisons: Sequence[Comparison]
+) -> "tuple[np.ndarray, np.ndarray]":
+    """Return the answers of these people with x named first and with y named first, as percent of the scale: a column a comparison."""
+    import numpy as np
+
     row_numbers = {assignment: row for row, assignment in enumerate(people["assignment"])}
     columns = {
         (comparison.x, comparison.y, comparison.criterion): column for column, comparison in enumerate(comparisons)
@@ -116,7 +124,7 @@ def read_section_answers_by_annotator(frame: "DataFrame", section: Any) -> Secti
             xy[row, columns[x, y, criterion]] = round(100 * value, 6) if value == value else np.nan
         elif (y, x, criterion) in columns:
             yx[row, columns[y, x, criterion]] = round(100 * value, 6) if value == value else np.nan
-    return SectionAnswers(section, tuple(comparisons), xy, yx, people)
+    return xy, yx
 
 
 # Which annotators read some of the same prompts: the second kind of clusters of stated chances.

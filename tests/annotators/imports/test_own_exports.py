@@ -14,6 +14,7 @@ from studies.models import Study
 from studies.protocols import REGISTRY
 from studies.services import lifecycle
 from studies.services.copying import clone_study
+from studies.services.questions import add_missing_questions, select_system_pairs
 from tests import builders
 from tests.analysis.protocols.numbers import numbers
 from tests.builders import COMMENT, SCREENING, draft_study, launched, user
@@ -29,6 +30,8 @@ def choice(study, position):
 
 def spa(study, position):
     section = builders.add_spa(study, position=position, m=2)
+    pairs = select_system_pairs(section, "neighbours")
+    add_missing_questions(section, pairs, "", by=None, size_text="How much better is {x} than {y}?")
     builders.add_rating(study, position=position + 1, reuses=section, m=2)
     return section
 

@@ -5,6 +5,7 @@ from studies.protocols import REGISTRY
 from studies.protocols.marks import ERRORS, parse_categories
 from studies.services import lifecycle
 from studies.services.lifecycle import ActionRefused
+from studies.services.questions import SIZE_SCALE
 from tests import builders
 from tests.messages.checklist.drafts import (
     LABELS,
@@ -181,9 +182,22 @@ CHECKLIST = {
     "Question … does": At("#questions-group", on(spa, question_with(x=None, y=None))),
     "Question … must contain {x}": At("#questions-group", on(spa, question_with(text="Which?"))),
     "Question … must have the scale “a chance": At("#questions-group", on(spa, scale(kind="text"))),
+    "Question … asks how much better": At(
+        "#questions-group", on(spa, question_with(scale=SIZE_SCALE, criterion="plot"))
+    ),
+    "All questions about how much": At(
+        "#questions-group",
+        on(
+            spa,
+            lambda s: (
+                Question.objects.filter(section__study=s).exclude(pk=first_question(s).pk).update(scale=SIZE_SCALE)
+            ),
+            question_with(scale=SIZE_SCALE | {"minimum": -2, "maximum": 2}),
+        ),
+    ),
     "A pair is asked": At("#questions-group", on(lambda: spa(both=False))),
     "A survey shows": on(full_spa, lambda s: s.sections.filter(protocol="survey").update(m=1)),
-    "Question … asks": At("#questions-group", on(full_spa, of_survey(scale={"kind": "output"}))),
+    "Question … asks for one": At("#questions-group", on(full_spa, of_survey(scale={"kind": "output"}))),
     "An even number": on(lambda: choice(workers=4)),
     "The labelling strategy": on(choice_shown_again),
     "studies/protocols/two_choice:problems: Question … must have the scale": At(

@@ -351,12 +351,17 @@ def test_the_pen_writes_from_the_page(client, study):
     )
     assert "2 questions, 1 comparison" in errors_of(response)
     assert section.questions.filter(key="alpha-gamma").exists()
+    asked = changed(data, **{"generate-which": "all", "generate-size_text": "How much better is {x} than {y}?"})
+    client.post(f"/admin/studies/section/{section.pk}/generate-questions/", asked)
+    sizes = section.questions.filter(scale__kind="likert").values_list("key", "scale__minimum", "scale__maximum")
+    assert set(sizes) >= {("size-alpha-gamma", -3, 3), ("size-gamma-alpha", -3, 3)} and len(sizes) == 6
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
         ({"generate-text": "which?"}, "does not contain {x}"),
+        ({"generate-size_text": "by how much?"}, "Question of size: The question does not contain {x}"),
         ({"generate-which": "some"}, "not one of"),
         ({"generate-text": ""}, "required"),
         ({"generate-order": "gamma\nnobody"}, "The study has no system “nobody”."),
