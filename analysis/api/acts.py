@@ -15,6 +15,7 @@ from studies.models import Job, OwnTemplate, Study, audit
 from studies.services import lifecycle
 from studies.services.lifecycle import ActionRefused
 
+from . import act_serializers
 from . import serializers as shapes
 from .base import JobMixin, PostMixin, StudyView
 from .studies import reload_study
@@ -25,7 +26,7 @@ class ChecklistView(StudyView, RetrieveAPIView):
 
     read_action = Action.VIEW
     summaries = {"GET": "What a draft still needs before its launch"}
-    serializer_class = shapes.ChecklistSerializer
+    serializer_class = act_serializers.ChecklistSerializer
 
     def get_object(self) -> dict[str, Any]:
         check = check_design(self.study)
@@ -38,7 +39,7 @@ class LaunchView(JobMixin, StudyView):
 
     write_action = Action.LAUNCH
     summaries = {"POST": "Launch a draft; returns the job to poll"}
-    body_serializer_class = shapes.LaunchSerializer
+    body_serializer_class = act_serializers.LaunchSerializer
     job_kind = "launch"
 
     def start_job(self, token: str | None, acknowledged: list[str] | None = None) -> Job:
@@ -75,7 +76,7 @@ class InviteView(ActView):
     """Give a colleague a role. A new account comes with an address where your colleague chooses a password; it is shown only now."""
 
     success_status = 201
-    serializer_class = shapes.InvitedSerializer
+    serializer_class = act_serializers.InvitedSerializer
 
     def shown(self, result: tuple[Any, bool], values: dict[str, Any]) -> dict[str, Any]:
         account, is_new = result
@@ -84,14 +85,14 @@ class InviteView(ActView):
 
 class KeepTemplateView(ActView):
     success_status = 201
-    serializer_class = shapes.OwnTemplateSerializer
+    serializer_class = act_serializers.OwnTemplateSerializer
 
     def shown(self, result: OwnTemplate, values: dict[str, Any]) -> OwnTemplate:
         return result
 
 
 class RemoveTextsView(ActView):
-    serializer_class = shapes.RemovedSerializer
+    serializer_class = act_serializers.RemovedSerializer
 
     def shown(self, result: dict[str, int], values: dict[str, Any]) -> dict[str, Any]:
         return {"removed": result}
@@ -145,7 +146,7 @@ class MembersView(StudyView, ListAPIView):
 
     read_action = Action.VIEW
     summaries = {"GET": "Members of a study, with their roles"}
-    serializer_class = shapes.StudyMemberSerializer
+    serializer_class = act_serializers.StudyMemberSerializer
 
     def get_queryset(self):
         return access.members_of(self.study)
@@ -156,7 +157,7 @@ class LogView(StudyView, ListAPIView):
 
     read_action = Action.VIEW
     summaries = {"GET": "The log of a study"}
-    serializer_class = shapes.AuditEventSerializer
+    serializer_class = act_serializers.AuditEventSerializer
 
     def get_queryset(self):
         return audit.events_of(self.study).select_related("by")

@@ -18,6 +18,7 @@ from studies.protocols.base.pairs import EXTREME_REFERENCES
 from studies.services import questions
 from studies.services.lifecycle import ActionRefused, FieldsRefused
 
+from . import act_serializers
 from . import serializers as shapes
 from .base import ApiView, PostMixin, StudyView
 from .studies import reload_study
@@ -40,7 +41,7 @@ class CardsView(StudyView, ListAPIView):
 
     pagination_class = None
     summaries = {"GET": "What can be asked about the texts of a draft"}
-    serializer_class = shapes.CardSerializer
+    serializer_class = act_serializers.CardSerializer
 
     def get_queryset(self):
         return list(new_study.find_offers(questions.read_draft_texts(self.study)).values())
@@ -51,7 +52,7 @@ class QuestionView(PostMixin, StudyView):
 
     summaries = {"POST": "Choose what a draft asks"}
     serializer_class = shapes.StudySerializer
-    body_serializer_class = shapes.CardChoiceSerializer
+    body_serializer_class = act_serializers.CardChoiceSerializer
 
     def perform(self, baseline: str = "", **sent: Any) -> Study:
         study = self.study
@@ -77,7 +78,7 @@ class TextsView(PostMixin, StudyView):
 
     summaries = {"POST": "Write the texts that annotators read first"}
     serializer_class = shapes.StudySerializer
-    body_serializer_class = shapes.TextsSerializer
+    body_serializer_class = act_serializers.TextsSerializer
 
     def perform(self, facts: dict[str, Any] | None = None, **sent: Any) -> Study:
         known = texts.facts_of(self.request.user)
@@ -102,7 +103,7 @@ class BundleView(StudyView, RetrieveAPIView):
 
     read_action = Action.VIEW
     summaries = {"GET": "The bundle of a study"}
-    serializer_class = shapes.BundleSerializer
+    serializer_class = act_serializers.BundleSerializer
 
     def get(self, request, code):
         access.check_draw_is_readable(request.user, self.study)
@@ -117,7 +118,7 @@ class TemplatesView(ApiView, ListAPIView):
 
     pagination_class = None
     summaries = {"GET": "Templates of studies"}
-    serializer_class = shapes.TemplateSerializer
+    serializer_class = act_serializers.TemplateSerializer
 
     def initial(self, request, *args, **kwargs):
         super().initial(request, *args, **kwargs)

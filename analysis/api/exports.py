@@ -23,6 +23,7 @@ from analysis.report.link_views import link_url
 from analysis.report.links import create_link, revoke_link
 from analysis.report.pdf import check_report_visible
 from analysis.report.runs import request_analysis
+from analysis.report.verdicts import verdict_of, verdicts_of
 from studies.access import Action, check_draw_is_readable
 from studies.models import Job
 from studies.services import jobs
@@ -31,7 +32,7 @@ from studies.services.lifecycle import ActionRefused
 from . import serializers as shapes
 from .base import MEDIA_TYPES, JobMixin, PostMixin, StudyView, download_response
 from .permissions import get_api_token
-from .query import ORIGINS, RAW, WITHDRAWN
+from .query import ORIGINS, RAW, WITHDRAWN, Parameter, integer_parser, parse_single_line
 from .renderers import FieldError
 from .uploads import require_json_object
 
@@ -68,6 +69,34 @@ class AnalysisDetailView(AnalysisView, RetrieveAPIView):
         run = super().get_object()
         check_report_visible(run)
         return run
+
+
+class VerdictView(StudyView, RetrieveAPIView):
+    """What the newest analysis decides about the planned comparisons, or about one claim such as "new beats old"."""
+
+    tag = "analyses"
+    summaries = {"GET": "The verdict about each planned comparison, or about one claim"}
+    parameters = (
+        Parameter("claim", parse_single_line, "One claim in words, as the list has it. Default: all.", "", str),
+        Parameter("analysis", integer_parser(1), "Number of the analysis. Default: the newest.", None, int),
+    )
+    serializer_class = shapes.VerdictSerializer
+
+    def get_object(self) -> dict[str, Any]:
+        runs = self.study.analyses.order_by("-number")
+        number = self.values["analysis"]
+        run = (runs.filter(number=number) if number is not None else runs).first()
+        if run is None and number is not None:
+            raise Http404
+        state: dict[str, Any] = {"state": self.study.state, "analysis": None, "reason": "", "claims": []}
+        if run is None:
+            return state | {"reason": "There is no analysis yet. Start one."}
+        check_report_visible(run)
+        claims = verdicts_of(run.result)
+        if self.values["claim"] and not run.result["outcomes"]["is_hidden"]:
+            claims = [verdict_of(claims, self.values["claim"])]
+        reason = run.result["outcomes"]["reason"] if run.result["outcomes"]["is_hidden"] else ""
+        return state | {"analysis": run.number, "reason": reason, "claims": claims}
 
 
 class ReportLinkView(StudyView):

@@ -17,7 +17,7 @@ from annotators.recruitment.links import recruitment_link_state
 from studies.access import Action
 from studies.services.lifecycle import FieldsRefused
 
-from . import serializers as shapes
+from . import act_serializers
 from .base import PostMixin, StudyView
 from .uploads import require_json_object
 
@@ -29,8 +29,8 @@ class LinkView(StudyView):
     read_action = write_action = Action.RECRUIT
     queryset = Recruitment.objects.prefetch_related("outcome_pays", "recruitment_arms__arm").order_by("pk")
     lookup_field = "key"
-    serializer_class = shapes.LinkSerializer
-    result_serializer_class = shapes.LinkSerializer
+    serializer_class = act_serializers.LinkSerializer
+    result_serializer_class = act_serializers.LinkSerializer
 
     def shown(self, link: Recruitment) -> dict[str, Any]:
         """Return what the API shows of a link."""
@@ -115,7 +115,7 @@ class LinksView(PostMixin, LinkView, ListAPIView):
     """The links of a study. POST makes one, with the usual settings of its channel where nothing else is sent."""
 
     summaries = {"GET": "Links of a study", "POST": "Make a link"}
-    body_serializer_class = shapes.NewLinkSerializer
+    body_serializer_class = act_serializers.NewLinkSerializer
     success_status = 201
 
     def list(self, request, code):
@@ -137,7 +137,7 @@ class LinkDetailView(LinkView, RetrieveAPIView):
     """One link. After people have come, what it promises can only rise."""
 
     summaries = {"GET": "A link", "PATCH": "Change a link", "DELETE": "Delete a link by which nobody came"}
-    body_serializer_class = shapes.LinkChangeSerializer
+    body_serializer_class = act_serializers.LinkChangeSerializer
 
     def get(self, request, code, key):
         return self.answer(self.shown(self.get_object()))

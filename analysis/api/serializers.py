@@ -12,13 +12,11 @@ from analysis.forms.answers import MAX_ANSWER
 from analysis.models import AnalysisRun, ReportLink, StudiesComparison
 from analysis.report.build import DELTA_LIMITS, MAX_DELTAS
 from analysis.report.links import DEFAULT_DAYS, MAX_DAYS
-from annotators.models import Barring, OutcomePay, Recruitment
+from annotators.models import Barring
 from annotators.places.barrings import MAX_REASON_LENGTH
 from annotators.places.exclusions import EXCLUSION_REASONS
-from studies.admin.texts import TEXT_FACTS
 from studies.design.serialization import LATER_STUDY_FIELDS, STUDY_FIELDS
-from studies.imports.study_templates import OWN_PREFIX
-from studies.models import AuditEvent, OwnTemplate, ResearcherFacts, Study
+from studies.models import Study
 from studies.stimuli.texts import TextRefused, clean_name, clean_text
 
 # Strict fields of the serializers. Each refusal says what to send instead.
@@ -519,190 +517,28 @@ class JobSerializer(serializers.Serializer):
     ended_at = serializers.DateTimeField(allow_null=True)
 
 
-class DesignProblemSerializer(serializers.Serializer):
-    key = serializers.CharField(help_text="What a launch names to accept a warning.")
-    text = serializers.CharField()
-    field = serializers.CharField(allow_blank=True, help_text="The field of the study that it is about, if it is one.")
-    is_blocking = serializers.BooleanField(help_text="A launch is impossible. Otherwise it is a warning.")
-
-
-class ChecklistSerializer(serializers.Serializer):
-    is_ready = serializers.BooleanField(help_text="Nothing is missing. Warnings may be left.")
-    problems = DesignProblemSerializer(many=True)
-    populations = serializers.ListField(
-        child=serializers.CharField(),
-        help_text="What the planned comparisons can be about. Empty while something is missing.",
+class ClaimVerdictSerializer(serializers.Serializer):
+    claim = serializers.CharField(help_text="The claim in words, such as “new beats old on fluency”.")
+    verdict = serializers.ChoiceField(
+        ("yes", "no", "open"),
+        help_text="no: the opposite is shown, or that both are equally good. open: neither is shown.",
     )
-
-
-class LaunchSerializer(StrictMixin, serializers.Serializer):
-    acknowledged = ListField(
-        child=TextField(max_length=2000),
-        required=False,
-        max_length=200,
-        help_text="The key of each warning of the checklist that you accept.",
-    )
-
-
-class CardSerializer(serializers.Serializer):
-    card = serializers.CharField(source="slug")
-    name = serializers.CharField(source="card.name")
-    tells = serializers.CharField(source="card.tells")
-    cost = serializers.CharField()
-    reason = serializers.CharField(
-        allow_blank=True, help_text="Why this card cannot be chosen for these texts, or empty."
-    )
-
-
-class CardChoiceSerializer(StrictMixin, serializers.Serializer):
-    """The choices of the page Question. ``criterion``: the key of one of heval's, or "own" with the fields of your own wording."""
-
-    card = NameField()
-    criterion = NameField(required=False, help_text="Default: the first of heval's criteria.")
-    more = ListField(
-        child=NameField(), required=False, max_length=20, help_text="More criteria, if the card takes several."
-    )
-    own_name = NameField(required=False)
-    own_definition = CleanTextField(required=False, max_length=1000)
-    own_low = NameField(required=False, max_length=80)
-    own_high = NameField(required=False, max_length=80)
-    own_question = CleanTextField(required=False, max_length=500)
-    baseline = NameField(required=False, help_text="The system with which the others are compared. Default: all pairs.")
-    m = StrictIntegerField(required=False, min_value=1, max_value=100, help_text="Pages for each person.")
-
-
-class FactsSerializer(StrictMixin, serializers.ModelSerializer):
-    """What the texts say about the researchers."""
-
-    class Meta:
-        model = ResearcherFacts
-        fields = TEXT_FACTS
-        extra_kwargs = {name: {"required": False} for name in TEXT_FACTS}
-
-
-class TextsSerializer(StrictMixin, serializers.Serializer):
-    public_title = NameField(required=False, help_text="What annotators see at the top of each page.")
-    purpose = CleanTextField(required=False, allow_blank=True)
-    consent = CleanTextField(required=False, allow_blank=True, help_text="Markdown. Default: heval's model text.")
-    asks_about_ai_tools = StrictBooleanField(required=False)
-    facts = FactsSerializer(required=False)
-
-
-class BundleSerializer(serializers.Serializer):
-    """A bundle: ``schema`` names its version, and the other parts are described in the documentation."""
-
-    schema = serializers.CharField()
-    study = serializers.DictField()
-    sections = serializers.ListField(child=serializers.DictField())
-
-
-class EarlyEndSerializer(StrictMixin, serializers.Serializer):
-    rule = ListedField(choices=OutcomePay.Rule.choices)
-    amount = StrictDecimalField(
-        max_digits=7, decimal_places=2, min_value=0, required=False, allow_null=True, default=None
-    )
-
-
-class LinkSerializer(serializers.ModelSerializer):
-    """A link by which people come. ``address`` is what you give to people, or to the panel with the parameters that it fills in."""
-
-    address = serializers.CharField()
-    addresses = serializers.DictField(
-        child=serializers.CharField(), help_text="The full address for each purpose of the channel."
-    )
-    state = serializers.CharField(help_text="open, or why nobody can start by it now.")
-    missing = serializers.ListField(
-        child=serializers.CharField(), help_text="What the link needs before people can come."
-    )
-    settings = serializers.DictField(help_text="The settings of the channel.")
-    early_ends = serializers.DictField(
-        child=EarlyEndSerializer(), help_text="What people get who do not reach the last page."
-    )
-    arms = serializers.ListField(child=serializers.CharField(), help_text="Names of the arms. Empty: all.")
-
-    class Meta:
-        model = Recruitment
-        fields = (
-            "key", "channel", "address", "addresses", "state", "missing", "pool", "wanted", "reward", "currency", "opens_at",
-            "closes_at", "settings", "early_ends", "arms", "stopped_at",
-        )  # fmt: skip
-
-
-class LinkChangeSerializer(StrictMixin, serializers.ModelSerializer):
-    settings = ObjectField(required=False, help_text="Settings of the channel that change. The others stay.")
-    early_ends = ObjectField(child=EarlyEndSerializer(), required=False, help_text="Early ends whose pay changes.")
-    arms = ListField(child=NameField(), required=False, max_length=100)
-    opens_at = serializers.DateTimeField(required=False, allow_null=True)
-    closes_at = serializers.DateTimeField(required=False, allow_null=True)
-
-    class Meta:
-        model = Recruitment
-        fields = (
-            "key",
-            "pool",
-            "wanted",
-            "reward",
-            "currency",
-            "opens_at",
-            "closes_at",
-            "settings",
-            "early_ends",
-            "arms",
-        )
-        extra_kwargs = {name: {"required": False} for name in ("key", "pool", "wanted", "reward", "currency")}
-
-
-class NewLinkSerializer(LinkChangeSerializer):
-    channel = NameField(help_text="How people come, such as open_link, prolific or generic.")
-
-    class Meta(LinkChangeSerializer.Meta):
-        fields = ("channel", *LinkChangeSerializer.Meta.fields)
-
-
-class InvitedSerializer(serializers.Serializer):
-    account = serializers.CharField(source="account.username")
+    x = serializers.CharField()
+    y = serializers.CharField()
+    about = serializers.CharField(allow_blank=True, help_text="The question, if the study asks several.")
+    hypothesis = serializers.CharField()
     role = serializers.CharField()
-    address = serializers.CharField(
-        allow_null=True, help_text="Where a new colleague chooses a password within three days. It is shown only now."
-    )
+    pvalue = serializers.FloatField(allow_null=True, help_text="Adjusted in its family. Null if nothing was tested.")
+    sentence = serializers.CharField(help_text="What the report says.")
+    numbers = serializers.CharField()
+    warnings = serializers.ListField(child=serializers.CharField())
 
 
-class StudyMemberSerializer(serializers.Serializer):
-    account = serializers.CharField(source="user.username")
-    role = serializers.CharField()
-
-
-class OwnTemplateSerializer(serializers.Serializer):
-    key = serializers.SerializerMethodField(help_text="What a new study names to be made of it.")
-    title = serializers.CharField()
-    has_texts = serializers.BooleanField()
-
-    def get_key(self, template: OwnTemplate) -> str:
-        return f"{OWN_PREFIX}{template.pk}"
-
-
-class TemplateSerializer(serializers.Serializer):
-    key = serializers.CharField(help_text="What a new study names to be made of it.")
-    title = serializers.CharField()
-    source = serializers.CharField(allow_blank=True, help_text="The publication that it repeats or follows.")
-    is_own = serializers.BooleanField(help_text="Kept from a study of this site.")
-
-
-class RemovedSerializer(serializers.Serializer):
-    removed = serializers.DictField(child=serializers.IntegerField(), help_text="Rows removed, by kind.")
-
-
-class AuditEventSerializer(serializers.Serializer):
-    at = serializers.DateTimeField()
-    by = serializers.CharField(
-        source="by.username", default=None, allow_null=True, help_text="Null: an annotator or the site itself."
-    )
-    verb = serializers.CharField()
-    assignment = serializers.SerializerMethodField(help_text="Pseudonym of the assignment that it is about, or null.")
-    data = serializers.JSONField()
-
-    def get_assignment(self, event: AuditEvent) -> str | None:
-        return assignment_pseudonym(event.assignment_code) if event.assignment_code else None
+class VerdictSerializer(serializers.Serializer):
+    state = serializers.CharField(help_text="State of the study.")
+    analysis = serializers.IntegerField(allow_null=True, help_text="Number of the analysis. Null if there is none.")
+    reason = serializers.CharField(allow_blank=True, help_text="Why nothing is said yet, or empty.")
+    claims = ClaimVerdictSerializer(many=True)
 
 
 class DesignSerializer(serializers.Serializer):

@@ -84,6 +84,7 @@ urlpatterns = [
     path(f"{study}payments.csv", pay.PaymentsCsvView.as_view(), name="api-payments-file"),
     path(f"{study}analyses/", exports.AnalysesView.as_view(), name="api-analyses"),
     path(f"{study}analyses/<int:number>/", exports.AnalysisDetailView.as_view(), name="api-analysis"),
+    path(f"{study}verdict/", exports.VerdictView.as_view(), name="api-verdict"),
     path(f"{study}report-links/", exports.ReportLinksView.as_view(), name="api-report-links"),
     path(
         f"{study}report-links/<int:link>/revoke/",

@@ -173,6 +173,7 @@ def build_conclusion_sentences(blocks: Sequence[Block]) -> list[dict[str, Any]]:
     for conclusion in ordered_conclusions(blocks):
         estimate, contrast = conclusion.estimate, contrast_of(conclusion.estimate)
         claimed = claim_of(estimate)
+        x, y = cells.compared_names(estimate)
         claim, text = _claim_and_numbers(conclusion, claimed)
         outcome = (
             expectation_outcome(contrast["expected"], verdict_direction_symbol(estimate))
@@ -182,6 +183,10 @@ def build_conclusion_sentences(blocks: Sequence[Block]) -> list[dict[str, Any]]:
         sentences.append(
             {
                 "contrast": conclusion.name,
+                "x": x,
+                "y": y,
+                "about": subject_note(estimate),
+                "side": _side(estimate),
                 "role": contrast["role"],
                 "claim": claim,
                 "text": text + _expectation_sentence(conclusion, outcome) + population_mismatch_sentence(estimate),

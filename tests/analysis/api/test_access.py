@@ -136,6 +136,7 @@ TABLE = (
     ("GET", "studies/{s}/comparisons/", None, READ),
     ("POST", "studies/{s}/comparisons/", {"studies": []}, REFUSED),
     ("GET", "studies/{s}/comparisons/1/", None, READ),
+    ("GET", "studies/{s}/verdict/", None, READ),
     ("GET", "studies/{s}/judge/", None, READ),
     ("POST", "studies/{s}/judge/", None, WRITE),
     ("POST", "studies/{s}/judge/sample/", {}, REFUSED),
