@@ -261,8 +261,7 @@ def _size_problems(questions: Sequence[Any]) -> Iterator[Problem]:
             continue  # the checklist reports it already
         if scale.kind not in ("likert", "continuous") or scale.minimum != -scale.maximum:
             yield Problem(
-                f"Question {question.key} must have the scale “a chance from 0 to 100” or, to ask how much better {{x}} is, points or a "
-                "number between two ends with 0 in the middle, such as −3 to 3.",
+                f"Question {question.key} must have the scale “a chance from 0 to 100” or, for a size, points or numbers such as −3 to 3.",
                 "questions",
             )
         elif (frozenset((question.x_id, question.y_id)), question.criterion) not in pairs:

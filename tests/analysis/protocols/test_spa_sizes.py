@@ -113,7 +113,7 @@ def test_the_checklist_wants_a_chance_beside_each_size_and_one_scale(section):
     section.questions.filter(pk=size.pk).update(scale=SIZE_SCALE | {"maximum": 4, "minimum": -4})
     assert any("need the same scale" in one for one in blocking())
     section.questions.filter(pk=size.pk).update(scale=SIZE_SCALE | {"minimum": 1})
-    assert any("with 0 in the middle" in one for one in blocking())
+    assert any("points or numbers such as" in one for one in blocking())
     section.questions.filter(pk=size.pk).update(scale=SIZE_SCALE, criterion="plot")
     assert any("no question asks for the chance" in one for one in blocking())
 
