@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special, stats
 
-from analysis.stats import basic, bootstrap, cluster_variances, clusters, margins, power_of_means
+from analysis.stats import basic, bootstrap, cluster_variances, clusters, margins, power_of_means, prompt_samples
 from analysis.stats.arrays import (
     MIN_SPREAD,
     BoolArray,
@@ -411,6 +411,7 @@ def pair_preferences_recommended(
     sensitivity_tau: float | None = TAU,
     annotators: npt.ArrayLike | None = None,
     batches: npt.ArrayLike | None = None,
+    own_prompts: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]] | None = None,
     populations: Mapping[str, str] | None = None,
     level: float = 0.95,
     sensitivity_resamples: int = bootstrap.RESAMPLES,
@@ -423,7 +424,8 @@ def pair_preferences_recommended(
     difference detectable with power .8. Batches with different labels (or groups of batches) must not share a prompt:
     with five labels or more the claim is about prompts like these, too, otherwise about exactly these prompts;
     `populations`, {name: "people_and_prompts" or "people"}, says what the claim of a pair is about, see
-    `clusters.annotator_prompt_clustered_mean`, and has no effect without batches. The sensitivities are sign flips,
+    `clusters.annotator_prompt_clustered_mean`, and has no effect without batches. If x and y had prompts of their own, `own_prompts`
+    has the labels of both for a pair, in place of `batches` (`prompt_samples.two_prompt_samples_mean`). The sensitivities are sign flips,
     Wilcoxon (a test of symmetry), BCa, the Bayesian bootstrap and the sign test; with `sensitivity_tau`, the threshold
     of the paper's exclusion rule, also the estimate after the paper's rule and after the symmetric rule. All pairs
     share one set of resamples, and an annotator above tau in one pair is excluded from all pairs in that sensitivity,
@@ -447,7 +449,12 @@ def pair_preferences_recommended(
     results = {}
     for column, name in enumerate(pair_names):
         population = "" if populations is None else populations.get(name, "")
-        result, batch_warnings = _claim(values[:, column], labels, people, population=population, level=level)
+        own, others = labels, None
+        if (both := (own_prompts or {}).get(name)) is not None:
+            own, others = (label_codes(np.asarray(sets), "own_prompts", len(values))[0] for sets in both)
+        result, batch_warnings = _claim(
+            values[:, column], own, people, population=population, level=level, y_batches=others
+        )
         counts = _orders(xy[:, column], yx[:, column])
         detail = {**result.detail, **counts, "shares": _shares(values[:, column])}
         if result.status == "ok" and result.settings["method"] != "betting":
@@ -480,6 +487,7 @@ def _claim(
     *,
     population: str,
     level: float,
+    y_batches: IntArray | None = None,
     null: float = 0.5,
     bounds: tuple[float, float] = BOUNDS,
     analysis: str = "spa.pair",
@@ -502,13 +510,20 @@ def _claim(
     else:
         observed, own = values[is_observed], batches[is_observed]
         order = np.lexsort((observed, own))
-        result = clusters.annotator_prompt_clustered_mean(
-            observed[order], people, own[order], population=population, **common
-        )
-        n_batches = len(np.unique(own))
-        is_shared = 1 < n_batches < len(observed)
+        n_batches, fewest = len(np.unique(own)), cluster_variances.TOO_FEW_ITEMS
+        if y_batches is None:
+            result = clusters.annotator_prompt_clustered_mean(
+                observed[order], people, own[order], population=population, **common
+            )
+        else:
+            others = y_batches[is_observed]
+            n_batches, fewest = min(n_batches, len(np.unique(others))), cluster_variances.TOO_FEW_CLUSTERS
+            result = prompt_samples.two_prompt_samples_mean(
+                observed[order], own[order], others[order], population=population, **common
+            )
+        is_shared = y_batches is None and 1 < n_batches < len(observed)
         components = {"batches": cluster_variances.variance_components(observed, own)} if is_shared else {}
-        is_few = len(observed) > 1 and n_batches < cluster_variances.TOO_FEW_ITEMS and population != "people"
+        is_few = len(observed) > 1 and n_batches < fewest and population != "people"
         warnings = [ResultWarning("few_batches", "warn", {"n_batches": n_batches})] if is_few else []
         result = replace(
             result, sensitivity=tuple(one for one in result.sensitivity if one.analysis.endswith(".by_annotator"))

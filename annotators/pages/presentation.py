@@ -259,7 +259,9 @@ def build_shown_page(
         explanation=render_cached_markdown(settings["explanation"]) if settings.get("explanation") else "",
         items=_items(assignment, page, fields_by_subject, typed),
         fields=tuple(fields_by_subject.get((None, None), ())),
-        labels=tuple(label for label, _ in page.items[0].exposures) if page.items else (),
+        labels=tuple(
+            sorted({label for item in page.items for label, _ in item.exposures}, key=lambda label: (len(label), label))
+        ),
         said="" if assignment.limited_address else page.said,
     )
 

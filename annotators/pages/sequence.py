@@ -381,7 +381,7 @@ def _build_ordered_sections(plan: BatchPlan, seed: int, is_qualified: bool) -> t
         if is_qualified and planned.accepts_earlier_pass:
             continue
         source = by_position.get(planned.reuses, planned) if planned.reuses else planned
-        width = max((len(exposures) for _, exposures in source.items), default=0)
+        width = max((number + 1 for _, exposures in source.items for number, _ in exposures), default=0)
         if width and source.position not in letters:
             label_order = source.settings.get("labels", "random")
             start = n_used if label_order == "continue" else 0

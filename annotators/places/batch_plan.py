@@ -147,6 +147,16 @@ def _plan(batch_id: int | None, design_id: int | None) -> BatchPlan:
         sources[exposure] = kind, system
         placed.setdefault(section, {}).setdefault(item, []).append((number, exposure))
         numbers.setdefault(section, {})[system] = number
+    for section in wording.sections:
+        by_system = numbers.get(section.position, {})
+        if REGISTRY[section.protocol].labels == "section" and len(set(by_system.values())) < len(by_system):
+            # Items show one system each, so the letters of the section follow the names of all its systems.
+            ranks = {system: rank for rank, system in enumerate(sorted(by_system))}
+            numbers[section.position] = ranks
+            placed[section.position] = {
+                item: [(ranks[sources[exposure][1]], exposure) for _, exposure in exposures]
+                for item, exposures in placed[section.position].items()
+            }
     ids, section_pks = {}, {}
     for position, section_pk, key, pk in Section.objects.filter(
         study=batch.study_id, questions__isnull=False

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from django.db.models import Count, Q
 
 from studies import signals
-from studies.design.draw import SHORTAGE_ADVICE, ArmSharesRefused, BatchDraw, build_arm_block
+from studies.design.draw import SHORTAGE_ADVICE, ArmSharesRefused, BatchDraw, build_arm_block, has_own_prompts
 from studies.design.workload import low_pay_text
 from studies.models import Arm, ArmSystem, Batch, Item, Output, Placement, Question, Section, Study, System
 from studies.protocols import REGISTRY, Problem, UnfillableBatch, arms_of
@@ -250,7 +250,11 @@ def stimuli_problems(study: Study, sections, drawing: BatchDraw | None) -> Itera
         )
     yield from _test_source_problems(study)
     # A protocol that shows one output per prompt has other needs and checks them itself.
-    full_sections = [section for section in with_items if REGISTRY[section.protocol].shows_every_system]
+    full_sections = [
+        section
+        for section in with_items
+        if REGISTRY[section.protocol].shows_every_system and not has_own_prompts(section)
+    ]
     if full_sections and drawing is not None:
         yield from _coverage_problems(study, full_sections, drawing)
     if drawing is None and (n_repeated := _count_prompts_twice_in_batch(study)):

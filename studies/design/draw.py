@@ -352,6 +352,11 @@ def shows_one_output(section: Any) -> bool:
     return REGISTRY[section.protocol].cleaned_settings(section).get("shown") == "one"
 
 
+def has_own_prompts(section: Any) -> bool:
+    """Return whether each system of the section has prompts of its own, of which an annotator reads m."""
+    return REGISTRY[section.protocol].cleaned_settings(section).get("prompts") == "own"
+
+
 class ArmSharesRefused(UnfillableBatch):
     """The arms' places cannot be divided into blocks, so nothing can be drawn. The message is for the researcher."""
 
@@ -433,6 +438,7 @@ class BatchDraw:
         self.test_questions = KnownAnswerDraw(study, study.seed)
         # Practice reveals who wrote a text, so an annotator must not see that text again in a live section.
         self.practice_items, practised = self._load_practice_items()
+        self._own_prompts: dict[int, dict[int, list[int]]] = {}
         by_key = sorted(study.prompts.order_by().values_list("key", "pk", "domain", "group"))
         prompts = [(pk, domain) for _, pk, domain, _ in by_key if pk not in practised]
         self.groups = {pk: group for _, pk, _, group in by_key if group}
@@ -452,6 +458,30 @@ class BatchDraw:
             ]
             for arm in self.arms
         }
+
+    def own_prompts(self, section: Section) -> dict[int, list[int]]:
+        """Return the prompts of each system if systems have prompts of their own. A prompt, with its group, belongs to one system.
+
+        Those with the fewest systems to choose from are given first, each to the system that has the fewest. So the prompts of two
+        systems are independent samples.
+        """
+        if section.pk not in self._own_prompts:
+            rng = seeded_random(self.seed, "own prompts", section.position)
+            shown = {system for systems in self.systems.values() for system in systems}
+            units: dict[Hashable, list[int]] = {}
+            for prompt in dict.fromkeys(chain.from_iterable(self.prompts_by_arm.values())):
+                units.setdefault(self.groups.get(prompt, prompt), []).append(prompt)
+            answered = {
+                unit: [s for s in shown if any((prompt, s) in self.outputs for prompt in prompts)]
+                for unit, prompts in units.items()
+            }
+            own: dict[int, list[int]] = {system: [] for system in sorted(shown, key=self.places.__getitem__)}
+            for unit in sorted(rng.sample(list(units), len(units)), key=lambda unit: len(answered[unit])):
+                if answered[unit]:
+                    system = min(answered[unit], key=lambda system: (len(own[system]), self.places[system]))
+                    own[system] += [prompt for prompt in units[unit] if (prompt, system) in self.outputs]
+            self._own_prompts[section.pk] = own
+        return self._own_prompts[section.pk]
 
     def _load_practice_items(self) -> tuple[dict[tuple[int, int], list[tuple[int, str]]], set[int]]:
         """Return the items made in the draft, by section and arm, and all their prompts. They match the arm's domain and its systems."""
@@ -583,7 +613,17 @@ class BatchDraw:
                     p for p in self.prompts_by_arm[arm.pk] if any((p, system) in self.outputs for system in source)
                 ]
                 queue_key = ("pass", section.position, self.arms.index(arm), [self.places[system] for system in source])
-                queues[key] = PromptQueue(prompts, self.seed, *queue_key, groups=self.groups)
+                groups, whole = self.groups, 0
+                if has_own_prompts(section):
+                    own, whole = set(self.own_prompts(section)[source[0]]), section.m
+                    prompts = seeded_random(self.seed, "own sets", *queue_key[1:]).sample(
+                        [prompt for prompt in prompts if prompt in own], len(own.intersection(prompts))
+                    )
+                    if not any(prompt in groups for prompt in prompts):
+                        # Sets of m prompts stay together in all passes, so that each is one draw from the system's prompts.
+                        prompts = prompts[: max(whole, len(prompts) // whole * whole)]
+                        groups = {prompt: str(place // whole) for place, prompt in enumerate(prompts)}
+                queues[key] = PromptQueue(prompts, self.seed, *queue_key, groups=groups, whole_groups_of=whole)
             if self.study.coverage == Study.Coverage.INDEPENDENT:
                 unused = [prompt for prompt in queues[key].prompts if prompt not in taken]
                 require_prompts(1, len(unused))

@@ -11,6 +11,7 @@ from typing import Any
 from django import forms
 
 from . import (
+    DrawnItem,
     EstimandDirection,
     ExampleStudy,
     Page,
@@ -69,6 +70,15 @@ class SPASettings(forms.Form):
         choices=[("side", "all systems side by side"), ("one", "one prompt at a time")],
         initial="side",
         label="first layout",
+    )
+    prompts = forms.ChoiceField(
+        choices=[
+            ("shared", "the same prompts for all systems"),
+            ("own", "each system has its own: m outputs of each are read, and a prompt shows one system"),
+        ],
+        initial="shared",
+        label="prompts",
+        help_text="With prompts of their own, systems need no output for the same prompt. Easy prompts then look like a good system.",
     )
     noun = forms.CharField(
         max_length=30, initial="writer", help_text="What a labelled column is called: writer, artist, system."
@@ -136,8 +146,29 @@ class SPA(Protocol):
     def settings_about(self, criteria, has_baseline):
         return self.settings_of_new_section()
 
+    def candidate_systems_by_place(self, section, systems, human_systems, rng):
+        if self.cleaned_settings(section)["prompts"] != "own":
+            return ()
+        return [(system,) for system in systems if system not in _unnamed_references(section) for _ in range(section.m)]
+
+    def drawing_problems(self, section, drawing):
+        own = drawing.own_prompts(section) if self.cleaned_settings(section)["prompts"] == "own" else {}
+        names = dict(section.study.systems.values_list("pk", "name"))
+        for system in own.keys() - _unnamed_references(section):
+            if len(own[system]) < section.m:
+                yield Problem(
+                    f"{names[system]} has {len(own[system])} prompts of its own and annotators read {section.m} of each system. Import more "
+                    "outputs, or lower m.",
+                    "prompts",
+                )
+
     def draw(self, section, pool, rng):
         """Draw items without planted references, unless a question names them or another section reuses the items."""
+        if pool.sources:
+            return [
+                DrawnItem(prompt, (rng.choice(pool.outputs[prompt, source[0]]),))
+                for prompt, source in zip(pool.prompts, pool.sources, strict=True)
+            ]
         left_out = set() if _is_reused(section) else _unnamed_references(section)
         return super().draw(section, replace(pool, systems=[pk for pk in pool.systems if pk not in left_out]), rng)
 
@@ -150,6 +181,19 @@ class SPA(Protocol):
                 "reuses",
                 False,
                 "references_read",
+            )
+        if self.cleaned_settings(section)["prompts"] == "own":
+            if _is_reused(section):
+                yield Problem(
+                    "Another section reuses these items, but each shows one system only. Give that section its own items.",
+                    "reuses",
+                )
+            yield Problem(
+                "Systems have prompts of their own, so what prompts add no longer cancels out. If there are outputs for the same prompts, "
+                "choose these.",
+                "settings",
+                False,
+                "own_prompts",
             )
         if section.m < 4:
             yield Problem(

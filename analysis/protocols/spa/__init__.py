@@ -54,6 +54,8 @@ class SPAScorer(Scorer):
     def find_problem(self, section, settings):
         if any(question.x_id and asks_for_size(question.scale) for question in section.questions.all()):
             return "A board scores stated chances alone. Delete the questions about how much better a system is."
+        if settings["prompts"] == "own":
+            return "A board shows all systems with the same prompts. Choose these in the section's settings."
         return ""
 
     def items_per_prompt(self, settings, n_systems, n_references):

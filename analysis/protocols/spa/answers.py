@@ -1,6 +1,6 @@
 """Prepare the answers of one section for the statistics: percent as typed, in both orders of naming."""
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from analysis.protocols.blocks.comparisons import (
     read_contrasts,
     unplanned_comparison,
 )
-from studies.design.draw import group_batches_by_shared_prompts
+from studies.design.draw import group_batches_by_shared_prompts, has_own_prompts
 from studies.design.subjects import in_parentheses, words_of_section
 from studies.protocols import REGISTRY
 from studies.protocols.base.pairs import system_contrasts_for_section
@@ -130,29 +130,55 @@ def tabulate_directions(
 # Which annotators read some of the same prompts: the second kind of clusters of stated chances.
 
 
-def read_prompt_groups(answers: SectionAnswers) -> "tuple[np.ndarray | None, int]":
+def read_prompt_groups(
+    answers: SectionAnswers, prompts: Mapping[int, set[Hashable]] | None = None
+) -> "tuple[np.ndarray | None, int]":
     """Return the group of each annotator's batch, and the number of annotators whose prompts are not known.
 
     There are no groups if the prompts of some annotator are not known, for example because only stated chances were imported.
+    ``prompts``: those of each batch, by default all that it shows.
     """
     import numpy as np
 
     numbers = answers.people["batch"].tolist()
-    prompts = prompts_by_batch(answers.section, numbers)
-    n_unknown = sum(not prompts[number] for number in numbers)
+    prompts = prompts_by_batch(answers.section, numbers) if prompts is None else prompts
+    n_unknown = sum(not prompts.get(number) for number in numbers)
     if n_unknown:
         return None, n_unknown
     groups = group_batches_by_shared_prompts(prompts)
     return np.array([groups[number] for number in numbers], dtype=np.int64), 0
 
 
-def prompts_by_batch(section: Any, numbers: Iterable[int]) -> dict[int, set[Hashable]]:
-    """Return the prompts that are shown in these batches before the section's questions: of a prompt in a group, the group."""
+def read_own_prompts(
+    answers: SectionAnswers,
+) -> "dict[str, tuple[set[str], np.ndarray | None, dict[int, set[Hashable]]]]":
+    """Return for each system its prompts' keys, the groups of batches by them, and them by batch, if systems have prompts of their own."""
+    if not has_own_prompts(answers.section):
+        return {}
+    numbers = answers.people["batch"].tolist()
+    keys: dict[str, set[str]] = {name: set() for one in answers.comparisons for name in (one.x, one.y)}
+    prompts: dict[str, dict[int, set[Hashable]]] = {name: {number: set() for number in numbers} for name in keys}
+    columns = ("batch__number", "item__prompt", "item__prompt__group", "item__prompt__key")
+    rows = _placements(answers.section).values_list(*columns, "item__exposures__output__system__name")
+    for number, prompt, group, key, system in rows:
+        if number in prompts.get(system, ()):
+            prompts[system][number].add(group or prompt)
+            keys[system].add(key)
+    return {name: (keys[name], read_prompt_groups(answers, prompts[name])[0], prompts[name]) for name in keys}
+
+
+def _placements(section: Any) -> Any:
     from studies.models import Placement
 
-    placements = Placement.objects.filter(batch__study=section.study, item__section=section.reuses_id or section.pk)
+    return Placement.objects.filter(batch__study=section.study, item__section=section.reuses_id or section.pk)
+
+
+def prompts_by_batch(section: Any, numbers: Iterable[int]) -> dict[int, set[Hashable]]:
+    """Return the prompts that are shown in these batches before the section's questions: of a prompt in a group, the group."""
     prompts: dict[int, set[Hashable]] = {number: set() for number in numbers}
-    for number, prompt, group in placements.values_list("batch__number", "item__prompt", "item__prompt__group"):
+    for number, prompt, group in _placements(section).values_list(
+        "batch__number", "item__prompt", "item__prompt__group"
+    ):
         if number in prompts:
             prompts[number].add(group or prompt)
     return prompts

@@ -11,13 +11,14 @@ from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_co
 from analysis.protocols.blocks.cells import interval_bounds
 from analysis.protocols.blocks.common_tables import ranking_tables, reliability_table
 from analysis.protocols.blocks.comparisons import Comparison, adjust_pvalues_and_add_verdicts_as_in_paper
-from analysis.protocols.blocks.layouts import build_table, estimate_row
+from analysis.protocols.blocks.layouts import Table, build_table, estimate_row
 from analysis.protocols.blocks.systems import SystemOrder
 from analysis.protocols.kinds.strengths import named_by_system, plain_fit, without_intervals_if_too_few
+from studies.design.draw import has_own_prompts
 from studies.design.subjects import in_parentheses, join_words
 
 from . import layouts
-from .answers import ESTIMAND, SectionAnswers, read_prompt_groups
+from .answers import ESTIMAND, SectionAnswers, read_own_prompts, read_prompt_groups
 from .tau import directions_by_exposure_block, find_incoherent_annotators
 
 if TYPE_CHECKING:
@@ -153,13 +154,18 @@ def pair_preference_blocks(
     """Return the recommended and the paper's blocks of all sections."""
     estimates = [pair for section_answers in answers for pair in _paper_estimates(section_answers, context)]
     paper = adjust_pvalues_and_add_verdicts_as_in_paper(estimates, "spa.paper", context)
+    own = {one.section.position: found for one in answers if (found := _own_prompts(one.kept))}
     return [
         Block(
             "spa.pairs",
             "Stated chance that x is better than y",
             estimates=recommended,
             conclusions=build_planned_conclusions(recommended, PHRASES, include_estimand_in_name=False),
+            tables=[table for table, _ in own.values()],
             figures=[layouts.forest_figure(recommended, paper)],
+            other_results={"own_prompts": {position: prompts for position, (_, prompts) in own.items()}}
+            if own
+            else None,
             note="Both orders of naming combined, all annotators kept by the outcome-blind rules; tested against 50 %. Batches that share prompts "
             "are one group. With five groups or more, annotators and groups are both clusters.",
         ),
@@ -171,6 +177,42 @@ def pair_preference_blocks(
             note="Only the order of the comparison, after all primary rules; t test against 50 %.",
         ),
     ]
+
+
+# Prompts that a table names. The JSON of the block names all.
+MOST_PROMPTS = 20
+
+
+def _own_prompts(answers: SectionAnswers) -> tuple[Table, dict[str, list[str]]] | None:
+    """Return which prompts belonged to which system, as a table and as all keys, if systems have prompts of their own."""
+    if not has_own_prompts(answers.section):
+        return None
+    rows, prompts = [], {}
+    for system, (keys, groups, by_batch) in sorted(read_own_prompts(answers).items()):
+        prompts[system] = names = sorted(keys)
+        more = f" and {len(names) - MOST_PROMPTS} more" if len(names) > MOST_PROMPTS else ""
+        rows.append(
+            {
+                "system": system,
+                "n_prompts": len(names),
+                "n_sets": None if groups is None else len(set(groups.tolist())),
+                "n": sum(bool(by_batch[number]) for number in answers.people["batch"]),
+                "where": answers.title,
+                "prompts": ", ".join(names[:MOST_PROMPTS]) + more,
+                "reason": "the prompts of some annotators are not known" if groups is None else "",
+            }
+        )
+    table = build_table(
+        "own_prompts",
+        "Which prompts belonged to which system",
+        "system|System|text; n_prompts|n prompts|integer; n_sets|Sets that share no prompt|integer; n|n annotators|integer; "
+        "where|Section|text; prompts|Prompts|text; reason|Undefined because|text",
+        rows,
+        "first",
+        "Each system had prompts of its own, so what prompts add does not cancel out: part of a difference may come from easier prompts. With six "
+        "sets or more of both systems, people and the sets of each system are independent samples; otherwise a result is about exactly these prompts.",
+    )
+    return table, prompts
 
 
 PHRASES = ConclusionPhrases(
@@ -194,6 +236,13 @@ def recommended_estimates(answers: SectionAnswers, context: AnalysisContext) -> 
     kept_answers = answers.kept
     level = context.level
     groups, n_unknown = read_prompt_groups(kept_answers)
+    sets = {system: of_system for system, (_, of_system, _) in read_own_prompts(kept_answers).items()}
+    # Where the prompts of an annotator are not known, neither are the groups of all prompts.
+    own = {
+        one.key: (x, y)
+        for one in answers.comparisons
+        if (x := sets.get(one.x)) is not None and (y := sets.get(one.y)) is not None
+    }
     unknown: tuple[ResultWarning, ...] = ()
     if n_unknown:
         to_import = "also import answers about the texts that each annotator read"
@@ -204,6 +253,7 @@ def recommended_estimates(answers: SectionAnswers, context: AnalysisContext) -> 
         pair_names=kept_answers.names,
         annotators=cluster_labels(kept_answers.people["annotator"]),
         batches=groups,
+        own_prompts=own,
         populations={compared.key: compared.population for compared in answers.comparisons},
         sensitivity_tau=context.tau,
         level=level,

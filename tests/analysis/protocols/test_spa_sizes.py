@@ -98,10 +98,12 @@ def test_nobody_who_answered_is_null_with_a_reason(section):
     assert (agreement.estimate, agreement.detail.get("correlation")) == (None, None)
 
 
-def test_a_board_refuses_sizes(section):
-    assert "Delete the questions" in SPAScorer().find_problem(section, {})
+def test_a_board_refuses_sizes_and_prompts_of_their_own(section):
+    shared = {"prompts": "shared"}
+    assert "Delete the questions" in SPAScorer().find_problem(section, shared)
     section.questions.filter(scale=SIZE_SCALE).delete()
-    assert SPAScorer().find_problem(section, {}) == ""
+    assert SPAScorer().find_problem(section, shared) == ""
+    assert "the same prompts" in SPAScorer().find_problem(section, {"prompts": "own"})
 
 
 def test_the_checklist_wants_a_chance_beside_each_size_and_one_scale(section):

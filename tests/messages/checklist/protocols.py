@@ -182,6 +182,9 @@ CHECKLIST = {
     "Question … does": At("#questions-group", on(spa, question_with(x=None, y=None))),
     "Question … must contain {x}": At("#questions-group", on(spa, question_with(text="Which?"))),
     "Question … must have the scale “a chance": At("#questions-group", on(spa, scale(kind="text"))),
+    "Another section reuses these items, but": At("/change/", on(shown_again, settings_with(prompts="own"))),
+    "Systems have prompts of their own": At("/change/", on(spa, settings_with(prompts="own"))),
+    "prompts of its own and annotators read": At("/", on(spa, section_with(m=9), settings_with(prompts="own"))),
     "Question … asks how much better": At(
         "#questions-group", on(spa, question_with(scale=SIZE_SCALE, criterion="plot"))
     ),
