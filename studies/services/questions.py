@@ -146,8 +146,8 @@ TAU_RULE, TAU_SETTINGS = "incoherent", {"tau": 1.1, "symmetric": False}
 def questions_without_reverse(section: Section) -> list[Question]:
     """Return the questions about a pair that the section does not ask in the other direction."""
     asked = [question for question in section.questions.select_related("x", "y") if question.x_id]
-    directed = {(question.x_id, question.y_id, question.criterion) for question in asked}
-    return [one for one in asked if (one.y_id, one.x_id, one.criterion) not in directed]
+    directed = {(one.x_id, one.y_id, one.criterion, asks_for_size(one.scale)) for one in asked}
+    return [one for one in asked if (one.y_id, one.x_id, one.criterion, asks_for_size(one.scale)) not in directed]
 
 
 def add_reverse_questions(section: Section, *, by, with_tau: bool = False) -> int:
@@ -162,7 +162,7 @@ def add_reverse_questions(section: Section, *, by, with_tau: bool = False) -> in
             Question(
                 section=section,
                 position=position,
-                key=_free_key(one.y, one.x, one.criterion, keys),
+                key=_free_key(one.y, one.x, one.criterion, keys, "size" if asks_for_size(one.scale) else ""),
                 x=one.y,
                 y=one.x,
                 **{name: getattr(one, name) for name in _WORDS_OF_A_QUESTION},
