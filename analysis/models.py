@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from analysis.coding.models import Coding, CodingItem, CodingSample, CodingSeat
 from annotators.models import Assignment
-from studies.models import Output, Question, Study
+from studies.models import Job, Output, Question, Study
 from studies.models.fields import (
     SMALLINT_VALIDATORS,
     optional_noneditable_datetime_field,
@@ -31,6 +31,7 @@ __all__ = [
     "CodingSample",
     "CodingSeat",
     "Figure",
+    "IdempotentRequest",
     "JudgeCheck",
     "JudgeCheckOutput",
     "JudgeCheckResult",
@@ -78,6 +79,26 @@ class ApiToken(models.Model):
 
     def __str__(self):
         return self.name
+
+
+class IdempotentRequest(models.Model):
+    """A POST with an Idempotency-Key: by whom it was sent, hashes of its key and body, and its answer, or null while it is answered.
+
+    The answer of a request that started a job is the job as it is now. ``made``: what a request made that showed a secret.
+    """
+
+    caller = models.CharField(max_length=30)
+    path = models.CharField(max_length=300)
+    key = models.CharField(max_length=64)
+    body = models.CharField(max_length=64)
+    status = models.PositiveSmallIntegerField(null=True)
+    answer = models.JSONField(null=True)
+    job = models.ForeignKey(Job, models.CASCADE, null=True, related_name="+")
+    made = models.CharField(max_length=200, blank=True)
+    created_at = models.DateTimeField(db_default=Now(), db_index=True)
+
+    class Meta:
+        constraints = [UniqueConstraint(fields=["caller", "path", "key"], name="idempotent_request_once")]
 
 
 # Models of stored analyses, their figures, and screenings of annotators.

@@ -11,6 +11,7 @@ from studies.models import Job
 from studies.services import jobs
 from studies.services.lifecycle import ActionRefused, FieldsRefused
 
+from .api.repeats import delete_old_requests
 from .data import exports
 from .data.planned_labels import create_replacement_places_of_launched_studies
 from .data.snapshot import TooManySnapshots
@@ -35,6 +36,12 @@ from .report.screening.run import bar_annotators_flagged_by
 def open_places_replacing_excluded_annotators() -> int:
     """Open new places in studies that replace excluded annotators or count only kept ones."""
     return create_replacement_places_of_launched_studies()
+
+
+@jobs.register_periodic(3600)
+def delete_keys_of_old_requests() -> int:
+    """Delete the Idempotency-Keys that are older than a day."""
+    return delete_old_requests()
 
 
 @jobs.register_periodic(60)

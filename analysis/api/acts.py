@@ -82,6 +82,9 @@ class InviteView(ActView):
         account, is_new = result
         return {"account": account, "role": values["role"], "address": invitation_address(account) if is_new else None}
 
+    def name_of_secret(self, data: Any) -> str:
+        return f"the account {data['account']}" if data["address"] else ""
+
 
 class KeepTemplateView(ActView):
     success_status = 201

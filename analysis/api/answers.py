@@ -28,7 +28,7 @@ from studies.stimuli.texts import SettingsRefused
 
 from . import serializers as shapes
 from .base import CreatedOrUnchangedMixin, PostMixin, StudyView
-from .query import ORIGINS, WITHDRAWN, PairPagination, Parameter, integer_filter, text_filter
+from .query import ORIGINS, WITHDRAWN, PairPagination, Parameter, integer_filter, rows_of, text_filter
 from .renderers import FieldError, RowErrors, StrictJSONParser, row_error, row_errors
 from .serializers import (
     CleanTextField,
@@ -54,8 +54,13 @@ class AssignmentsView(StudyView, ListAPIView):
             "Origins, separated by commas. Default: all.",
             tuple(answers.Assignment.Origin.values),
         ),
-        text_filter("arm", "batch__arm__name", "Only assignments in this arm."),
-        integer_filter("batch", "batch__number", "Only assignments with the batch with this number."),
+        text_filter("arm", "batch__arm__name", "Only assignments in this arm.", named=rows_of("arms", "name")),
+        integer_filter(
+            "batch",
+            "batch__number",
+            "Only assignments with the batch with this number.",
+            named=rows_of("batches", "number"),
+        ),
     )
     queryset = answers.Assignment.objects.all()
     serializer_class = shapes.AssignmentSerializer
@@ -86,13 +91,34 @@ class ResponsesView(AnswerRowsView):
         ORIGINS,
         WITHDRAWN,
         integer_filter(
-            "section", "question__section__position", "Only answers in the section at this position.", maximum=32767
+            "section",
+            "question__section__position",
+            "Only answers in the section at this position.",
+            maximum=32767,
+            named=rows_of("sections", "position"),
         ),
-        text_filter("question", "question__key", "Only answers to the question with this key."),
-        text_filter("system", "exposure__output__system__name", "Only answers about an output of this system."),
-        text_filter("prompt", "item__prompt__key", "Only answers about items with this prompt."),
-        text_filter("arm", "assignment__batch__arm__name", "Only answers in this arm."),
-        integer_filter("batch", "assignment__batch__number", "Only answers in the batch with this number."),
+        text_filter(
+            "question",
+            "question__key",
+            "Only answers to the question with this key.",
+            named=rows_of("sections", "questions__key"),
+        ),
+        text_filter(
+            "system",
+            "exposure__output__system__name",
+            "Only answers about an output of this system.",
+            named=rows_of("systems", "name"),
+        ),
+        text_filter(
+            "prompt", "item__prompt__key", "Only answers about items with this prompt.", named=rows_of("prompts", "key")
+        ),
+        text_filter("arm", "assignment__batch__arm__name", "Only answers in this arm.", named=rows_of("arms", "name")),
+        integer_filter(
+            "batch",
+            "assignment__batch__number",
+            "Only answers in the batch with this number.",
+            named=rows_of("batches", "number"),
+        ),
     )
     serializer_class = shapes.ResponseSerializer
     page_fields = {"n_problems": serializers.IntegerField(), "problems": serializers.JSONField()}
@@ -114,7 +140,13 @@ class CodingsView(AnswerRowsView):
     parameters = (
         ORIGINS,
         WITHDRAWN,
-        integer_filter("sample", "item__sample__number", "Only codings of the sample with this number.", minimum=1),
+        integer_filter(
+            "sample",
+            "item__sample__number",
+            "Only codings of the sample with this number.",
+            minimum=1,
+            named=rows_of("coding_samples", "number"),
+        ),
     )
     serializer_class = shapes.CodingSerializer
     table = "codings"

@@ -5,23 +5,24 @@ A list or a detail combines ``StudyView`` with REST framework's ``ListAPIView`` 
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from hashlib import sha256
 from typing import Any
 
 from django.db import models
 from django.http import StreamingHttpResponse
 from rest_framework import serializers
+from rest_framework.exceptions import APIException
 from rest_framework.generics import GenericAPIView
 from rest_framework.mixins import ListModelMixin
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from analysis.api.permissions import get_api_token
+from analysis.api.permissions import caller_of, get_api_token
 from studies.access import Action, get_study, study_lookup_path
 from studies.models import Job, Study
 
-from .query import KeyPagination, Parameter, ParameterFilter, read_query
+from .query import KeyPagination, Parameter, ParameterFilter, read_query, refuse_unknown_names
 from .renderers import StrictJSONParser, problem_response
+from .repeats import answer_once
 from .schema import ApiSchema
 from .serializers import JobSerializer
 from .uploads import StrictMultiPartParser, read_upload, require_json_object
@@ -73,6 +74,25 @@ class ApiView(GenericAPIView):
     result_serializer_class: Any = None
     success_status = 200
     other_results: Mapping[int, Any] = {}
+    # Names the job of a request with an Idempotency-Key.
+    request_token: str | None = None
+    # Set by the throttle.
+    rate_limit_headers: Mapping[str, str] = {}
+
+    def initial(self, request, *args, **kwargs):
+        super().initial(request, *args, **kwargs)
+        if request.method == "POST" and (handler := getattr(self, "post", None)) is not None:
+            self.post: Any = answer_once(self, handler, caller_of(request))
+
+    def finalize_response(self, request, response, *args, **kwargs):
+        response = super().finalize_response(request, response, *args, **kwargs)
+        for name, value in self.rate_limit_headers.items():
+            response.headers[name] = value
+        return response
+
+    def name_of_secret(self, data: Any) -> str:
+        """Return what an answer has made, if it shows a secret that is shown only once."""
+        return ""
 
     @property
     def read_parameters(self) -> tuple[Parameter, ...]:
@@ -154,23 +174,25 @@ class UploadMixin(ApiView):
 
 
 class JobMixin(PostMixin):
-    """POST starts a job. Requests with the same Idempotency-Key header get the same job."""
+    """POST starts a job."""
 
     result_serializer_class = JobSerializer
     success_status = 202
     job_kind: str
-    job_scope: Callable[[str], tuple[object, ...]]
     start_job: Callable[..., Job]
 
     def perform(self, **sent: Any) -> Job:
-        token = hashed_idempotency_key(self.request, *self.job_scope(self.job_kind))
-        return Job.objects.get(pk=self.start_job(token, **sent).pk)
+        return Job.objects.get(pk=self.start_job(self.request_token, **sent).pk)
 
 
-def hashed_idempotency_key(request, *scope: object) -> str | None:
-    """Return a token from the Idempotency-Key header, or None. Requests with the same key in the same scope get the same result."""
-    key = request.headers.get("Idempotency-Key", "")
-    return sha256(" ".join([*map(str, scope), key]).encode("utf-8", "replace")).hexdigest() if key else None
+class Outdated(APIException):
+    """The study was changed since the revision that the request is about."""
+
+    status_code = 412
+
+
+def etag_of(study: Study) -> str:
+    return f'"{study.version}"'
 
 
 class StudyView(ApiView):
@@ -186,14 +208,21 @@ class StudyView(ApiView):
         action = self.read_action if self.is_read else self.actions.get(request.method, self.write_action)
         self.study: Study = get_study(request.user, action, token=get_api_token(request), code=kwargs["code"])
         self.read_query()
+        refuse_unknown_names(self.study, self.query_parameters(), self.values)
+        if not self.is_read and (wanted := request.headers.get("If-Match")) not in (None, "*", etag_of(self.study)):
+            raise Outdated(
+                f"The study is at revision {self.study.version} now, and If-Match says {wanted}. Read it again."
+            )
+
+    def finalize_response(self, request, response, *args, **kwargs):
+        response = super().finalize_response(request, response, *args, **kwargs)
+        if isinstance(getattr(response, "data", None), dict) and isinstance(response.data.get("revision"), int):
+            response.headers["ETag"] = f'"{response.data["revision"]}"'
+        return response
 
     def get_queryset(self) -> models.QuerySet[Any]:
         rows = super().get_queryset()
         return rows.filter(**{study_lookup_path(rows.model): self.study})
-
-    def job_scope(self, kind: str) -> tuple[object, ...]:
-        """Return what a repeated request for a job must have in common with the first one."""
-        return self.study.pk, self.request.user.pk, kind
 
 
 MEDIA_TYPES = {

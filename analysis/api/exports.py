@@ -123,6 +123,9 @@ class ReportLinksView(PostMixin, ReportLinkView, ListAPIView):
         link.url = link_url(token)
         return link
 
+    def name_of_secret(self, data: Any) -> str:
+        return f"link {data['number']}"
+
 
 class RevokeReportLinkView(PostMixin, ReportLinkView):
     """End a link. It cannot be made to work again."""

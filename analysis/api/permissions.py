@@ -1,5 +1,6 @@
 """Permissions and rate limits of the API. See studies.access for roles and analysis.data.blinding for hidden outcomes."""
 
+import math
 import time
 
 from rest_framework.permissions import SAFE_METHODS, BasePermission
@@ -8,7 +9,7 @@ from rest_framework.throttling import BaseThrottle
 
 from analysis.models import ApiToken
 from studies.access import check_token_scope
-from studies.services.rate_limits import count_and_check_rate_limit
+from studies.services.rate_limits import count_in_this_minute
 
 
 class IsResearcher(BasePermission):
@@ -27,17 +28,29 @@ def get_api_token(request) -> ApiToken | None:
     return request.auth if isinstance(request.auth, ApiToken) else None
 
 
+def caller_of(request) -> str:
+    """Return who sends the request, as limits and repeated requests are counted: a team, a token or a user."""
+    if (token := get_api_token(request)) is not None:
+        return f"t{token.pk}"
+    return f"k{request.auth.pk}" if request.auth is not None else f"u{request.user.pk}"
+
+
 class TokenThrottle(BaseThrottle):
     """Limit requests per minute for each token (or user). The count is in the shared cache."""
 
     def allow_request(self, request, view):
         scope, caller = self.scope_and_caller(request, view)
-        return not count_and_check_rate_limit(f"api:{scope}:{caller}", requests_per_minute(scope))
+        limit, n = requests_per_minute(scope), count_in_this_minute(f"api:{scope}:{caller}")
+        view.rate_limit_headers = {
+            "RateLimit-Limit": str(limit),
+            "RateLimit-Remaining": str(max(0, limit - n)),
+            "RateLimit-Reset": str(math.ceil(self.wait())),
+        }
+        return n <= limit
 
     def scope_and_caller(self, request, view) -> tuple[str, str]:
         """Return the name of the limit, and whose requests are counted."""
-        token = get_api_token(request)
-        return getattr(view, "throttle_scope", "api"), f"t{token.pk}" if token else f"u{request.user.pk}"
+        return getattr(view, "throttle_scope", "api"), caller_of(request)
 
     def wait(self):
         return 60 - time.time() % 60

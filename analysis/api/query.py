@@ -40,6 +40,8 @@ class Parameter:
     type: type = str
     enum: tuple[str, ...] = ()
     lookup: str = ""
+    # The rows of a study that the parameter names, and what a row is called, so that a misspelt name is refused.
+    named: Callable[[Any, Any], Any] | None = None
 
     @property
     def openapi(self) -> OpenApiParameter:
@@ -141,12 +143,43 @@ def page_parameters(n_key_parts: int = 1) -> tuple[Parameter, ...]:
     )
 
 
-def text_filter(name: str, lookup: str, help: str, enum: tuple[str, ...] = ()) -> Parameter:
-    return Parameter(name, parse_single_line, help, enum=enum, lookup=lookup)
+def text_filter(
+    name: str, lookup: str, help: str, enum: tuple[str, ...] = (), named: Callable[[Any, Any], Any] | None = None
+) -> Parameter:
+    return Parameter(
+        name, choice_parser(*enum) if enum else parse_single_line, help, enum=enum, lookup=lookup, named=named
+    )
 
 
-def integer_filter(name: str, lookup: str, help: str, minimum: int = 0, maximum: int = MAX_INTEGER) -> Parameter:
-    return Parameter(name, integer_parser(minimum, maximum), help, type=int, lookup=lookup)
+def integer_filter(
+    name: str,
+    lookup: str,
+    help: str,
+    minimum: int = 0,
+    maximum: int = MAX_INTEGER,
+    named: Callable[[Any, Any], Any] | None = None,
+) -> Parameter:
+    return Parameter(name, integer_parser(minimum, maximum), help, type=int, lookup=lookup, named=named)
+
+
+def rows_of(relation: str, column: str) -> Callable[[Any, Any], Any]:
+    """Return a function that finds the rows of a study by the value of a column."""
+    return lambda study, value: getattr(study, relation).filter(**{column: value})
+
+
+def refuse_unknown_names(study: Any, parameters: Sequence[Parameter], values: dict[str, Any]) -> None:
+    """Raise RowErrors if a filter names what the study does not have. An empty list would look like an answer."""
+    errors = [
+        row_error(
+            None,
+            one.name,
+            f"The study has no {one.name} “{values[one.name]}”. Correct the name, or leave the parameter out.",
+        )
+        for one in parameters
+        if one.named and values[one.name] is not None and not one.named(study, values[one.name]).exists()
+    ]
+    if errors:
+        raise RowErrors(errors, detail=INVALID_REQUEST)
 
 
 ORIGINS = Parameter(

@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import get_doc
-from drf_spectacular.utils import OpenApiResponse, extend_schema_serializer, inline_serializer
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema_serializer, inline_serializer
 from drf_spectacular.views import SpectacularJSONAPIView
 from rest_framework import serializers
 from rest_framework.mixins import ListModelMixin
@@ -27,9 +27,16 @@ ERRORS = {
     409: "The request conflicts with stored data or with the state of the study.",
     413: "The body is too large.",
     415: "The body is not application/json.",
+    422: "The Idempotency-Key was sent with another body before.",
     429: "Too many requests, or other exports are running. Retry-After gives the seconds to wait.",
     503: "The database is not available now.",
 }
+IDEMPOTENCY_KEY = OpenApiParameter(
+    "Idempotency-Key",
+    str,
+    OpenApiParameter.HEADER,
+    description="Names this request for a day. A repeated request with the same key and body gets the first answer, and does nothing.",
+)
 READ_ERROR_CODES = (400, 401, 403, 404, 405, 429, 503)
 
 
@@ -62,7 +69,8 @@ class ApiSchema(AutoSchema):
 
     def get_override_parameters(self) -> list[Any]:
         view = self.view
-        return [one.openapi for one in (view.read_parameters if self.is_read else view.body_parameters)]
+        listed = [one.openapi for one in (view.read_parameters if self.is_read else view.body_parameters)]
+        return [*listed, IDEMPOTENCY_KEY] if self.method == "POST" else listed
 
     def get_request_serializer(self) -> Any:
         return self.view.documented_body or self.view.body_serializer_class or {}

@@ -181,7 +181,23 @@ class StrictMixin(_Refusals):
             raise serializers.ValidationError(
                 {name[:80]: ["This resource has no such field. Remove it."] for name in unknown}
             )
+        if isinstance(data, dict) and (wrong := self._changed_read_only_fields(data)):
+            raise serializers.ValidationError(
+                dict.fromkeys(wrong, ["heval sets this field. Leave it out, or send it as it is stored."])
+            )
         return super().to_internal_value(data)
+
+    def _changed_read_only_fields(self, data: dict[str, Any]) -> list[str]:
+        """Return the read-only fields that were sent with another value than the stored one, so that no change seems accepted."""
+        sent = [name for name, field in self.fields.items() if field.read_only and name in data]
+        if not sent:
+            return []
+        if self.instance is not None:
+            stored = self.to_representation(self.instance)
+        else:
+            row = self.Meta.model() if hasattr(self, "Meta") else None
+            stored = {name: getattr(row, str(self.fields[name].source), None) for name in sent}
+        return [name for name in sent if data[name] != stored.get(name)]
 
 
 MAX_ROWS = 1000

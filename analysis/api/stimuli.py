@@ -20,7 +20,7 @@ from studies.services.lifecycle import refuse_during_import
 from studies.stimuli.texts import SettingsRefused, is_blank, name_key
 
 from .base import CreatedOrUnchangedMixin, PostMixin, StudyView
-from .query import text_filter
+from .query import rows_of, text_filter
 from .renderers import FieldError, RowErrors, row_error
 from .serializers import (
     MAX_ROWS,
@@ -290,7 +290,7 @@ class PromptsView(BulkView):
     """The prompts that the systems were given."""
 
     summaries = {"GET": "Prompts", "POST": "Add prompts"}
-    parameters = (text_filter("domain", "domain", "Only prompts of this domain."),)
+    parameters = (text_filter("domain", "domain", "Only prompts of this domain.", named=rows_of("prompts", "domain")),)
     queryset = Prompt.objects.all()
     serializer_class = PromptSerializer
 
@@ -300,8 +300,12 @@ class OutputsView(BulkView):
 
     summaries = {"GET": "Outputs", "POST": "Add outputs, all or none"}
     parameters = (
-        text_filter("system", "system__name", "Only outputs of the system with this name."),
-        text_filter("prompt", "prompt__key", "Only outputs for the prompt with this key."),
+        text_filter(
+            "system", "system__name", "Only outputs of the system with this name.", named=rows_of("systems", "name")
+        ),
+        text_filter(
+            "prompt", "prompt__key", "Only outputs for the prompt with this key.", named=rows_of("prompts", "key")
+        ),
     )
     queryset = Output.objects.select_related("system", "prompt")
     serializer_class = OutputSerializer
@@ -383,7 +387,7 @@ class BatchesView(StudyView, ListAPIView):
 
     tag = "answers"
     summaries = {"GET": "Batches with their items"}
-    parameters = (text_filter("arm", "arm__name", "Only batches of this arm."),)
+    parameters = (text_filter("arm", "arm__name", "Only batches of this arm.", named=rows_of("arms", "name")),)
     queryset = Batch.objects.select_related("arm", "copy_of").prefetch_related(
         "placements__item__section", "placements__item__prompt"
     )

@@ -116,8 +116,6 @@ class CallerThrottle(TokenThrottle):
 
     def scope_and_caller(self, request, view):
         scope = "api" if request.method in SAFE_METHODS else getattr(view, "write_throttle_scope", "api")
-        if isinstance(request.auth, Team):
-            return scope, f"k{request.auth.pk}"
         if request.auth is None and not request.user.is_authenticated:
             return "public", f"a{get_client_ip_address(request)}"
         return scope, super().scope_and_caller(request, view)[1]
@@ -215,9 +213,6 @@ class BoardView(BoardsAPIView):
     @property
     def is_member(self) -> bool:
         return self.caller.is_member(self.board)
-
-    def job_scope(self, kind: str) -> tuple[object, ...]:
-        return kind, self.board.pk, self.caller.user.pk
 
 
 def find_board(caller: Caller, slug: str) -> Board:

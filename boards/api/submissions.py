@@ -10,7 +10,7 @@ from drf_spectacular.utils import OpenApiResponse
 from rest_framework.generics import ListAPIView, RetrieveAPIView
 from rest_framework.response import Response
 
-from analysis.api.base import PostMixin, hashed_idempotency_key
+from analysis.api.base import PostMixin
 from analysis.api.query import Parameter, choice_parser, integer_parser, parse_single_line
 from analysis.api.renderers import FieldError, RowErrors, StrictJSONParser, flatten_field_errors, row_error, row_errors
 from analysis.api.uploads import json_lines, require_json_object
@@ -175,7 +175,7 @@ class SubmissionsView(SubmissionBaseView, ListAPIView):
     def _with_team(self, fields: dict[str, Any]) -> dict[str, Any]:
         """Return the fields with the team instead of its name, and with the token of a repeated request."""
         team = self._team(fields.get("team"))
-        return {**fields, "team": team, "request_token": hashed_idempotency_key(self.request, "submit", team.pk)}
+        return {**fields, "team": team, "request_token": self.request_token}
 
     def _team(self, name: str | None) -> Team:
         if self.caller.team is not None:

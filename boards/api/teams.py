@@ -37,6 +37,9 @@ class TeamsView(PostMixin, BoardView, ListAPIView):
         team, key = access.create_team(self.board, self.caller.user, name)
         return with_key(self.get_queryset().get(pk=team.pk), key)
 
+    def name_of_secret(self, data: Any) -> str:
+        return f"the team {data['name']}"
+
 
 def with_key(team: Any, key: str) -> Team:
     """Return the team with its key and the address of its page, which only this response shows."""
@@ -77,6 +80,9 @@ class NewTeamKeyView(TeamView):
     def perform(self) -> Team:
         key = access.replace_team_key(self.team, self.caller.user)
         return with_key(self.get_object(), key)
+
+    def name_of_secret(self, data: Any) -> str:
+        return f"a key of the team {data['name']}"
 
 
 class MembersView(BoardView, RetrieveAPIView):

@@ -10,18 +10,20 @@ logger = logging.getLogger("heval.limits")
 
 
 def count_and_check_rate_limit(counter_to_increment: str, max_per_minute: int) -> bool:
-    """Count one more ``counter_to_increment`` in this minute. Return whether the count is above ``max_per_minute``.
+    """Count one more ``counter_to_increment`` in this minute. Return whether the count is above ``max_per_minute``."""
+    return count_in_this_minute(counter_to_increment) > max_per_minute
 
-    If the cache is down, nothing is counted and nothing is refused.
-    """
+
+def count_in_this_minute(counter_to_increment: str) -> int:
+    """Count one more ``counter_to_increment`` in this minute, and return the count. If the cache is down, nothing is counted: 0."""
     key = f"heval:{counter_to_increment}:{int(time.time() // 60)}"
     try:
         cache.add(key, 0, 120)
-        return cache.incr(key) > max_per_minute
+        return cache.incr(key)
     except ValueError:  # the counter was evicted between the two calls
-        return False
+        return 0
     except DatabaseError:
         raise
     except Exception:  # the cache's client may raise anything
         logger.warning("The cache is not available: %s is not counted.", counter_to_increment.partition(":")[0])
-        return False
+        return 0

@@ -72,7 +72,7 @@ def analysis_of(study, **parameters) -> AnalysisRun:
         design_sha256s=[],
         code_version="1",
         seed="1",
-        result={"estimate": 0.5},
+        result={"estimate": 0.5, "outcomes": {"is_hidden": False, "reason": ""}, "conclusions": []},
         result_sha256="1" * 64,
     )
     Figure.objects.create(run=run, name="forest", svg="<svg/>", pdf=b"%PDF")
