@@ -18,6 +18,7 @@ from analysis.report.planned import preregistration_sentences
 from analysis.report.texts import render_table
 from annotators.models import Recruitment
 from annotators.recruitment.channels import REGISTRY as CHANNELS
+from annotators.recruitment.channels.thresholds import threshold_lines
 from annotators.recruitment.sample import sample_demographics_table, sample_lines
 from studies.design.comparisons import planned_claim_sentences
 from studies.design.criteria import CRITERIA
@@ -285,6 +286,11 @@ def _stopping(study: Study, sections: list[Section]) -> list[str]:
 def _recruitment_texts(study: Study) -> dict[str, Any]:
     links = list(Recruitment.objects.filter(study=study).order_by("pk"))
     channels = list(dict.fromkeys(link.get_channel_display() for link in links))
+    wanted = dict.fromkeys(
+        f"Wanted by {link.get_channel_display()}: {'; '.join(f'{label}: {words}' for label, words in lines)}."
+        for link in links
+        if (lines := threshold_lines(link.settings))
+    )
     rewards = {
         (study.reward if link.reward is None else link.reward, link.currency or study.currency) for link in links
     }
@@ -297,7 +303,7 @@ def _recruitment_texts(study: Study) -> dict[str, Any]:
     )
     option = 1 if paid else 2 if any(CHANNELS[link.channel].credits_on_completion for link in links) else 3
     return {
-        "recruitment": f"By {', '.join(channels)}." if channels else "",
+        "recruitment": " ".join([*([f"By {', '.join(channels)}."] if channels else []), *wanted]),
         "payment": Fact(pay, "", (option,)),
         "sample": "\n\n".join(sample_lines(sample_demographics_table(study))),
     }

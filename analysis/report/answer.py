@@ -18,6 +18,7 @@ from analysis.protocols.blocks.systems import SystemOrder, answer_sentences, ans
 from analysis.protocols.kinds.answers import readable_scale
 from annotators.counting import Use, select
 from annotators.models import Recruitment
+from annotators.recruitment.channels.thresholds import threshold_lines
 from studies.design.subjects import question_topics, read_words_of_sections, words_of_section
 from studies.models import Output, Section, Study
 from studies.protocols import REGISTRY
@@ -108,6 +109,12 @@ def _people_sentences(study: Study, report: Mapping[str, Any]) -> list[str]:
         channels[door.get_channel_display()] = channels.get(door.get_channel_display(), 0) + doors[door.pk]
     if channels:
         sentences.append(f"They came by {cells.listed([f'{name} ({n})' for name, n in channels.items()])}.")
+        for name, words in dict.fromkeys(
+            (door.get_channel_display(), "; ".join(f"{label}: {value}" for label, value in lines))
+            for door in came
+            if (lines := threshold_lines(door.settings))
+        ):
+            sentences.append(f"The link of {name} declared whom it wanted: {words}.")
         rewards = sorted(
             {
                 (door.reward if door.reward is not None else study.reward, door.currency or study.currency)

@@ -20,6 +20,7 @@ from annotators.places.monitor import count_recorded_pages
 from annotators.places.places import compute_receipt
 from annotators.places.steps import opens_in_steps, step_status
 from annotators.recruitment.channels import OUTCOMES, REGISTRY
+from annotators.recruitment.channels.thresholds import threshold_lines
 from annotators.recruitment.panels import BulkText, Order, alerts, stand_in, sync
 from annotators.recruitment.panels.arrival_checks import doubtful_arrivals
 from annotators.recruitment.panels.http_client import (
@@ -47,7 +48,6 @@ from annotators.recruitment.panels.orders import (
     retry_refused_round,
     round_status,
     save_round_plan,
-    threshold_lines_of_link,
 )
 from annotators.recruitment.panels.reconcile import (
     MATCH_STATUSES,
@@ -341,7 +341,7 @@ class PanelAdmin(StudyScopedAdmin):
             "takes_file": channel.can_read_export_file(recruitment),
             "may_ask": may_ask,
             "may_publish": channel.publishes and may_ask,
-            "thresholds": threshold_lines_of_link(recruitment),
+            "thresholds": threshold_lines(recruitment.settings),
             "may_listen": channel.sends_webhooks and may_ask,
             "listens_since": stored_secret_dates(recruitment).get(WEBHOOK_SECRET),
             "last_message": PanelEvent.objects.filter(source=event_source_name(recruitment)).order_by("pk").last(),
@@ -385,7 +385,7 @@ class PanelAdmin(StudyScopedAdmin):
             "warnings": warnings,
             "obstacles": publishing_obstacles(recruitment),
             "link": panel_entry_url(recruitment),
-            "thresholds": threshold_lines_of_link(recruitment),
+            "thresholds": threshold_lines(recruitment.settings),
             "currency": recruitment.currency or recruitment.study.currency,
             "hourly": reward_per_hour(form.cleaned_data["reward"], form.cleaned_data["minutes"]) if cost else None,
         }

@@ -10,8 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote, urlsplit
+
+from django.utils.text import capfirst
 
 from annotators.models.constants import REGISTRY
 from annotators.recruitment.panels import (
@@ -23,6 +25,8 @@ from annotators.recruitment.panels import (
     SubmissionSnapshot,
     WebhookMessage,
 )
+
+from .thresholds import threshold_lines
 
 if TYPE_CHECKING:
     from annotators.recruitment.panels.stand_in import StandIn
@@ -143,14 +147,6 @@ class Channel:
     # The panel's rejection policy. None if heval cannot reject at this channel.
     rejection_policy: RejectionPolicy | None = None
 
-    def thresholds(self, recruitment) -> dict[str, Any]:
-        """Return who may see a task that heval publishes by this link, as JSON values. Empty: the panel has no such settings."""
-        return {}
-
-    def threshold_lines(self, thresholds: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """Return these thresholds as labels and words, for pages."""
-        return []
-
     @property
     def frame_ancestors(self) -> tuple[str, ...]:
         """Return the origins that may frame the pages of this channel."""
@@ -197,8 +193,10 @@ class Channel:
     def form_lines(self, recruitment, base: str, outcomes: Sequence[str]) -> list[FormLine]:
         """Return what to copy to the panel, in the order of its form: exactly what the study needs. ``outcomes``: how visits can end."""
         links = [FormLine(label, link, self.link_help) for label, link in self.links(recruitment, base)]
+        help_text = f"{'Where heval publishes, it sends this.' if self.publishes else 'heval cannot send this.'} Set it in the panel's form."
+        wanted = [FormLine(capfirst(label), words, help_text) for label, words in threshold_lines(recruitment.settings)]
         if not self.has_form:
-            return links
+            return [*links, *wanted]
         study = recruitment.study
         reward = study.reward if recruitment.reward is None else recruitment.reward
         lines = [
@@ -209,6 +207,7 @@ class Channel:
             FormLine("Places", str(recruitment.wanted or study.target_n or "")),
             FormLine("Minutes", str(study.minutes or "")),
             FormLine(f"Reward, {recruitment.currency or study.currency}", "" if reward is None else str(reward)),
+            *wanted,
         ]
         return [line for line in lines if line.value]
 

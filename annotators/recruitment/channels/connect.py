@@ -7,6 +7,7 @@ from django import forms
 
 from . import Arrival, Channel, WayBack, exported_file, is_unfilled, register
 from .generic import clean_return_code_or_url
+from .thresholds import ThresholdsForm
 
 PARAMETERS = {"person": "participantId", "session": "assignmentId", "task": "projectId"}
 ID_PATTERN = re.compile(r"[A-Za-z0-9_-]{4,64}", re.ASCII)
@@ -24,7 +25,9 @@ def clean_connect_return(value: str) -> str:
     return value
 
 
-class ConnectSettings(exported_file.FileColumnsForm):
+class ConnectSettings(exported_file.FileColumnsForm, ThresholdsForm):
+    parts = ThresholdsForm.parts | exported_file.FileColumnsForm.parts
+
     return_complete = forms.CharField(
         max_length=500,
         required=False,

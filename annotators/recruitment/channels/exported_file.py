@@ -52,7 +52,7 @@ def parse_status_meanings(text: str) -> dict[str, str]:
 class FileColumnsForm(forms.Form):
     """Settings for reading a panel's file. Without ``file_person`` no file can be read."""
 
-    parts: ClassVar[Mapping[str, tuple[str, tuple[str, ...]]]] = {
+    parts: ClassVar[dict[str, tuple[str, tuple[str, ...]]]] = {
         "The panel's exported file": (
             "Enter the column names of its first row. The panel page then accepts the file and compares it "
             "with heval's data. Leave empty if there is no file.",

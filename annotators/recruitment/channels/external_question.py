@@ -14,6 +14,7 @@ from django import forms
 from django.conf import settings
 
 from annotators.recruitment.channels import OUTCOMES, Arrival, Channel, WayBack, exported_file, is_unfilled, register
+from annotators.recruitment.channels.thresholds import ThresholdsForm
 
 # The question as XML: the study's address, or a link to the study with a field for the code.
 
@@ -102,7 +103,9 @@ class QuestionSettings(forms.Form):
     )
 
 
-class ExternalQuestionSettings(exported_file.FileColumnsForm, QuestionSettings):
+class ExternalQuestionSettings(exported_file.FileColumnsForm, QuestionSettings, ThresholdsForm):
+    parts = ThresholdsForm.parts | exported_file.FileColumnsForm.parts
+
     site = forms.CharField(
         max_length=200,
         required=False,

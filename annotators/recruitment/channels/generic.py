@@ -14,6 +14,7 @@ from annotators.models.identity import keyed_hash
 from studies.stimuli.texts import is_blank
 
 from . import OUTCOMES, Arrival, Channel, WayBack, exported_file, fill_url_template, is_unfilled, register
+from .thresholds import ThresholdsForm
 
 # Codes that say how a visit ended: one for each outcome. No code can be guessed from another.
 
@@ -239,7 +240,9 @@ def validate_return_site(value: str) -> None:
         )
 
 
-class GenericSettings(exported_file.FileColumnsForm):
+class GenericSettings(exported_file.FileColumnsForm, ThresholdsForm):
+    parts = ThresholdsForm.parts | exported_file.FileColumnsForm.parts
+
     person_parameter = forms.SlugField(initial="participant", label="parameter with the person's id")
     session_parameter = forms.SlugField(required=False, label="parameter with the session's id")
     task_parameter = forms.SlugField(required=False, label="parameter with the panel's study id")

@@ -8,6 +8,7 @@ from xml.parsers import expat
 from django import forms
 
 from annotators.recruitment.channels import Arrival, Channel, WayBack, fill_url_template, is_unfilled, register
+from annotators.recruitment.channels.thresholds import ThresholdsForm
 from annotators.recruitment.panels import PanelService, RequestRefused, ResultUnclear
 from annotators.recruitment.panels.http_client import PanelHttpClient, decrypt_panel_secret
 
@@ -33,7 +34,7 @@ def clean_digits(value: str) -> str:
     return value
 
 
-class SonaSettings(forms.Form):
+class SonaSettings(ThresholdsForm):
     site = forms.CharField(
         max_length=100,
         required=False,

@@ -36,6 +36,7 @@ from annotators.models.constants import OPERATIONS, WORKING
 from annotators.models.identity import PERSON_PREFIX, get_person_id, get_person_ids, keyed_hash, submission_id_at_panel
 from annotators.places.assign import REVIVABLE_REASONS
 from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.channels.thresholds import declared_thresholds
 from annotators.recruitment.signals import collect_obstacles
 from studies.access import Action, check_permission_or_404
 from studies.design.workload import reward_per_hour
@@ -478,12 +479,6 @@ def publishing_warnings(recruitment: Recruitment, reward: Decimal, minutes: int,
     return warnings
 
 
-def threshold_lines_of_link(recruitment: Recruitment) -> list[tuple[str, str]]:
-    """Return who may see a task that is published by this link, as labels and words."""
-    channel = REGISTRY[recruitment.channel]
-    return channel.threshold_lines(channel.thresholds(recruitment))
-
-
 def panel_entry_url(recruitment: Recruitment) -> str:
     """Return the address to which the panel sends people, with the panel's own placeholders."""
     base = f"{settings.SITE_URL}{reverse('entry', args=[recruitment.key])}"
@@ -503,7 +498,7 @@ def order_blocklist_and_publication(recruitment: Recruitment, *, by, **task_valu
         "url": panel_entry_url(recruitment),
         "lists": blocklist_names(recruitment),
         "name": f"heval {recruitment.key}",
-        "thresholds": REGISTRY[recruitment.channel].thresholds(recruitment),
+        "thresholds": declared_thresholds(recruitment.settings),
     }
     ended = _orders(recruitment, "publish").filter(state__in=ENDED_STATES).count()
     try:

@@ -7,11 +7,11 @@ from django import forms
 
 from annotators.recruitment.channels import OUTCOMES, Arrival, Channel, FormLine, WayBack, is_unfilled, register
 from annotators.recruitment.channels.generic import OutcomeCodesForm
+from annotators.recruitment.channels.thresholds import ThresholdsForm
 from annotators.recruitment.panels import ForgedMessage
 
 from .client import COMPLETE_URL, ID_PATTERN, PARAMETERS, REJECTION_POLICY
 from .files import bulk_form_texts, parse_submissions_csv
-from .service import ThresholdsForm, declared_thresholds, threshold_lines
 
 HOME_URL = "https://app.prolific.com/"
 # How a visit ended > the label of its code in Prolific's form.
@@ -171,12 +171,6 @@ class Prolific(Channel):
             if recruitment.settings.get("code_complete")
             else ["There is no code for people who complete. Add it in the link's settings."]
         )
-
-    def thresholds(self, recruitment):
-        return declared_thresholds(recruitment.settings)
-
-    def threshold_lines(self, thresholds):
-        return threshold_lines(thresholds)
 
     def service(self, recruitment, secrets):
         from .service import ProlificService

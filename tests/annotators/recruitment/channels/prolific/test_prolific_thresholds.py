@@ -2,18 +2,10 @@
 
 import pytest
 
-from annotators.models import Recruitment
-from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.channels.prolific.service import (
-    MAX_NAMES,
-    ProlificService,
-    ThresholdsForm,
-    build_filters,
-    declared_thresholds,
-)
+from annotators.recruitment.channels.prolific.service import ProlificService, build_filters
 from annotators.recruitment.channels.prolific.stand_in import TOKEN
+from annotators.recruitment.channels.thresholds import MAX_NAMES, ThresholdsForm, declared_thresholds
 from annotators.recruitment.panels import Order, RequestRefused
-from annotators.recruitment.panels.orders import threshold_lines_of_link
 from tests.annotators.recruitment.channels.prolific.submissions import CODES
 
 SETTINGS = {
@@ -70,13 +62,3 @@ def test_the_form_refuses_impossible_thresholds(values, wrong):
 def test_the_form_cleans_names():
     form = ThresholdsForm({"countries": "  Ireland \n\nIreland\nUnited   States"})
     assert form.is_valid() and form.cleaned_data["countries"] == "Ireland\nUnited States"
-
-
-def test_only_prolific_has_thresholds():
-    for slug, channel in REGISTRY.items():
-        link = Recruitment(channel=slug, settings=SETTINGS)
-        assert bool(threshold_lines_of_link(link)) is (slug == "prolific"), slug
-        assert bool(channel.thresholds(link)) is (slug == "prolific")
-    lines = threshold_lines_of_link(Recruitment(channel="prolific", settings=SETTINGS))
-    assert ("lives in one of these countries", "united states, Ireland") in lines
-    assert ("approval rate, at least (%)", "95") in lines and len(lines) == 3
