@@ -22,7 +22,7 @@ from annotators.recruitment.channels.thresholds import threshold_lines
 from annotators.recruitment.sample import sample_demographics_table, sample_lines
 from studies.design.comparisons import planned_claim_sentences
 from studies.design.criteria import CRITERIA
-from studies.design.subjects import numbered_name, words_of_section
+from studies.design.subjects import words_of_section
 from studies.models import Item, Output, Question, Section, Study
 from studies.protocols import REGISTRY
 from studies.protocols.base.fields import SCALE_KINDS, ScaleSpec
@@ -246,7 +246,7 @@ def _estimands(sections: list[Section]) -> str:
     for section in sections:
         first = next(iter(REGISTRY[section.protocol].estimands(section).items()), None)
         if first:
-            described.append(f"Section {numbered_name(section)}: {first[1]} ({first[0]}).")
+            described.append(f"{words_of_section(section).name}: {first[1]} ({first[0]}).")
     return " ".join(described) or "No quantity is estimated."
 
 
@@ -276,7 +276,7 @@ def _size(study: Study) -> list[str]:
 
 def _stopping(study: Study, sections: list[Section]) -> list[str]:
     rules = [
-        f"Section {numbered_name(section)} has a stopping rule: {_settings(REGISTRY[section.protocol].cleaned_settings(section)).removeprefix('; ')}."
+        f"{words_of_section(section).name} has a stopping rule: {_settings(REGISTRY[section.protocol].cleaned_settings(section)).removeprefix('; ')}."
         for section in sections
         if REGISTRY[section.protocol].has_stopping_rule(section)
     ]

@@ -202,7 +202,7 @@ class SizePlanAdmin(ReadOnlyAdmin):
                 stored,
                 _pilot(form.inputs, request.user),
                 knows_fees=form.cleaned_data["fee_rate"] is not None,
-                labels=claim_labels(study) if stored is None and form.inputs.comparisons.claims else {},
+                labels=claim_labels(study) if form.inputs.comparisons.claims else {},
             ),
         }
 

@@ -79,7 +79,7 @@ def live_context(
         "percentage": PERCENTAGES.get(size.kind, "") if size.headline.outputs > 1 else "",
         "advice": advice_sentences(inputs) if stored is None else stored.result["advice"],
         "comparisons": _comparison_rows(inputs, labels or {}) if stored is None else [],
-        "curves": design_curves(inputs, currency, () if pilot is None else pilot.own),
+        "curves": design_curves(inputs, currency, () if pilot is None else pilot.own, labels),
         "protocols": _protocol_rows(inputs, currency),
     }
 

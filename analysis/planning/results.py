@@ -207,19 +207,19 @@ class OwnVariation(NamedTuple):
 
 
 def beside_each_other(
-    inputs: PlanInputs, own: Sequence[OwnVariation] = ()
+    inputs: PlanInputs, own: Sequence[OwnVariation] = (), labels: Mapping[str, str] | None = None
 ) -> list[tuple[PlanInputs, list[tuple[str, PlanInputs]]]]:
     """Return the planned protocol, and ratings and SPA beside it, each with the inputs of its lines by their names.
 
     A protocol has a line for each comparison of a pilot (``own``), or else for each level and goal of the plan's comparisons. A margin is
-    on the scale of its own protocol, so a goal by a margin has no other protocols.
+    on the scale of its own protocol, so a goal by a margin has no other protocols. ``labels``: words for the names of comparisons.
     """
     names: dict[Target, list[str]] = {}
     claims, _ = inputs.comparisons.claims_of(inputs.target)
     members = Counter(claim.family for claim in claims)
     for claim in claims:
         target = replace(target_of_claim(claim, inputs.target), tests=members[claim.family])
-        names.setdefault(target, []).append(claim.name)
+        names.setdefault(target, []).append((labels or {}).get(claim.name, claim.name))
     others = other_protocols(inputs.size) if inputs.target.goal == "difference" else []
     found = []
     for size in (inputs.size, *(one for one in others if one.protocol in BESIDE)):
@@ -241,9 +241,11 @@ def _claims_text(names: Sequence[str], target: Target) -> str:
     return f"{who}, level {100 * target.level:.3g} %"
 
 
-def _protocols_curve(inputs: PlanInputs, currency: str, own: Sequence[OwnVariation]) -> list[dict[str, Any]]:
+def _protocols_curve(
+    inputs: PlanInputs, currency: str, own: Sequence[OwnVariation], labels: Mapping[str, str] | None
+) -> list[dict[str, Any]]:
     """Return power against people in each protocol, or nothing if the curve of people has the same line."""
-    compared = beside_each_other(inputs, own)
+    compared = beside_each_other(inputs, own, labels)
     if sum(len(lines) for _, lines in compared) < 2:
         return []
     panels, rows = [], []
@@ -279,15 +281,17 @@ def _people_line(label: str, inputs: PlanInputs) -> Line:
     return _line(label, sizes, inputs, lambda point: point.size.people)
 
 
-def design_curves(inputs: PlanInputs, currency: str, own: Sequence[OwnVariation] = ()) -> list[dict[str, Any]]:
+def design_curves(
+    inputs: PlanInputs, currency: str, own: Sequence[OwnVariation] = (), labels: Mapping[str, str] | None = None
+) -> list[dict[str, Any]]:
     """Return the curves against people, prompts and money, each with its two figures and the rows of its table.
 
-    Behind the first one, the protocols are side by side. ``own``: the comparisons of a pilot.
+    Behind the first one, the protocols are side by side. ``own``: the comparisons of a pilot. ``labels``: words for declared ones.
     """
     size = inputs.size
     found = [
         _curve("people", "More people, the same prompts", "people", [_people_line("", inputs)], inputs, currency),
-        *_protocols_curve(inputs, currency, own),
+        *_protocols_curve(inputs, currency, own, labels),
     ]
     if size.kind != "chance":
         prompts = _line("", _prompt_sizes(size), inputs, lambda point: point.size.prompts)

@@ -430,8 +430,9 @@ class PanelAdmin(StudyScopedAdmin):
             form = PlanForm(recruitment, request.POST)
             if form.is_valid():
                 save_round_plan(recruitment, by=request.user, **form.cleaned_data)
-                when = "It holds from now on." if is_in_steps else "The next check of the panel follows it."
-                messages.success(request, f"The plan is saved. {when}")
+                messages.success(
+                    request, f"The plan is saved{'' if is_in_steps else '. The next check of the panel follows it'}."
+                )
                 return HttpResponseRedirect(rounds_url)
         plan = PanelPlan.objects.filter(recruitment=recruitment).select_related("recruitment__study").first()
         task = newest_published_task(recruitment)

@@ -28,6 +28,7 @@ from tests.builders import (
     add_choice,
     add_rating,
     add_section,
+    add_spa,
     add_survey,
     draft_study,
     humanlike_draft,
@@ -354,3 +355,13 @@ def test_rest_gives_forms_and_takes_answers(owner):
         refused = api.patch(path, {"answers": wrong})
         assert refused.status_code == 400, (wrong, refused.body)
     assert api_of(owner, scope="read").patch(path, {"answers": {}}).status_code == 403
+
+
+def test_forms_name_sections_by_m_and_not_by_a_number():
+    study = draft_study(systems=("alpha", "beta"), prompts=20)
+    for position, m in enumerate((1, 8), 1):
+        study.contrasts.all().delete()
+        add_spa(study, position=position, m=m)
+    said = str(collect_facts(study))
+    assert "SPA, after 1 example: P[x > y]" in said and "SPA, after 8 examples: P[x > y]" in said
+    assert not re.search(r"[Ss]ection \d", said)

@@ -1,5 +1,7 @@
 """A plan takes the comparisons, corrections and conditions that the draft declares."""
 
+from dataclasses import replace
+
 import pytest
 from django.urls import reverse
 
@@ -145,6 +147,11 @@ def test_comparisons_are_shown_in_words_and_stored_by_their_keys():
         "beta > alpha, with 8 prompts (mean rating of x minus mean rating of y)",
     ]
     assert all(", section " in name for name in names), "a part of the fingerprint"
+    start = inputs_from_draft(study)
+    alone = replace(start, comparisons=Comparisons(claims=start.comparisons.claims[1:2]))
+    curves = live_context(alone, "USD", labels=labels)["curves"]
+    shown = {row["label"] for curve in curves for row in curve["rows"] if curve["key"] == "beside"}
+    assert "rating: beta > alpha, with 8 prompts, level 5 %" in shown, "readers know m, and no number of a section"
 
 
 def test_a_comparison_that_the_draft_no_longer_has_keeps_its_name(draft):

@@ -38,6 +38,7 @@ FORMS = {
     "Enter this column": link_saved("generic", settings={"file_state": "Status"}),
     "A column with the status": link_saved("generic", settings={"file_person": "Id", "file_state": "Status"}),
     "The words have meanings": link_saved("generic", settings={"file_person": "Id", "file_words": "Done = submitted"}),
+    "There are … names": link_saved("generic", settings={"countries": "\n".join(f"country {n}" for n in range(61))}),
     "One of the two": link_saved("generic", settings={"key_value": "s"}),
     "Prolific needs both": link_saved("prolific", settings={"screen_out_pay": "1.00"}),
     "The credit token": link_saved("sona", settings={"credit_token": "abc"}),
