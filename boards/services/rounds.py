@@ -292,18 +292,21 @@ def reward_of_place(board: Board) -> Decimal:
 
 
 def places_of_round(board: Board, n_systems: int, n_prompts: int) -> int:
-    """Return the places with which each output gets the declared number of labels in each live section."""
+    """Return the places with which each output gets the declared number of labels in each live section, if arms share them alike."""
     template = board.template
     needed = 1
     sections = template.sections.filter(
         purpose=Section.Purpose.LIVE, reuses=None, m__gte=1, protocol__in=scored_protocols()
     )
     n_references = template.systems.filter(reference=System.Reference.ORDINARY).count()
-    for section in sections:
+    n_arms = template.arms.count()
+    for section in sections.annotate(n_arms=Count("arms")):
         settings = REGISTRY[section.protocol].cleaned_settings(section)
         per_prompt = scorer_of(section.protocol).items_per_prompt(settings, n_systems, n_references)
         items = per_prompt * n_prompts * labels_per_output(board)
-        needed = max(needed, math.ceil(items / section.m))
+        # A section that only some arms see gets only their places.
+        n_shown = section.n_arms or 1
+        needed = max(needed, math.ceil(items / section.m / n_shown) * (n_arms if section.n_arms else 1))
     per_batch = template.annotators_per_batch
     return math.ceil(needed / per_batch) * per_batch
 

@@ -98,6 +98,13 @@ def section_problems(section) -> Iterator[Problem]:
         return
     if section.reuses_id and section.reuses.position >= section.position:
         yield Problem(f"{where} must come after the section that it reuses.", "sections")
+    if section.reuses_id and (others := set(section.reuses.arms.all())):
+        shown = set(section.arms.all())
+        if not shown or shown - others:
+            yield Problem(
+                f"{where} asks about the items of a section that some of its arms do not see. Choose the same arms for both, or reuse no section.",
+                "sections",
+            )
     yield from pass_mark_problems(section)
     yield from _bare_scale_problems(section)
     for problem in protocol.problems(section):

@@ -18,6 +18,7 @@ from tests.messages.checklist.drafts import (
     rankings_apart,
     rating,
     ready_made,
+    reused_by_other_arms,
     reversed_sections,
     ruled,
     section_with,
@@ -118,6 +119,7 @@ CHECKLIST = {
         "#sections-group", frozen(spa, section_with(purpose="screening"))
     ),
     "must come after": At("/change/", on(full_spa, reversed_sections)),
+    "asks about the items of a section that": At("/change/", on(full_spa, arm(), reused_by_other_arms)),
     "the protocol … is not installed": At("/change/", on(spa, section_with(protocol="gone"))),
     "has no question": on(spa, lambda s: first_question(s).section.questions.all().delete()),
     "The study has …, so nothing": At("#systems-group", on(rating, lambda s: only(s, "alpha"))),

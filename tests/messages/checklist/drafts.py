@@ -1,7 +1,7 @@
 """Drafts for the checklist, changes of them, and what is then said."""
 
 from studies.admin import workflow
-from studies.models import Arm, Batch, Contrast, Item, Output, Placement, Question, Section, Study, System
+from studies.models import Arm, Batch, Contrast, Item, Output, Placement, Question, Section, SectionArm, Study, System
 from studies.protocols.marks import ERRORS
 from studies.services import lifecycle
 from studies.services.known_answers import delete_practice_item_and_test_runs
@@ -271,6 +271,12 @@ def reversed_sections(study):
     first, second = study.sections.filter(protocol__in=["spa", "rating"]).order_by("position")
     Section.objects.filter(pk=first.pk).update(reuses=second)
     Section.objects.filter(pk=second.pk).update(reuses=None)
+
+
+def reused_by_other_arms(study):
+    first, second = study.sections.filter(protocol__in=["spa", "rating"]).order_by("position")
+    for section, name in ((first, "all"), (second, "second")):
+        SectionArm.objects.create(section=section, arm=study.arms.get(name=name))
 
 
 def stopping(**columns):
