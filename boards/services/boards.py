@@ -16,10 +16,13 @@ from boards.access import BoardAction, check_permission_or_404
 from boards.models import Board, BoardMember, Submission, Team
 from studies.access import Action
 from studies.access import check_permission_or_404 as check_study_permission_or_404
+from studies.design.checklist_sizes import exclusion_rule_problems
 from studies.imports.bundle import MAX_BUNDLE_BYTES, BundleRefused
 from studies.imports.bundle_files import create_draft_from_bundle, parse_bundle_json, serialize_bundle
 from studies.imports.study_templates import TEMPLATES_BY_SLUG
-from studies.models import Batch, Output, Study, audit, new_seed
+from studies.models import Batch, Item, Output, Study, audit, new_seed
+from studies.models.design import TEST_QUESTION_RULES
+from studies.services import drafts
 from studies.services.lifecycle import ActionRefused
 from studies.stimuli.images import ZipLimits
 
@@ -140,6 +143,8 @@ def find_opening_problems(board: Board) -> list[str]:
         )
     problems += _find_problems_of_kind(board)
     problems += _find_problem_of_groups(board)
+    # What every round would have, too: a round that cannot be launched would say so only when teams have submitted.
+    problems += [problem.text for problem in exclusion_rule_problems(template, template.sections.all())]
     n = len(sampleable_keys(template))
     if not n:
         problems.append("The template has no prompt that a system can answer. Import prompts.")
@@ -148,6 +153,23 @@ def find_opening_problems(board: Board) -> list[str]:
             f"The subsample has {board.sample_size} prompts, but the template has only {n}. Choose fewer, or import more."
         )
     return problems
+
+
+def lacks_test_questions(template: Study) -> bool:
+    """Return whether a template declares a rule about test questions and has none."""
+    rules = template.exclusion_rules.filter(rule__in=TEST_QUESTION_RULES)
+    return rules.exists() and not Item.objects.filter(study=template, kind=Item.Kind.TEST).exists()
+
+
+def delete_rules_about_test_questions(board: Board, by) -> None:
+    """Delete the rules of the template that need test questions, and what it says of people whom they flag. Raise ActionRefused."""
+    check_permission_or_404(by, BoardAction.EDIT, board)
+    with drafts.locked_draft(board.template_id, by) as template:
+        if board.state != Board.State.DRAFT or not lacks_test_questions(template):
+            raise ActionRefused("The template has test questions, or no rule about them. You need not do anything.")
+        template.exclusion_rules.filter(rule__in=TEST_QUESTION_RULES).delete()
+        drafts.update_draft(template, by, {"bars_flagged_annotators": False})
+        drafts.record_edit_and_raise_version(template, by, deleted=["exclusion rules about test questions"])
 
 
 def _find_problem_of_groups(board: Board) -> list[str]:

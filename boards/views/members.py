@@ -17,7 +17,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from analysis.metrics import computed
-from analysis.metrics.scoring import is_about_outputs
+from analysis.metrics.scoring import is_about_outputs, scored_sections
 from boards import access
 from boards.access import BoardAction, get_board
 from boards.models import WEEKDAYS, Board, BoardMember, BoardRound, BoardSample, Submission, Team
@@ -218,6 +218,8 @@ def manage_page(request: HttpRequest, slug: str) -> HttpResponse:
         "board": board,
         "may": {action.name.lower(): access.is_allowed(request.user, action, board) for action in BoardAction},
         "problems": boards.find_opening_problems(board) if board.state == Board.State.DRAFT else (),
+        "lacks_test_questions": board.state == Board.State.DRAFT and boards.lacks_test_questions(board.template),
+        "scored_sections": scored_sections(board.template),
         "is_template_changed": is_open and rounds.template_sha256(board.template) != board.design_sha256,
         "plan": plan,
         "anchors_left_out": _anchors_left_out(board, plan) if plan and plan.submissions else (),
@@ -288,6 +290,15 @@ def open_board(request, slug) -> HttpResponse:
     board = get_board(request.user, BoardAction.EDIT, slug)
     done = "The board is open. Make a team, and send it its link."
     return _act(request, slug, lambda: boards.open_board(board, request.user), done)
+
+
+@login_required
+@require_POST
+def go_without_test_questions(request, slug) -> HttpResponse:
+    """Delete the rules of the template that need test questions."""
+    board = get_board(request.user, BoardAction.EDIT, slug)
+    done = "The template has no rule about test questions any more."
+    return _act(request, slug, lambda: boards.delete_rules_about_test_questions(board, request.user), done)
 
 
 @login_required

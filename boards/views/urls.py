@@ -14,6 +14,7 @@ urlpatterns = [
     path(f"{manage}members/", members.members_page, name="board_members"),
     path(f"{manage}annotators/", annotators.annotators_page, name="board_annotators"),
     path(f"{manage}open/", members.open_board, name="board_open"),
+    path(f"{manage}no-test-questions/", members.go_without_test_questions, name="board_no_test_questions"),
     path(f"{manage}close/", members.close_board, name="board_close"),
     path(f"{manage}sample/renew/", members.renew_sample, name="board_sample_renew"),
     path(f"{manage}rounds/open/", members.open_round, name="board_round_open"),

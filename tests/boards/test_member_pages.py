@@ -4,12 +4,15 @@ import json
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.urls import reverse
 
 from boards.access import find_team
 from boards.models import Board
 from boards.services import boards, rounds, snapshots
-from studies.models import Job, Study
+from studies.models import ExclusionRule, Job, Study
 from studies.services import jobs
+from studies.services.lifecycle import ActionRefused
+from tests.admin_pages import logged_in
 from tests.boards import builders
 from tests.builders import user
 
@@ -208,3 +211,34 @@ def test_the_admin_lists_own_boards_and_leads_to_their_pages(page, owner):
     assert page.get("/admin/boards/board/add/")["Location"] == "/boards/new/"
     foreign = Board.objects.get(slug="foreign")
     assert page.get(f"/admin/boards/board/{foreign.pk}/change/").status_code == 404
+
+
+def test_a_new_board_says_at_once_that_its_template_has_no_test_questions():
+    owner = user("olga")
+    template = builders.rating_template(owner)
+    ExclusionRule.objects.create(study=template, rule="test_question_model", settings={}, position=1)
+    Study.objects.filter(pk=template.pk).update(bars_flagged_annotators=True, consent="I take part.")
+    template.refresh_from_db()
+    board = boards.create_board(Board(slug="tales", title="Tales", template=template), owner)
+    client = logged_in(owner)
+    shown = client.get("/boards/tales/manage/").content.decode()
+    assert "no section has test questions" in shown and "Open the board</button>" not in shown
+    address = reverse("admin:studies_section_test_questions", args=[template.sections.get().pk])
+    assert f'href="{address}"' in shown and client.get(address).status_code == 200
+    with pytest.raises(ActionRefused, match="no section has test questions"):
+        boards.open_board(board, owner)
+    viewer = builders.add_member(board, "vera", "viewer").user
+    assert "Go on without" not in logged_in(viewer).get("/boards/tales/manage/").content.decode()
+    assert logged_in(viewer).post("/boards/tales/manage/no-test-questions/").status_code == 403
+    version = template.version
+    shown = client.post("/boards/tales/manage/no-test-questions/", follow=True).content.decode()
+    assert "no section has test questions" not in shown and "Open the board</button>" in shown
+    template.refresh_from_db()
+    assert not template.exclusion_rules.exists() and not template.bars_flagged_annotators
+    assert template.version > version
+    again = client.post("/boards/tales/manage/no-test-questions/", follow=True).content.decode()
+    assert "You need not do anything" in again
+    client.post("/boards/tales/manage/open/")
+    board.refresh_from_db()
+    builders.submit(board, builders.team_of(board)[0], "good")
+    assert rounds.open_round(board, owner).study.state == "launched"

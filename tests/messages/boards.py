@@ -304,6 +304,9 @@ BOARDS = {
     "The board is closed and cannot be opened": says_refused(
         lambda board: boards.open_board(board, board.owner), closed_board
     ),
+    "The template has test questions": says_refused(
+        lambda board: boards.delete_rules_about_test_questions(board, board.owner)
+    ),
     "Only an open": says_refused(lambda board: boards.close_board(board, board.owner), closed_board),
     "The template is not a draft": opening(lambda template, owner: setattr(template, "state", Study.State.CLOSED)),
     "The template has ready-made": opening(with_ready_made_batches),
