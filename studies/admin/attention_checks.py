@@ -23,10 +23,8 @@ from ..access import Action, get_study
 from ..models import Section, Study
 from ..protocols.base.fields import parse_scale
 from . import study_page
-from .forms import RowChoiceField
+from .forms import RowChoiceField, add_file_problems
 from .permissions import is_request_allowed
-
-MAX_SHOWN_PROBLEMS = 20
 
 
 class ChecksFileForm(forms.Form):
@@ -98,10 +96,7 @@ def _store_file(request, study: Study, form: ChecksFileForm) -> bool:
             replaces=form.cleaned_data["replaces"],
         )
     except ChecksFileRefused as refused:
-        for problem in refused.problems.first[:MAX_SHOWN_PROBLEMS]:
-            form.add_error("file", str(problem))
-        if (more := refused.problems.count - MAX_SHOWN_PROBLEMS) > 0:
-            form.add_error("file", f"And {more} more problems.")
+        add_file_problems(form, refused.problems.first, refused.problems.count)
         return False
     except ActionRefused as refused:
         form.add_error(None, str(refused))

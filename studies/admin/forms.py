@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -170,6 +170,17 @@ class RowMultipleChoiceField(forms.MultipleChoiceField):
 
     def has_changed(self, initial, data):
         return {str(pk) for pk in initial or ()} != set(data or ())
+
+
+MAX_SHOWN_PROBLEMS = 20
+
+
+def add_file_problems(form: forms.Form, problems: Sequence[Any], n_problems: int) -> None:
+    """Show the first problems of a file beside its field, and how many more there are."""
+    for problem in problems[:MAX_SHOWN_PROBLEMS]:
+        form.add_error("file", str(problem))
+    if n_problems > MAX_SHOWN_PROBLEMS:
+        form.add_error("file", f"And {n_problems - MAX_SHOWN_PROBLEMS} more problems.")
 
 
 class LinesField(forms.CharField):

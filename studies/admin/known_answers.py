@@ -1,6 +1,7 @@
 """Pages of a section's practice items and of its test questions: what they show, their known answers, and forms that add them."""
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from django import forms
@@ -14,7 +15,12 @@ from django.views.decorators.http import require_http_methods
 from studies.design.draw import has_test_question_settings
 from studies.design.known_answer_texts import DAMAGES
 from studies.design.subjects import numbered_name
-from studies.imports.check_files import file_columns, read_test_question_file
+from studies.imports.check_files import (
+    file_columns,
+    practice_columns,
+    read_practice_file,
+    read_test_question_file,
+)
 from studies.services import drafts
 from studies.services.known_answers import (
     GivenQuestionsRefused,
@@ -25,6 +31,7 @@ from studies.services.known_answers import (
     make_test_questions_and_delete_test_runs,
     questions_about_items,
     store_given_test_questions_and_delete_test_runs,
+    store_practice_items_and_delete_test_runs,
 )
 from studies.services.lifecycle import ActionRefused
 
@@ -33,7 +40,7 @@ from ..models import FIRST_TEST_NUMBER, Expected, Item, Output, Section
 from ..protocols import REGISTRY
 from ..protocols.base.known_answers import FIRST, SAME, SECOND, known_answer, practice_questions
 from . import workflow
-from .forms import CleanTextMixin, MarkdownArea, RowChoiceField, RowMultipleChoiceField
+from .forms import CleanTextMixin, MarkdownArea, RowChoiceField, RowMultipleChoiceField, add_file_problems
 from .permissions import is_request_allowed, parse_row_id
 
 # The practice items of a training section: their texts and explanations, and a form that adds another.
@@ -96,6 +103,25 @@ class PracticeForm(CleanTextMixin, forms.Form):
         return {name.removeprefix(prefix): text for name, text in self.cleaned_data.items() if name.startswith(prefix)}
 
 
+class PracticeFileForm(CleanTextMixin, forms.Form):
+    """A file of practice items."""
+
+    file = forms.FileField(label="file")
+
+    def __init__(self, section, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        columns = practice_columns(section)
+        right = (
+            f" {columns[2]}: first or second, or a number or range such as 4-5 for the first text; empty if no answer is right."
+            if len(columns) > 3
+            else ""
+        )
+        self.fields["file"].help_text = (
+            f"A table (CSV, JSON or a workbook) with the columns {', '.join(columns)}. prompt: its key; systems: whose texts the page "
+            f"shows, with | between them.{right}"
+        )
+
+
 def _expected_field(kind: str, question) -> forms.Field:
     """Return the field for the expected answer to a question: a text of the item, or a range."""
     label = f"right answer to “{question.key}”"
@@ -142,13 +168,19 @@ def practice_page(request, pk) -> HttpResponse:
     may_change = is_request_allowed(request, Action.EDIT, study.pk) and study.is_draft
     page_url = reverse("admin:studies_section_practice", args=[section.pk])
     form = PracticeForm(section) if may_change else None
+    file_form = PracticeFileForm(section) if may_change else None
     if request.method == "POST":
         try:
             drafts.refuse_if_launched(study)
-            form = PracticeForm(section, request.POST)
             if "delete" in request.POST:
                 return _delete_item(request, section, page_url)
-            if form.is_valid() and _create_item(request, section, form):
+            if "given" in request.POST:
+                file_form = PracticeFileForm(section, request.POST, request.FILES)
+                if file_form.is_valid() and _store_practice_file(request, section, file_form):
+                    return HttpResponseRedirect(page_url)
+            else:
+                form = PracticeForm(section, request.POST)
+            if form is not None and form.is_valid() and _create_item(request, section, form):
                 return HttpResponseRedirect(page_url)
         except ActionRefused as refused:
             messages.warning(request, str(refused))
@@ -162,9 +194,10 @@ def practice_page(request, pk) -> HttpResponse:
         "section": section,
         "items": _item_rows(section),
         "form": form,
+        "file_form": file_form,
         "back": reverse("admin:studies_section_change", args=[section.pk]),
     }
-    status = 422 if form is not None and form.is_bound else 200
+    status = 422 if any(one is not None and one.is_bound for one in (form, file_form)) else 200
     return TemplateResponse(request, "admin/studies/practice.html", context, status=status)
 
 
@@ -222,7 +255,6 @@ def _known_text(expected: Expected) -> str:
 
 
 ROWS_PER_PAGE = 50
-MAX_SHOWN_PROBLEMS = 20
 DAMAGE_LABELS = {
     "shuffled": "its words in random order",
     "truncated": "cut off in the middle",
@@ -407,24 +439,43 @@ def _make_questions(request, section, form) -> bool:
 def _store_file(request, section, form) -> bool:
     file = form.cleaned_data["file"]
     question = form.cleaned_data["question"]
-    try:
+
+    def store() -> int | None:
         given = read_test_question_file(section, question, file.name, file.read())
         if given.problems:
-            for problem in given.problems[:MAX_SHOWN_PROBLEMS]:
-                form.add_error("file", str(problem))
-            if given.n_problems > MAX_SHOWN_PROBLEMS:
-                form.add_error("file", f"And {given.n_problems - MAX_SHOWN_PROBLEMS} more problems.")
-            return False
-        n = store_given_test_questions_and_delete_test_runs(section, question, given.questions, by=request.user)
+            add_file_problems(form, given.problems, given.n_problems)
+            return None
+        return store_given_test_questions_and_delete_test_runs(section, question, given.questions, by=request.user)
+
+    return _stored_from_file(request, form, store, "test question")
+
+
+def _store_practice_file(request, section, form) -> bool:
+    file = form.cleaned_data["file"]
+
+    def store() -> int | None:
+        given = read_practice_file(section, file.name, file.read())
+        if given.problems:
+            add_file_problems(form, given.problems, given.n_problems)
+            return None
+        return store_practice_items_and_delete_test_runs(section, given.items, by=request.user)
+
+    return _stored_from_file(request, form, store, "practice item")
+
+
+def _stored_from_file(request, form, store: Callable[[], int | None], noun: str) -> bool:
+    """Store what a file has and say how much of it is new, or show its problems in the form."""
+    try:
+        n = store()
     except GivenQuestionsRefused as refused:
-        for row, text in refused.problems[:MAX_SHOWN_PROBLEMS]:
-            form.add_error("file", f"row {row}: {text}")
+        add_file_problems(form, [f"row {row}: {text}" for row, text in refused.problems], len(refused.problems))
         return False
     except ActionRefused as refused:
         form.add_error(None, str(refused))
         return False
-    messages.success(request, f"{n} test question{'' if n == 1 else 's'} of the file {'is' if n == 1 else 'are'} new.")
-    return True
+    if n is not None:
+        messages.success(request, f"{n} {noun}{'' if n == 1 else 's'} of the file {'is' if n == 1 else 'are'} new.")
+    return n is not None
 
 
 def _delete_question(request, section) -> None:

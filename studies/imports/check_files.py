@@ -11,11 +11,11 @@ from django.db.models import Max
 from django.utils.text import slugify
 
 from studies.design.subjects import read_words_of_sections
-from studies.models import Question, Section, Study
+from studies.models import Output, Question, Section, Study
 from studies.protocols import REGISTRY
-from studies.protocols.base.known_answers import parse_range
+from studies.protocols.base.known_answers import parse_range, practice_questions
 from studies.services import drafts
-from studies.services.known_answers import GivenTestQuestion, scale_ends
+from studies.services.known_answers import GivenPracticeItem, GivenTestQuestion, scale_ends
 from studies.services.lifecycle import ActionRefused, FileRefused
 from studies.stimuli.columns import KEY, OUTPUT, PROMPT_ALIASES, TEXT, Columns
 from studies.stimuli.rows import Row, TableLimits, TableProblem, TableProblems, read_rows
@@ -301,6 +301,56 @@ def _test_question(
             "expected", f"must be high, low, or a range from {low:g} to {high:g} such as {high - 1:g}-{high:g}."
         )
     return GivenTestQuestion(number, prompt, text, *expected)
+
+
+# Read a file of practice items: stored texts of one prompt with the right answers.
+
+
+RIGHT = "right:"
+MAX_PRACTICE_BYTES = 1024 * 1024
+PRACTICE_LIMITS = TableLimits(bytes=MAX_PRACTICE_BYTES, rows=500, columns=50)
+
+
+@dataclass(frozen=True, slots=True)
+class PracticeFile:
+    """The practice items of a file, and the problems of its rows. With a problem, none is stored."""
+
+    items: tuple[GivenPracticeItem, ...]
+    problems: tuple[TableProblem, ...]
+    n_problems: int
+
+
+def practice_columns(section: Section) -> tuple[str, ...]:
+    """Return the columns of a file for this section. Right answers are left out where they follow from the authors."""
+    answers = (f"{RIGHT}{question.key}" for question in practice_questions(REGISTRY[section.protocol], section))
+    return ("prompt", "systems", *answers, "explanation")
+
+
+def read_practice_file(section: Section, filename: str, content: bytes) -> PracticeFile:
+    """Read a CSV or JSON-lines file. A row names a prompt by its key and systems by their names, in the order of the right answers."""
+    columns = practice_columns(section)
+    known = Columns(columns[:2], columns, aliases=PROMPT_ALIASES, meanings={"prompt": KEY})
+    rows = read_rows(filename, content, columns=known, limits=PRACTICE_LIMITS)
+    read = [(row.number, {name: str(row.values.get(name) or "").strip() for name in columns}) for row in rows]
+    stored = Output.objects.filter(prompt__study=section.study_id, prompt__key__in={one["prompt"] for _, one in read})
+    outputs = {
+        (output.prompt.key, output.system.name): output
+        for output in stored.select_related("prompt", "system").order_by("-sample")
+    }
+    items: dict[tuple[str, ...], GivenPracticeItem] = {}
+    for number, values in read:
+        prompt, systems = values["prompt"], [name.strip() for name in values["systems"].split("|")]
+        if missing := [name for name in systems if (prompt, name) not in outputs]:
+            text = f"no text of “{missing[0][:80]}” answers the prompt “{prompt[:80]}”. Correct the name or the prompt."
+            rows.problems.add(number, "systems", text)
+        elif (key := (prompt, *sorted(systems))) in items:
+            rows.problems.add(number, "systems", "another row has the same texts. Remove one of the two.")
+        else:
+            given = {name.removeprefix(RIGHT): text for name, text in values.items() if name.startswith(RIGHT)}
+            chosen = tuple(outputs[prompt, name] for name in systems)
+            items[key] = GivenPracticeItem(number, chosen, given, values["explanation"])
+    rows.problems.sort_by_row()
+    return PracticeFile(tuple(items.values()), tuple(rows.problems), len(rows.problems))
 
 
 def parse_expected(text: str, ends: tuple[float, float, float]) -> tuple[float, float] | None:

@@ -46,6 +46,43 @@ def create_practice_item_and_delete_test_runs(
     return item
 
 
+@dataclass(frozen=True, slots=True)
+class GivenPracticeItem:
+    """A practice item of a file. ``given``: as in ``create_practice_item_and_delete_test_runs``."""
+
+    row: int
+    outputs: tuple[Output, ...]
+    given: Mapping[str, str]
+    explanation: str = ""
+
+    @property
+    def content(self) -> str:
+        return item_content_hash(self.outputs[0].prompt_id, [output.pk for output in self.outputs], Item.Kind.PRACTICE)
+
+
+def store_practice_items_and_delete_test_runs(section: Section, given: Sequence[GivenPracticeItem], *, by) -> int:
+    """Store the practice items of a file. Those that exist already stay. Return how many are new.
+
+    Raise GivenQuestionsRefused, and store nothing, if a row makes no item.
+    """
+    with drafts.locked_draft(section.study_id, by, deletes_test_runs=True) as study:
+        stored = set(section.items.values_list("content", flat=True))
+        new = [one for one in given if one.content not in stored]
+        problems = []
+        for one in new:
+            try:
+                _build_item(section, one.outputs, one.explanation, one.given)
+            except ActionRefused as refused:
+                problems.append((one.row, str(refused)))
+        if problems:
+            raise GivenQuestionsRefused(problems)
+        if new:
+            drafts.record_edit_and_raise_version(
+                study, by, made=f"{len(new)} practice items of section {section.position}"
+            )
+    return len(new)
+
+
 def _build_item(section: Section, outputs: Sequence[Output], explanation: str, given: Mapping[str, str]) -> Item:
     if section.purpose != Section.Purpose.TRAINING:
         raise ActionRefused("Only training sections can have practice items. Choose a training section.")
@@ -139,7 +176,7 @@ class GivenTestQuestion:
 
 
 class GivenQuestionsRefused(ActionRefused):
-    """Rows of a file that cannot become test questions. ``problems``: (row, text)."""
+    """Rows of a file that cannot become test questions, or practice items. ``problems``: (row, text)."""
 
     def __init__(self, problems: Sequence[tuple[int, str]]):
         super().__init__("; ".join(f"row {row}: {text}" for row, text in problems[:5]))

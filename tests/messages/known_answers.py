@@ -67,6 +67,19 @@ def gives(text, make=rated, name="tests.csv"):
     return scenario
 
 
+def practises(text):
+    """What the page says after a file of practice items was sent."""
+
+    def scenario():
+        section = rated()
+        type(section).objects.filter(pk=section.pk).update(purpose="training")
+        data = {"given": "1", "file": SimpleUploadedFile("practice.csv", text.encode())}
+        url = reverse("admin:studies_section_practice", args=[section.pk])
+        return page_says(logged_in(builders.user()).post(url, data, follow=True))
+
+    return scenario
+
+
 def deletes(n):
     """What the page says after the same test question was deleted ``n`` times."""
 
@@ -173,6 +186,8 @@ PAGES = {
     "That test question": only_informs(deletes(2)),
 }
 IMPORTERS = {
+    "no text of": practises("prompt,systems\np000,nobody\n"),
+    "another row has the same": practises("prompt,systems,right:overall\np000,alpha,2\np000,alpha,3\n"),
     "occurs twice with this prompt": gives(HEADER + "p000,a,low\np000,a,low\n"),
     "_test_question: is empty. Fill": At("row 2, column “text”", gives(HEADER + "p000,,low\n")),
     "no prompt has the key": gives(HEADER + "p99,a,low\n"),

@@ -1,10 +1,12 @@
 """Practice items in the admin: made, refused with words, deleted, and closed to who may not change the design."""
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 
-from studies.models import Item, StudyMember
+from studies.models import Expected, Item, StudyMember
 from tests import builders
 from tests.admin_pages import logged_in
+from tests.analysis.api.rest import api_of
 from tests.builders import humanlike_draft, launched
 
 pytestmark = pytest.mark.django_db
@@ -66,6 +68,50 @@ def test_what_makes_no_item_is_refused_with_words(section, owner, changes, words
     response = logged_in(owner).post(url_of(section), sent(section, **changes))
     assert response.status_code == 422 and words in response.content.decode()
     assert section.items.count() == 3
+
+
+def read_file(section, owner, content, **options):
+    file = SimpleUploadedFile("practice.csv", content.encode())
+    return logged_in(owner).post(url_of(section), {"given": "1", "file": file}, **options)
+
+
+def test_items_are_read_from_a_file_all_or_none(section, owner):
+    rows = "prompt,systems,explanation\nnews-human-003,human,Its “upon a time” is old.\nnews-gpt3-004, gpt3 ,\n"
+    page = read_file(section, owner, rows, follow=True).content.decode()
+    assert "2 practice items of the file are new." in page and section.items.count() == 5
+    expected = section.items.get(prompt__key="news-human-003").expected.get()
+    assert (expected.low, expected.high, expected.explanation) == (1, 2, "Its “upon a time” is old.")
+    again = read_file(section, owner, f"{rows}news-gpt3-005,gpt3,\n", follow=True).content.decode()
+    assert "1 practice item of the file is new." in again and section.items.count() == 6
+
+
+@pytest.mark.parametrize(
+    "row, words",
+    [
+        ("news-human-003,nobody,", "no text of “nobody” answers the prompt “news-human-003”"),
+        ("news-gpt3-004,gpt3,", "another row has the same texts"),
+        ("examples-news-0,human|gpt3|gpt3,", "row 3: The same text is chosen twice"),
+    ],
+)
+def test_a_file_with_a_wrong_row_stores_nothing(section, owner, row, words):
+    response = read_file(section, owner, f"prompt,systems,explanation\nnews-gpt3-004,gpt3,\n{row}\n")
+    assert response.status_code == 422 and words in response.content.decode()
+    assert section.items.count() == 3
+
+
+def test_a_file_for_ratings_has_right_answers(owner):
+    study = builders.draft_study(owner=owner, systems=("alpha", "beta"), prompts=6)
+    section = builders.add_rating(study, position=1, m=2)
+    section.purpose = "training"
+    section.save()
+    key = section.questions.get().key
+    rows = f"prompt,systems,right:{key},explanation\np000,alpha,4-5,Because.\np001,beta,2,\n"
+    assert "2 practice items of the file are new." in read_file(section, owner, rows, follow=True).content.decode()
+    assert [(one.low, one.high) for one in Expected.objects.order_by("item__number")] == [(4, 5), (2, 2)]
+    rest = api_of(owner).get(f"studies/{study.code}/practice-items/").json()["results"]
+    assert [(row["right"][0]["low"], row["right"][0]["high"]) for row in rest] == [(4.0, 5.0), (2.0, 2.0)]
+    refused = read_file(section, owner, f"prompt,systems,right:{key}\np002,alpha,9\n")
+    assert refused.status_code == 422 and "row 2: " in refused.content.decode() and section.items.count() == 2
 
 
 def test_a_section_with_practice_items_can_be_deleted(section, owner):
