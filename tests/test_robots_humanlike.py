@@ -12,7 +12,7 @@ from annotators.models import Assignment, Response
 from annotators.participation.simulate import record_simulated_answers
 from studies.models import Contrast, Study
 from studies.services import lifecycle
-from tests.builders import humanlike_draft, launched, panel
+from tests.builders import add_humanlike, humanlike_draft, launched, panel, warnings_of
 from tests.robots import Robot
 
 pytestmark = pytest.mark.django_db
@@ -141,6 +141,41 @@ def numbers(result):
         for e in b["estimates"]
         if "attrition" not in e["analysis"]
     ]
+
+
+def test_feedback_during_the_task_is_between_live_sections_and_never_counts():
+    """Section 5 of Clark et al. 2021 proposes longer training than before the work."""
+    study = humanlike_draft(conditions=("examples",), domains=("news",), target_n=3, texts=20, m=4)
+    training, later = study.sections.order_by("position")
+    for section, position in ((later, 3), (training, 2)):
+        section.position = position
+        section.save()
+    add_humanlike(study, position=1, m=4)
+    assert not [key for key in warnings_of(study) if key.startswith("late_training")]
+    door = panel(launched(study))
+    for number in range(3):
+        robot = Robot(f"/e/{door.key}/?who=w{number}&session=s", judging(1.0, 0.0), number)
+        robot.start()
+        assert robot.play() == "Thank you"
+    told, judged = set(), set()
+    for assignment in Assignment.objects.filter(study=study):
+        shown = [visit.key for visit in assignment.visits.order_by("pk") if visit.key.startswith("s")]
+        sections = [int(key[1]) for key in shown if key[1].isdigit()]
+        assert sections == sorted(sections) and {1, 2, 3} == set(sections)
+        answers = Response.objects.filter(assignment=assignment, question__key="source")
+        for section, system, prompt, kind in answers.values_list(
+            "question__section__position", "exposure__output__system__name", "item__prompt__key", "item__kind"
+        ):
+            assert (kind == "practice") is (section == 2)
+            (told if section == 2 else judged).add((assignment.pk, system, prompt))
+    assert len(told) == 3 * 3 and len(judged) == 3 * 8
+    # No text or prompt whose author was told is judged by anybody.
+    assert not {prompt for _, _, prompt in told} & {prompt for _, _, prompt in judged}
+    lifecycle.start_closing(study, by=None)
+    lifecycle.end_grace_period(study, by=None)
+    result = build_report(Study.objects.get(pk=study.pk), {"resamples": 99})
+    counted = [e for b in result["blocks"] if b["name"] == "humanlike.detection" for e in b["estimates"]]
+    assert {e["n_rows"] for e in counted} == {3 * 4}
 
 
 @pytest.mark.slow

@@ -419,7 +419,9 @@ def get_practice_feedback(assignment: Assignment, page: Page) -> tuple[PracticeF
     answers: dict[tuple[int | None, int], dict[int | None, Response]] = {}
     for answer in Response.objects.filter(assignment=assignment, item__in=items, question__in=questions):
         answers.setdefault((answer.item_id, answer.question_id), {})[answer.exposure_id] = answer
-    expected = Expected.objects.filter(item__in=items, question__in=questions, item__section__purpose="training")
+    expected = Expected.objects.filter(
+        item__in=items, question__in=questions, item__section__purpose="training", item__kind="practice"
+    )
     feedback = []
     for row in expected.order_by("item__number", "question__position"):
         given = answers.get((row.item_id, row.question_id), {})

@@ -363,12 +363,11 @@ def _training_problems(section):
                 False,
                 "training_without_condition",
             )
-    first = (
-        section.study.sections.filter(purpose="live").order_by("position").values_list("position", flat=True).first()
-    )
-    if first is not None and section.position > first:
+    positions = section.study.sections.filter(purpose="live").values_list("position", flat=True)
+    # Between live sections, it is feedback during the task.
+    if positions and section.position > max(positions):
         yield Problem(
-            "This training section comes after a live section, which is too late. Move it to the front.",
+            "This training section comes after the last live section, which is too late. Move it to the front.",
             "sections",
             False,
             "late_training",
