@@ -78,11 +78,9 @@ def refuse_wrong_key() -> None:
 def when_ready(server) -> None:
     """Print the address once the application is loaded and the address is ours."""
     refuse_wrong_key()
-    # Loaded objects stay forever: freeze them, so that the collector skips them and workers share their memory. A page
-    # creates some thousands of short-lived objects. Collecting after every 700 would be wasted work.
+    # Loaded objects stay forever: freeze them, so that the collector skips them and workers share their memory.
     gc.collect()
     gc.freeze()
-    gc.set_threshold(10_000)
     if text := os.environ.get("HEVAL_ANNOUNCE"):
         # A message for the operator's terminal; the log is separate.
         sys.stdout.write(f"{text}\n")

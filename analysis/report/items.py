@@ -4,6 +4,7 @@ The job stores the names of items, outputs and commenting annotators, and number
 a report's JSON or its files, and the comments of people who withdraw later are gone from older reports as well.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -260,7 +261,7 @@ class _JudgedItems:
     def _item(self, number: int) -> dict[str, Any]:
         compared, end = self.answers.comparison, self.ends[number]
         found = self.order[end - self.sizes[number] : end]
-        prompt, values = self.prompt_names[self.prompts.codes[found[0]]], self.answers.values[found]
+        prompt = self.prompt_names[self.prompts.codes[found[0]]]
         named = self.rows.items.get(prompt, ())
         if self.has_items:
             named = [self.item_names[code] for code in set(self.items.codes[found].tolist()) - {-1}]
@@ -268,9 +269,9 @@ class _JudgedItems:
         return {
             "prompt": prompt,
             "items": sorted(items, key=_number),
-            "n": len(values),
-            "mean": float(values.mean()),
-            "sd": round(float(values.std()), 12),
+            "n": len(found),
+            "mean": float(self.means[number]),
+            "sd": round(math.sqrt(self.variances[number]), 12),
         }
 
     def _outputs_and_comments(self, items: Sequence[str]) -> dict[str, list[Any]]:

@@ -165,6 +165,16 @@ def group_sizes(group_codes: IntArray, n_groups: int) -> FloatArray:
     return np.asarray(np.bincount(group_codes, minlength=n_groups), dtype=np.float64)
 
 
+def mid_ranks(values: FloatArray) -> FloatArray:
+    """Return the rank of each value, 1 for the smallest; equal values share the mean of their ranks.
+
+    >>> mid_ranks(np.array([0.5, 0.1, 0.5])).tolist()
+    [2.5, 1.0, 2.5]
+    """
+    _, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[codes], dtype=np.float64)
+
+
 def validate_within_bounds(values: FloatArray, bounds: tuple[float, float], name: str) -> None:
     """Raise ValueError with the argument and the row for a value outside the closed bounds.
 

@@ -334,6 +334,8 @@ def _wealth(series: FloatArray, stakes: FloatArray, nulls: FloatArray) -> FloatA
 # The largest share of what the largest unit could lose that is staked. Only that unit can lose so much.
 FULL_STAKE = 0.95
 SMALLEST_VARIANCE = 1e-9
+# Factors that are multiplied before the logarithm. They are between 1 - FULL_STAKE and about 1e5.
+FACTORS = 32
 
 
 def final_log_wealth_of_ratio(means: FloatArray, shares: FloatArray, nulls: FloatArray, level: float) -> FloatArray:
@@ -356,15 +358,25 @@ def final_log_wealth_of_ratio(means: FloatArray, shares: FloatArray, nulls: Floa
     [1.42, 0.0]
     """
     n, block = len(means), max(1, CELLS // max(1, len(means)))
+    tuned = 2 * math.log(2 / (1 - level)) * np.arange(1, n + 1) / n
     wealth = []
     for some in np.split(nulls, range(block, len(nulls), block)):
         m = some[:, None]
         moves = shares * (means - m)
         # A mean of 0 or 1 allows no variance, but a stake needs some.
-        squares = np.maximum(m * (1 - m), SMALLEST_VARIANCE) + np.cumsum(moves**2, axis=1) - moves**2
-        stakes = np.sqrt(2 * math.log(2 / (1 - level)) * np.arange(1, n + 1) / (n * squares))
+        squares = moves * moves
+        variances = np.cumsum(squares, axis=1)
+        variances -= squares
+        variances += np.maximum(m * (1 - m), SMALLEST_VARIANCE)
+        stakes = np.sqrt(np.divide(tuned, variances, out=variances), out=variances)
         with np.errstate(divide="ignore"):
-            up = np.log1p(np.minimum(stakes, FULL_STAKE / m) * moves).sum(axis=1)
-            down = np.log1p(-np.minimum(stakes, FULL_STAKE / (1 - m)) * moves).sum(axis=1)
+            up = _sum_of_logs(1 + np.minimum(stakes, FULL_STAKE / m) * moves)
+            down = _sum_of_logs(1 - np.minimum(stakes, FULL_STAKE / (1 - m)) * moves)
         wealth.append(np.logaddexp(up, down) - math.log(2))
     return np.concatenate(wealth)
+
+
+def _sum_of_logs(factors: FloatArray) -> FloatArray:
+    """Return the sum of the logarithms of each row. Products of a few factors are faster, and neither overflow nor vanish."""
+    products = np.multiply.reduceat(factors, np.arange(0, factors.shape[1], FACTORS), axis=1)
+    return np.asarray(np.log(products).sum(axis=1))

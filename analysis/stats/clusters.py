@@ -664,4 +664,4 @@ def neighbour_dependence(contributions: npt.ArrayLike, *, rng: np.random.Generat
 
 def _neighbour_sums(values: FloatArray) -> FloatArray:
     distances = range(1, len(WEIGHTS[0]) + 1)
-    return np.array(WEIGHTS) @ [float(np.sum(values[:-distance] * values[distance:])) for distance in distances]
+    return np.array(WEIGHTS) @ [float(np.vdot(values[:-distance], values[distance:])) for distance in distances]

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, special, stats
+from scipy import optimize, special
 
 from analysis.stats.arrays import BoolArray, FloatArray, IntArray, validate_level
 from analysis.stats.results import MODES, Record, ResultWarning, json_safe
@@ -506,6 +506,8 @@ def fit_beta_mixture(
 
 def _are_components_alike(mixture: BetaMixture, n_answers: int) -> BoolArray:
     """Return whether two components give nearly the same distribution of correct answers, shape (k, k)."""
+    from scipy import stats  # slow to import, and reports import this module
+
     n_correct = np.arange(n_answers + 1)
     chances = np.array(
         [stats.betabinom.pmf(n_correct, n_answers, a, b) for a, b in zip(mixture.alphas, mixture.betas, strict=True)]

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse, special, stats
+from scipy import sparse, special
 
-from analysis.stats.arrays import MIN_SPREAD, FloatArray, matrix, validate_level
+from analysis.stats.arrays import MIN_SPREAD, FloatArray, matrix, mid_ranks, validate_level
 from analysis.stats.bootstrap import percentile_interval
 from analysis.stats.results import Estimate, HypothesisTest, ResultWarning
 
@@ -123,8 +123,9 @@ def _means_of_halves(
     filled: sparse.csr_array, ones: sparse.csr_array, in_first: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return the items' means in the two halves of each halving; NaN if a half did not score an item."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        first, second = ((filled @ half.T).T / (ones @ half.T).T for half in (in_first, 1 - in_first))
+    sums, counts = (filled @ in_first.T).T, (ones @ in_first.T).T
+    halves = (sums, counts), (filled.sum(axis=1) - sums, ones.sum(axis=1) - counts)
+    first, second = (np.divide(total, n, out=np.full_like(n, np.nan), where=n > 0) for total, n in halves)
     return first, second
 
 
@@ -174,7 +175,7 @@ def kendall_w(scores: npt.ArrayLike) -> Estimate:
     """
     table = matrix(scores, "scores")
     is_complete = ~np.isnan(table).any(axis=1)
-    ranks: FloatArray = np.asarray(stats.rankdata(table[is_complete], axis=1), dtype=np.float64)
+    ranks = np.array([mid_ranks(row) for row in table[is_complete]]).reshape(-1, table.shape[1])
     n, k = ranks.shape
     detail: dict[str, Any] = {"n_incomplete": int((~is_complete).sum()), "n_systems": k}
     common: dict[str, Any] = {

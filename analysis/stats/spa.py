@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special, stats
+from scipy import special
 
 from analysis.stats import basic, bootstrap, cluster_variances, clusters, margins, power_of_means, prompt_samples
 from analysis.stats.arrays import (
@@ -24,6 +24,7 @@ from analysis.stats.arrays import (
     IntArray,
     label_codes,
     matrix,
+    mid_ranks,
     validate_level,
     validate_within_bounds,
     vector,
@@ -283,7 +284,7 @@ def gap_preference_correlation(
         return Estimate(status="no_data", reason="nobody answered in both orders", **common)
     if n < 4 or float(np.std(gap)) < MIN_SPREAD or float(np.std(preference)) < MIN_SPREAD:
         return Estimate(status="not_identified", reason="too few answers, or no variance, for a correlation", **common)
-    pearson, spearman = _correlation(gap, preference), _correlation(stats.rankdata(gap), stats.rankdata(preference))
+    pearson, spearman = _correlation(gap, preference), _correlation(mid_ranks(gap), mid_ranks(preference))
     statistic, pvalue = _correlation_test(pearson, n)
     _, spearman_pvalue = _correlation_test(spearman, n)
     warnings: tuple[ResultWarning, ...] = ()

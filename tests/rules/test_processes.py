@@ -121,3 +121,18 @@ def test_who_runs_jobs_knows_every_kind_of_them():
     """A runner imports the ``tasks`` modules alone. What only an address imports was refused there, and nowhere in a test."""
     run = subprocess.run([sys.executable, "-c", RUNNER], cwd=ROOT, capture_output=True, text=True)
     assert run.stdout.strip().splitlines()[-1:] == ["[]"], run.stdout + run.stderr
+
+
+STATISTICS_OF_RATINGS = """
+import sys
+import numpy as np
+from analysis.stats import mixture, ratings, reliability, spa
+scores = np.arange(60) % 7
+ratings.sign_and_wilcoxon_tests(scores, scores[::-1] % 4, np.arange(60))
+reliability.kendall_w(np.arange(20).reshape(5, 4) % 3)
+print("scipy.stats" in sys.modules)
+"""
+
+
+def test_the_statistics_of_ratings_do_not_wait_for_scipy_stats(tmp_path):
+    assert printed(STATISTICS_OF_RATINGS, home=tmp_path) == "False"

@@ -25,9 +25,9 @@ def wide_scores(rows: "DataFrame", column: str, *keys: str) -> "DataFrame":
 
 def paired_scores(wide: "DataFrame", comparison: Comparison) -> "DataFrame":
     """Return the rows with scores of both systems, in columns x and y, with their annotators and second sample."""
-    table = wide.reindex(columns=[comparison.x, comparison.y]).dropna()
+    table = wide.reindex(columns=[comparison.x, comparison.y])
     table.columns = ["x", "y"]
-    return table.reset_index()
+    return table[table.notna().to_numpy().all(axis=1)].reset_index()
 
 
 def judged_scores(wide: "DataFrame", comparison: Comparison) -> "DataFrame":

@@ -65,6 +65,11 @@ class QuestionRatings:
         return self.rows[self.rows["is_kept"].astype(bool)]
 
     @cached_property
+    def rated(self) -> "DataFrame":
+        """The columns of ``kept`` that models of all ratings read, without missing ratings."""
+        return self.kept.loc[self.kept["rating"].notna(), ["rating", "system", "annotator", SECOND_SAMPLE]]
+
+    @cached_property
     def wide(self) -> "DataFrame":
         """``kept`` with one row per annotator and prompt, and one column per system."""
         return wide_scores(self.kept, "rating")
@@ -179,6 +184,7 @@ def paper_paired_difference(
     question_ratings: QuestionRatings, comparison: Comparison, context: AnalysisContext
 ) -> "Estimate":
     from analysis.stats import ratings
+    from analysis.stats.arrays import group_sizes, group_sums, label_codes
 
     pairs = paired_scores(question_ratings.paper_wide, comparison)
     if not len(pairs) and samples_if_unpaired(question_ratings.paper_wide, comparison) is not None:
@@ -188,8 +194,10 @@ def paper_paired_difference(
             status="not_applicable",
             reason="the published test is paired, and nobody judged both side by side",
         )
-    means = pairs.groupby("annotator")[["x", "y"]].mean()
-    return ratings.paired_difference_paper(means["x"].to_numpy(), means["y"].to_numpy(), level=context.level)
+    x, y, people = column_arrays(pairs, "x", "y", "annotator")
+    codes, n = label_codes(people, "annotators", len(pairs))
+    means = (group_sums(codes, scores, n) / group_sizes(codes, n) for scores in (x, y))
+    return ratings.paired_difference_paper(*means, level=context.level)
 
 
 def superiority_and_difference(
@@ -254,10 +262,9 @@ def _model_estimates(question_ratings: QuestionRatings, comparison: Comparison, 
 
     if question_ratings.scale.kind != "likert":
         return []
-    rows = question_ratings.kept[
-        question_ratings.kept["system"].isin([comparison.x, comparison.y]) & question_ratings.kept["rating"].notna()
-    ]
-    columns = column_arrays(rows, "rating", "system", "annotator", SECOND_SAMPLE)
+    rated = question_ratings.rated
+    rows = rated[rated["system"].isin([comparison.x, comparison.y])]
+    columns = column_arrays(rows, *rated.columns)
     return [ratings.cumulative_logit(*columns, level=level, system=comparison.x, reference=comparison.y)]
 
 

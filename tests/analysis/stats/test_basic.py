@@ -115,6 +115,14 @@ def test_proportion_agrees_with_the_references():
         assert_allclose(result.pvalue, stats.binomtest(k, n, 0.5).pvalue)
 
 
+@pytest.mark.parametrize("null", [0.0, 0.05, 1 / 3, 0.5, 0.9, 1.0])
+def test_the_exact_test_of_a_share_agrees_with_scipy(null):
+    for n in (1, 7, 40, 3000):
+        for k in {0, 1, n // 3, round(n * null), n - 1, n}:
+            expected = min(1.0, stats.binomtest(k, n, null).pvalue)
+            assert_allclose(basic.proportion(k, n, null=null).pvalue, expected, rtol=1e-10, atol=1e-300)
+
+
 def test_sign_test_drops_ties_and_says_how_many():
     values = [0.6, 0.9, 0.5, 0.5, 0.3, 0.8]
     result = basic.sign_test(values, null=0.5)
