@@ -584,7 +584,7 @@ def size_and_chance_agreement(sizes: npt.ArrayLike, chances: npt.ArrayLike, *, l
     opposite = int(np.sum(sides < 0))
     result = basic.proportion(same, len(first), level=level)
     is_spread = len(first) > 2 and min(float(np.std(first)), float(np.std(second))) >= MIN_SPREAD
-    correlation = _correlation(stats.rankdata(first), stats.rankdata(second)) if is_spread else None
+    correlation = _correlation(mid_ranks(first), mid_ranks(second)) if is_spread else None
     counts = {"same": same, "opposite": opposite, "one_neutral": len(first) - same - opposite}
     return replace(
         result,
