@@ -107,6 +107,11 @@ def write_questions(w, by):
     return questions.add_missing_questions(section, [(x, y)], "Is {x} more vivid than {y}?", by=by, criterion="vivid")
 
 
+def asked_one_way(owner) -> World:
+    options = {"with_surveys": False, "with_rating": False, "target_n": 3, "target_cap": 9}
+    return World(study=builders.spa_draft(owner=owner, both=False, **options))
+
+
 def without_comparisons(owner) -> World:
     world = draft(owner)
     world.study.contrasts.all().delete()
@@ -208,6 +213,13 @@ ACTS = {
     ),
     "studies/services/drafts:record_edit_and_raise_version, questions": Act(
         Action.EDIT, "edit", draft, write_questions, spoil=launch_it
+    ),
+    "studies/services/drafts:record_edit_and_raise_version, reverse questions": Act(
+        Action.EDIT,
+        "edit",
+        asked_one_way,
+        lambda w, by: questions.add_reverse_questions(w.study.sections.get(), by=by, with_tau=True),
+        spoil=launch_it,
     ),
     "studies/services/drafts:record_edit_and_raise_version, all pairs": Act(
         Action.EDIT,

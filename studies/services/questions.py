@@ -169,12 +169,14 @@ def add_reverse_questions(section: Section, *, by, with_tau: bool = False) -> in
             )
             for position, one in enumerate(questions_without_reverse(section), last + 1)
         )
-        if with_tau and not study.exclusion_rules.filter(rule=TAU_RULE).exists():
+        declares_tau = with_tau and not study.exclusion_rules.filter(rule=TAU_RULE).exists()
+        if declares_tau:
             behind = study.exclusion_rules.aggregate(last=Max("position"))["last"] or 0
             ExclusionRule.objects.create(study=study, position=behind + 1, rule=TAU_RULE, settings=TAU_SETTINGS)
-        drafts.record_edit_and_raise_version(
-            study, by, wrote=f"reverse questions of section {section.position}", n=len(added), tau=with_tau
-        )
+        if added or declares_tau:
+            drafts.record_edit_and_raise_version(
+                study, by, wrote=f"reverse questions of section {section.position}", n=len(added), tau=declares_tau
+            )
     return len(added)
 
 
