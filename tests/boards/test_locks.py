@@ -33,6 +33,8 @@ WITHOUT_A_LOCK = {
     "_note_launch": "one conditional statement",
     "cancel_round": "one conditional statement",
     "choose_anchor": "one conditional statement",
+    "compute_metrics_of_submission": "one column of a row, which nothing else writes",
+    "delete_rules_about_test_questions": "the study's own lock; with these rules, the board cannot have been opened",
 }
 WRITES = (".create(", ".save(", "bulk_create(", ".update(", ".delete(", "transaction.atomic")
 
