@@ -194,10 +194,6 @@ class Line:
     mark: str = ""
 
 
-# Drawn beside the planned protocol, as in Figure 2 of the paper on SPA.
-BESIDE = ("rating", "spa")
-
-
 class OwnVariation(NamedTuple):
     """How much people and prompts vary in one comparison of a pilot."""
 
@@ -222,7 +218,7 @@ def beside_each_other(
         names.setdefault(target, []).append((labels or {}).get(claim.name, claim.name))
     others = other_protocols(inputs.size) if inputs.target.goal == "difference" else []
     found = []
-    for size in (inputs.size, *(one for one in others if one.protocol in BESIDE)):
+    for size in (inputs.size, *(one for one in others if one.headline.is_drawn_beside)):
         at = replace(inputs, size=size, pace=inputs.pace.in_protocol(inputs.size.protocol, size.protocol))
         targets = names or {inputs.target: []}
         if size != inputs.size:

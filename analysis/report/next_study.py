@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from analysis.protocols import REGISTRY, HeadlineAnswers, headline_name, planned_block
+from analysis.protocols import HeadlineAnswers, headline_name, planned_block
 from analysis.protocols.blocks import Block
 from analysis.protocols.blocks.cells import contrast_of, is_sequential
 from analysis.protocols.blocks.layouts import build_figure, build_table
+from analysis.protocols.spa.layouts import PAPER
 from analysis.stats.planning.closed_forms import Components, plan_of_components
 from analysis.stats.planning.inputs import HEADLINES, MOST_PEOPLE, StudySize, Target
 from studies.models import SizePlan
@@ -187,5 +188,5 @@ def _table(rows: Sequence[Mapping[str, Any]], wanted: float) -> Any:
         "Approximate. The spread is that of this study, and the difference is the smallest one that matters, as it was declared before the "
         "answers. The level is divided by the number of comparisons of the family. Each annotator answers about as many prompts as here. "
         "This study's own estimates do not enter: power at an observed difference only repeats its p-value. Figure 2 of "
-        f"{REGISTRY['spa'].paper} does that, and stays as printed.",
+        f"{PAPER} does that, and stays as printed.",
     )

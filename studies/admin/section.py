@@ -377,7 +377,9 @@ class SectionAdmin(StudyScopedAdmin):
                 "question_form": self._question_form(obj)
                 if may_change and protocol and protocol.has_directed_questions
                 else None,
-                "directions_form": BothDirectionsForm(obj) if may_change and obj.protocol == "spa" else None,
+                "directions_form": BothDirectionsForm(obj)
+                if may_change and protocol and protocol.can_ask_both_directions
+                else None,
                 "practice": known_answers.practice_page_link(obj),
                 "test_questions": known_answers.known_answer_page_link(obj),
                 "attention_checks": attention_checks.attention_checks_link(obj),

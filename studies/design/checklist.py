@@ -102,7 +102,7 @@ def section_problems(section) -> Iterator[Problem]:
         shown = set(section.arms.all())
         if not shown or shown - others:
             yield Problem(
-                f"{where} asks about the items of a section that some of its arms do not see. Choose the same arms for both, or reuse no section.",
+                f"{where} asks about the items of a section that some of its arms do not see. Choose the same arms, or reuse no section.",
                 "sections",
             )
     yield from pass_mark_problems(section)

@@ -99,6 +99,7 @@ class SPA(Protocol):
     settings_form = SPASettings
     labels = "section"
     has_directed_questions = True
+    can_ask_both_directions = True
     comparison_scope = "batch"
     placeholder_help = (
         "{x} and {y} become the letters of the two systems. Beside a chance, a question on points or a number from −k to k asks how much "

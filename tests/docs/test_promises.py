@@ -14,7 +14,8 @@ TEXTS = {
 } | {name: page.text for name, page in (PAGES | DECISIONS).items()}
 MISSING = re.compile(r"^#+ .*(?:not built|cannot do|not there yet).*$|^Not built yet", re.MULTILINE | re.IGNORECASE)
 # Beside what the package declares: a tool of its developers, the interpreter's own installer, and what a shell puts in.
-OTHER_PACKAGES = {"pre-commit"}
+# What people install elsewhere: a tool, and what computes metrics that heval takes as a file.
+OTHER_PACKAGES = {"pre-commit", "nltk", "bert-score", "unbabel-comet"}
 INSTALLS = re.compile(r"pip3? install ([^`\n|&;)]+)")
 
 

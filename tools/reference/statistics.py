@@ -38,6 +38,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "sign_and_wilcoxon_tests",
     ),
     "spa": ("combine_orders", "gap_preference_correlation", "pair_preference_paper"),
+    "prompt_samples": ("two_prompt_samples_mean",),
     "coherence": ("coherence",),
     "choice": ("simulate_effort_to_decision",),
     "sequential": ("hoeffding_decision",),

@@ -37,6 +37,8 @@ class Headline:
         Whether a person judges all outputs for a prompt at once, so that comparisons share these judgements.
     has_stopping_rule : bool
         Whether the anytime-valid rule can end the study.
+    is_drawn_beside : bool
+        Whether the plan draws its power beside that of another protocol, as Figure 2 of the paper on SPA.
     within : str
         Between conditions: the name of the headline in one of them. Elsewhere ''.
     """
@@ -49,6 +51,7 @@ class Headline:
     answers_at_the_end: int = 0
     is_binary: bool = False
     are_outputs_judged_together: bool = False
+    is_drawn_beside: bool = False
     has_stopping_rule: bool = False
     within: str = ""
 
@@ -67,7 +70,14 @@ class Headline:
 HEADLINES = {
     headline.name: headline
     for headline in (
-        Headline(name="rating", kind="superiority", label="rating", answers=2, are_outputs_judged_together=True),
+        Headline(
+            name="rating",
+            kind="superiority",
+            label="rating",
+            answers=2,
+            are_outputs_judged_together=True,
+            is_drawn_beside=True,
+        ),
         Headline(name="two_choice", kind="preference", label="two choices", is_binary=True, has_stopping_rule=True),
         Headline(
             name="ranking",
@@ -78,7 +88,14 @@ HEADLINES = {
         ),
         Headline(name="relative", kind="point", label="relative points"),
         # The answers come at the end: both orders.
-        Headline(name="spa", kind="chance", label="stated chances (SPA)", answers=0, answers_at_the_end=2),
+        Headline(
+            name="spa",
+            kind="chance",
+            label="stated chances (SPA)",
+            answers=0,
+            answers_at_the_end=2,
+            is_drawn_beside=True,
+        ),
         Headline(name="humanlike", kind="preference", label="human or machine", outputs=1, is_binary=True),
         Headline(name="marks", kind="score", label="error marks", answers=4, are_outputs_judged_together=True),
         Headline(

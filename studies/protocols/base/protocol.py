@@ -185,6 +185,8 @@ class Protocol:
     column_meanings: Mapping[str, str] = {}
     # Whether a question may be about two systems, x and y.
     has_directed_questions = False
+    # Whether a tick asks its questions about two systems in both directions.
+    can_ask_both_directions = False
     # Whether an item holds an output of every system. If so, prompts that lack an output are not shown.
     shows_every_system = True
     # Where two systems must appear together to be compared: in one "item", in an item with no other system (a "pair"), in
