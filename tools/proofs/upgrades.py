@@ -94,9 +94,9 @@ def made_by_be16bda(trees: dict[str, Path], home: Path, url: str) -> None:
     import tests.golden_site.stored as stored
 
     # The files of that commit, which be16bda wrote; this checkout has them as 11713900 upgraded them.
-    stored.SQLITE, stored.POSTGRES = (
-        trees[BEFORE] / path.relative_to(ROOT) for path in (stored.SQLITE, stored.POSTGRES)
-    )
+    # Both databases of one run come here, so the path must not depend on what an earlier call set.
+    before = trees[BEFORE] / stored.FOLDER.relative_to(ROOT)
+    stored.SQLITE, stored.POSTGRES = (before / path.name for path in (stored.SQLITE, stored.POSTGRES))
     if url:
         into_postgres(url)
     else:
