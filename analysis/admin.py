@@ -35,7 +35,7 @@ class ApiTokenAdmin(RestrictedLookupAdmin):
     list_select_related = ("study", "user")
     list_display_links = None
     list_per_page = 50
-    fields = ("name", "scope", "study", "expires_at")
+    fields = ("name", "scope", "study", "expires_at", "may_make_tokens")
     actions = None
     change_list_template = "admin/studies/list.html"
     add_form_template = "admin/analysis/token_add.html"
@@ -91,7 +91,12 @@ class ApiTokenAdmin(RestrictedLookupAdmin):
 
     def save_model(self, request, obj, form, change):
         token, request.new_token = create_token(
-            request.user, obj.name, scope=obj.scope, study=obj.study, expires_at=obj.expires_at
+            request.user,
+            obj.name,
+            scope=obj.scope,
+            study=obj.study,
+            expires_at=obj.expires_at,
+            may_make_tokens=obj.may_make_tokens,
         )
         obj.pk = token.pk
         obj.refresh_from_db()

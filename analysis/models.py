@@ -52,6 +52,7 @@ class ApiToken(models.Model):
 
     class Scope(models.TextChoices):
         READ = "read", "read"
+        DRAFT = "draft", "read, and write drafts"
         WRITE = "write", "read and write"
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="api_tokens")
@@ -66,6 +67,12 @@ class ApiToken(models.Model):
         related_name="api_tokens",
         help_text="Only this study. Empty: all studies of the user.",
     )
+    may_make_tokens = models.BooleanField(
+        "may make tokens",
+        default=False,
+        help_text="Programs may make more tokens with it, with at most its own rights.",
+    )
+    parent = models.ForeignKey("self", models.PROTECT, null=True, editable=False, related_name="children")
     created_at = models.DateTimeField(db_default=Now())
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True, editable=False)

@@ -184,7 +184,12 @@ def check_permission_or_404(user, action: Action, study: Study | int | None = No
 
 
 def _check_token(token, action: Action, study: Study | int | None) -> None:
-    check_token_scope(token, PERMISSIONS[action].changes)
+    if token.scope != token.Scope.DRAFT:
+        check_token_scope(token, PERMISSIONS[action].changes)
+    elif PERMISSIONS[action].changes and not (action in _MAKE_DRAFTS or (action in _WRITE_DRAFTS and _is_draft(study))):
+        raise PermissionDenied(
+            "This token may only write drafts. A person does this on the study's page, or use another token."
+        )
     if token.study_id is None:
         return
     if study is None:
@@ -193,8 +198,17 @@ def _check_token(token, action: Action, study: Study | int | None) -> None:
         raise Http404("This study does not exist.")
 
 
+# What a token that is limited to drafts may do. Consent, pay and launch are for a person to decide.
+_MAKE_DRAFTS = frozenset({Action.CREATE, Action.CLONE})
+_WRITE_DRAFTS = frozenset({Action.EDIT, Action.RECRUIT, Action.CANCEL})
+
+
+def _is_draft(study: Study | int | None) -> bool:
+    return study is not None and Study.objects.filter(pk=_pk(study), state=Study.State.DRAFT).exists()
+
+
 def check_token_scope(token, is_change: bool) -> None:
-    """Refuse a change with a read-only token."""
+    """Refuse a change with a token that may not write everything."""
     if is_change and token.scope != token.Scope.WRITE:
         raise PermissionDenied("This token may only read. Use a token that may also write.")
 

@@ -1,8 +1,10 @@
 """Serializers of what is done to a whole study: its question, texts, checklist, launch, links, members and log."""
 
+from django.utils import timezone
 from rest_framework import serializers
 
 from analysis.data.flat_rows import assignment_pseudonym
+from analysis.models import ApiToken
 from annotators.models import OutcomePay, Recruitment
 from studies.admin.texts import TEXT_FACTS
 from studies.imports.study_templates import OWN_PREFIX
@@ -10,6 +12,7 @@ from studies.models import AuditEvent, OwnTemplate, ResearcherFacts
 
 from .serializers import (
     CleanTextField,
+    CodeField,
     ListedField,
     ListField,
     NameField,
@@ -19,6 +22,7 @@ from .serializers import (
     StrictIntegerField,
     StrictMixin,
     TextField,
+    TimeField,
 )
 
 
@@ -135,8 +139,8 @@ class LinkChangeSerializer(StrictMixin, serializers.ModelSerializer):
     settings = ObjectField(required=False, help_text="Settings of the channel that change. The others stay.")
     early_ends = ObjectField(child=EarlyEndSerializer(), required=False, help_text="Early ends whose pay changes.")
     arms = ListField(child=NameField(), required=False, max_length=100)
-    opens_at = serializers.DateTimeField(required=False, allow_null=True)
-    closes_at = serializers.DateTimeField(required=False, allow_null=True)
+    opens_at = TimeField(required=False, allow_null=True)
+    closes_at = TimeField(required=False, allow_null=True)
 
     class Meta:
         model = Recruitment
@@ -206,3 +210,35 @@ class AuditEventSerializer(serializers.Serializer):
 
     def get_assignment(self, event: AuditEvent) -> str | None:
         return assignment_pseudonym(event.assignment_code) if event.assignment_code else None
+
+
+class TokenSerializer(serializers.Serializer):
+    number = serializers.IntegerField(source="pk")
+    name = serializers.CharField()
+    scope = serializers.CharField(help_text="read, draft (read, and write drafts) or write.")
+    study = serializers.UUIDField(source="study.code", default=None, allow_null=True)
+    may_make_tokens = serializers.BooleanField()
+    made_by = serializers.IntegerField(
+        source="parent_id", allow_null=True, help_text="Number of the token that made it."
+    )
+    created_at = serializers.DateTimeField()
+    expires_at = serializers.DateTimeField(allow_null=True)
+    revoked_at = serializers.DateTimeField(allow_null=True)
+    used_at = serializers.DateTimeField(allow_null=True)
+
+
+class TokenMadeSerializer(TokenSerializer):
+    token = serializers.CharField(help_text="Shown only now. heval keeps its hash.")
+
+
+class NewTokenSerializer(StrictMixin, serializers.Serializer):
+    name = NameField(max_length=100, help_text="The program that uses the token.")
+    scope = ListedField(choices=ApiToken.Scope.choices, default=ApiToken.Scope.READ)
+    study = CodeField(required=False, allow_null=True, help_text="Only this study. Default: all of yours.")
+    expires_at = TimeField(required=False, allow_null=True)
+    may_make_tokens = StrictBooleanField(required=False)
+
+    def validate_expires_at(self, value):
+        if value is not None and value <= timezone.now():
+            raise serializers.ValidationError("This time is in the past. Send a later time.")
+        return value

@@ -143,6 +143,13 @@ class DateField(_Refusals, serializers.DateField):
     default_error_messages = {"invalid": "This is not a date. Send one, for example 2026-12-31."}
 
 
+class TimeField(_Refusals, serializers.DateTimeField):
+    default_error_messages = {
+        "invalid": "This is not a time. Send one, for example 2026-12-31T18:00:00Z.",
+        "date": "This is a date without a time. Send a time, for example 2026-12-31T18:00:00Z.",
+    }
+
+
 class CodeField(_Refusals, serializers.UUIDField):
     default_error_messages = {"invalid": "“{value}” is not a UUID. Send one, or leave the field out."}
 

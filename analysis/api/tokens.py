@@ -6,6 +6,7 @@ import secrets
 from datetime import datetime, timedelta
 from hashlib import sha256
 
+from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -17,6 +18,7 @@ from rest_framework.exceptions import AuthenticationFailed
 from analysis.models import ApiToken
 from studies.access import Action, check_owner_or_admin_or_404, check_permission_or_404
 from studies.models import Study, audit
+from studies.services.lifecycle import FieldsRefused
 
 # Secret scanners recognise leaked tokens by this prefix. 256 random bits follow it.
 PREFIX = "heval_"
@@ -24,29 +26,75 @@ _FORM = re.compile(PREFIX.encode() + rb"[A-Za-z0-9_-]{43}")
 USED_AT_INTERVAL = timedelta(minutes=1)
 
 
+# Each scope has the rights of those before it.
+_SCOPES = (ApiToken.Scope.READ, ApiToken.Scope.DRAFT, ApiToken.Scope.WRITE)
+
+
 @transaction.atomic
 def create_token(
-    user, name: str, *, scope: str = ApiToken.Scope.READ, study: Study | None = None, expires_at: datetime | None = None
+    user,
+    name: str,
+    *,
+    scope: str = ApiToken.Scope.READ,
+    study: Study | None = None,
+    expires_at: datetime | None = None,
+    may_make_tokens: bool = False,
+    parent: ApiToken | None = None,
 ) -> tuple[ApiToken, str]:
-    """Create a token. Return its row and its text, which is not stored and can be shown only now."""
+    """Create a token. Return its row and its text, which is not stored and can be shown only now.
+
+    ``parent``: the token that makes it. The new one has at most its rights, its study and its life. Raise FieldsRefused.
+    """
+    if parent is not None:
+        _refuse_more_than(parent, scope, study, expires_at)
     if study is not None:
         check_permission_or_404(user, Action.CREATE_TOKEN, study)
     raw = PREFIX + secrets.token_urlsafe(32)
     token = ApiToken.objects.create(
-        user=user, name=name, hash=_hash(raw.encode()), scope=scope, study=study, expires_at=expires_at
+        user=user,
+        name=name,
+        hash=_hash(raw.encode()),
+        scope=scope,
+        study=study,
+        expires_at=expires_at,
+        may_make_tokens=may_make_tokens,
+        parent=parent,
     )
     audit.record("make token", study=study, by=user, token=token.pk, name=name, scope=scope)
     return token, raw
 
 
+def _refuse_more_than(parent: ApiToken, scope: str, study: Study | None, expires_at: datetime | None) -> None:
+    """Raise PermissionDenied or FieldsRefused if a token with these rights could do more than the one that makes it, or longer."""
+    if not parent.may_make_tokens:
+        raise PermissionDenied(
+            "This token may not make tokens. Make one on the page API tokens, or with a token that may."
+        )
+    errors = {}
+    if _SCOPES.index(ApiToken.Scope(scope)) > _SCOPES.index(ApiToken.Scope(parent.scope)):
+        errors["scope"] = f"Your own token has the scope “{parent.scope}”. Send this, or a smaller one."
+    if parent.study_id is not None and (study is None or study.pk != parent.study_id):
+        errors["study"] = "Your own token is bound to one study. Send its code."
+    if parent.expires_at is not None and (expires_at is None or expires_at > parent.expires_at):
+        errors["expires_at"] = (
+            f"Your own token ends at {parent.expires_at.isoformat()}. Send this time, or an earlier one."
+        )
+    if errors:
+        raise FieldsRefused(errors)
+
+
 @transaction.atomic
 def revoke_token(token: ApiToken, by) -> bool:
-    """Revoke a token permanently. Return whether it was not revoked before."""
+    """Revoke a token permanently, with those that it has made. Return whether it was not revoked before."""
     check_owner_or_admin_or_404(by, token.user_id)
-    if ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=Now()):
-        audit.record("revoke token", study=token.study, by=by, token=token.pk, name=token.name)
-        return True
-    return False
+    if not ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=Now()):
+        return False
+    audit.record("revoke token", study=token.study, by=by, token=token.pk, name=token.name)
+    generation = [token.pk]
+    while generation:
+        generation = list(ApiToken.objects.filter(parent__in=generation).values_list("pk", flat=True))
+        ApiToken.objects.filter(pk__in=generation, revoked_at=None).update(revoked_at=Now())
+    return True
 
 
 def _hash(raw: bytes) -> str:

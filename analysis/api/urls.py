@@ -15,6 +15,7 @@ from . import (
     known_answers,
     links,
     metrics,
+    own_tokens,
     pay,
     plans,
     schema,
@@ -27,6 +28,8 @@ study = "studies/<uuid:code>/"
 urlpatterns = [
     path("schema/", schema.SchemaView.as_view(), name="api-schema"),
     path("docs/", schema.DocsView.as_view(), name="api-docs"),
+    path("tokens/", own_tokens.TokensView.as_view(), name="api-tokens"),
+    path("tokens/<int:number>/revoke/", own_tokens.RevokeTokenView.as_view(), name="api-token-revoke"),
     path("templates/", drafts.TemplatesView.as_view(), name="api-templates"),
     path("studies/", studies.StudiesView.as_view(), name="api-studies"),
     path(study, studies.StudyDetailView.as_view(), name="api-study"),

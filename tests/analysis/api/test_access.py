@@ -54,6 +54,17 @@ TABLE = (
     ("GET", "studies/{s}/", None, MEMBER),
     ("PATCH", "studies/{d}/", {"contact": "a@example.org"}, WRITE),
     ("GET", "templates/", None, LIST),
+    ("GET", "tokens/", None, LIST),
+    (
+        "POST",
+        "tokens/",
+        {},
+        CREATE
+        | dict.fromkeys(("other", "viewer", "coder", "editor", "owner", "admin"), 400)
+        | {"token of another study": 400},
+    ),
+    # A token that may not make tokens sees only itself.
+    ("POST", "tokens/{t}/revoke/", None, WRITE | dict.fromkeys(("viewer", "coder", "editor", "owner", "admin"), 404)),
     ("GET", "studies/{d}/checklist/", None, READ),
     # Of a closed study most acts are refused, after the permission is checked.
     ("POST", "studies/{s}/launch/", {}, WRITE),
@@ -243,6 +254,7 @@ def world(owner, settings, tmp_path, monkeypatch):
         "n": annotator_pseudonym(study, first.annotator.code),
         "k": planned_size(draft).pk,
         "q": used.key,
+        "t": revoked.pk,
         "r": create_link(Recruitment(study=draft, channel="open_link"), owner).key,
         "i": run.store_upload([b"prompt_key"], "a.csv", study_id=draft.pk, user_id=owner.pk, options={}).token,
     }
@@ -285,6 +297,7 @@ def test_every_published_path_is_in_the_table_and_knows_no_other_method(world):
             .replace("{l}", "{link}")
             .replace("{k}", "{plan}")
             .replace("{r}", "{key}")
+            .replace("{t}", "{number}")
             .replace("{q}", "{key}")
             .replace("{i}", "{token}")
             .replace("osf.txt", "{form}.{extension}"),

@@ -11,7 +11,7 @@ from django.utils import timezone
 from analysis.api.tokens import create_token, revoke_token
 from analysis.models import ApiToken
 from studies.models import AuditEvent
-from tests.builders import draft_study, user
+from tests.builders import draft_study, launched, spa_draft, user
 
 from .rest import Api, api_of
 
@@ -123,3 +123,81 @@ def test_the_page_that_shows_a_token_says_how_to_send_it():
     raw = re.search(r'id="token" value="([^"]+)"', made)[1]
     header = re.search(r"Authorization: (\w+ )…", made)[1] + raw
     assert Client().get("/api/v1/studies/", headers={"Authorization": header}).status_code == 200
+
+
+def made(api, **sent):
+    answer = api.post("tokens/", {"name": "a program"} | sent)
+    return answer, Api(answer.json()["token"]) if answer.status_code == 201 else None
+
+
+def test_a_token_makes_another_with_at_most_its_own_rights_study_and_life():
+    olga = user("olga")
+    study, other, soon = draft_study(owner=olga), draft_study(owner=olga), timezone.now() + timedelta(days=2)
+    plain = api_of(olga)
+    assert made(plain)[0].status_code == 403
+    maker = api_of(olga, may_make_tokens=True, scope="draft", study=study, expires_at=soon)
+    code, end = str(study.code), soon.isoformat()
+    answer, child = made(maker, scope="draft", study=code, expires_at=end)
+    assert answer.status_code == 201 and answer.json()["made_by"] and answer.json()["may_make_tokens"] is False
+    assert child.get(f"studies/{study.code}/").status_code == 200 and made(child)[0].status_code == 403
+    for wrong, field in (
+        ({"scope": "write", "study": code, "expires_at": end}, "scope"),
+        ({"scope": "read", "expires_at": end}, "study"),
+        ({"scope": "read", "study": str(other.code), "expires_at": end}, "study"),
+        ({"scope": "read", "study": code}, "expires_at"),
+        ({"scope": "read", "study": code, "expires_at": (soon + timedelta(seconds=1)).isoformat()}, "expires_at"),
+        ({"scope": "all"}, "scope"),
+        ({"study": "0" * 8}, "study"),
+        ({"expires_at": "2020-01-01T00:00:00Z"}, "expires_at"),
+    ):
+        refused = made(maker, **wrong)[0]
+        assert refused.status_code == 400 and refused.json()["errors"][0]["field"] == field, (wrong, refused.content)
+    assert ApiToken.objects.filter(parent__isnull=False).count() == 1
+
+
+def test_revoking_a_token_revokes_those_that_it_has_made():
+    olga = user("olga")
+    first, raw = create_token(olga, "first", scope="write", may_make_tokens=True)
+    answer, second = made(Api(raw), scope="write", may_make_tokens=True)
+    _, third = made(second, scope="read")
+    assert third.get("studies/").status_code == 200
+    assert api_of(olga, may_make_tokens=True).post(f"tokens/{first.pk}/revoke/", None).json()["revoked_at"]
+    assert {one.get("studies/").status_code for one in (Api(raw), second, third)} == {401}
+    assert answer.json()["number"] in [
+        one["number"] for one in api_of(olga, may_make_tokens=True).get("tokens/").json()["results"]
+    ]
+
+
+def test_a_token_sees_and_revokes_only_what_is_its_own():
+    olga, emil = user("olga"), user("emil")
+    theirs, _ = create_token(emil, "theirs")
+    mine, raw = create_token(olga, "mine", scope="write")
+    create_token(olga, "another of mine")
+    api = Api(raw)
+    assert [one["number"] for one in api.get("tokens/").json()["results"]] == [mine.pk]
+    assert api.post(f"tokens/{theirs.pk}/revoke/", None).status_code == 404
+    assert api.post(f"tokens/{mine.pk}/revoke/", None).json()["revoked_at"] and api.get("studies/").status_code == 401
+
+
+def test_a_token_for_drafts_defines_a_study_and_a_person_launches_it():
+    olga = user("olga")
+    api = api_of(olga, scope="draft")
+    made_draft = api.post("studies/", {"title": "A draft"})
+    at = f"studies/{made_draft.json()['code']}/"
+    assert made_draft.status_code == 201 and api.patch(at, {"minutes": 5}).status_code == 200
+    assert api.post(f"{at}systems/", {"name": "new"}).status_code == 201
+    assert api.post(f"{at}links/", {"channel": "open_link"}).status_code == 201
+    assert api.get(f"{at}links/").json()["results"][0]["address"] and api.get(f"{at}checklist/").status_code == 200
+    for path, body in (
+        (f"{at}launch/", {}),
+        (f"{at}invite/", {"account": "x", "role": "viewer"}),
+        (f"{at}archive/", None),
+    ):
+        refused = api.post(path, body)
+        assert refused.status_code == 403 and "only write drafts" in refused.json()["detail"], path
+    launched_study = launched(spa_draft(owner=olga, with_surveys=False, with_rating=False), olga)
+    there = f"studies/{launched_study.code}/"
+    assert api.get(there).status_code == 200 and api.post(f"{there}clone/", {"title": "A copy"}).status_code == 201
+    assert {api.post(f"{there}{act}/", {}).status_code for act in ("pause", "close", "places")} == {403}
+    assert api.post(f"{there}links/", {"channel": "open_link"}).status_code == 403
+    assert api.post("boards/new/", {}).status_code == 403
