@@ -166,6 +166,15 @@ class NewLinkSerializer(LinkChangeSerializer):
         fields = ("channel", *LinkChangeSerializer.Meta.fields)
 
 
+class AmendSerializer(StrictMixin, serializers.Serializer):
+    """What changes, by the names of arms and questions. A question is named by the position of its section and its key: 1.overall."""
+
+    reason = CleanTextField(max_length=1000)
+    study = ObjectField(required=False)
+    arms = ObjectField(child=ObjectField(), required=False)
+    questions = ObjectField(child=ObjectField(), required=False)
+
+
 class InvitedSerializer(serializers.Serializer):
     account = serializers.CharField(source="account.username")
     role = serializers.CharField()

@@ -11,9 +11,10 @@ from studies.access import Action
 from studies.acts import ACTS, Act, ActField
 from studies.admin.acts import invitation_address
 from studies.design.checklist import check_design
-from studies.models import Job, OwnTemplate, Study, audit
+from studies.imports.bundle import ValueRefused, json_to_column_value
+from studies.models import Arm, Design, Job, OwnTemplate, Question, Study, audit
 from studies.services import lifecycle
-from studies.services.lifecycle import ActionRefused
+from studies.services.lifecycle import ActionRefused, FieldsRefused
 
 from . import act_serializers
 from . import serializers as shapes
@@ -44,6 +45,49 @@ class LaunchView(JobMixin, StudyView):
 
     def start_job(self, token: str | None, acknowledged: list[str] | None = None) -> Job:
         return lifecycle.request_launch(self.study, self.request.user, acknowledged or [])
+
+
+class AmendView(PostMixin, StudyView):
+    """Change words, pay or minutes of a launched study. This makes a new version of the design, which later annotators get."""
+
+    write_action = Action.RUN
+    summaries = {"POST": "Amend a launched study"}
+    serializer_class = shapes.DesignSerializer
+    body_serializer_class = act_serializers.AmendSerializer
+    success_status = 201
+
+    def perform(self, reason: str, **sent: dict[str, Any]) -> Design:
+        arms = {arm.name: arm.pk for arm in self.study.arms.all()}
+        questions = {
+            f"{position}.{key}": pk
+            for position, key, pk in Question.objects.filter(section__study=self.study).values_list(
+                "section__position", "key", "pk"
+            )
+        }
+        changes: dict[str, dict[Any, dict[str, Any]]] = {}
+        if columns := sent.get("study"):
+            changes["study"] = {None: _column_values("study", columns, "study")}
+        for part, kind, rows in (("arms", "arm", arms), ("questions", "question", questions)):
+            for name, columns in sent.get(part, {}).items():
+                if name not in rows:
+                    listed = ", ".join(rows) or "none"
+                    raise FieldsRefused({f"{part}.{name}": f"The study has no such {kind}. It has: {listed}."})
+                changes.setdefault(kind, {})[rows[name]] = _column_values(kind, columns, f"{part}.{name}")
+        return lifecycle.amend(self.study, changes, self.request.user, reason)
+
+
+def _column_values(kind: str, sent: dict[str, Any], path: str) -> dict[str, Any]:
+    """Return the values with the types of their columns. Those that cannot be amended are left for ``lifecycle.amend`` to refuse."""
+    model: Any = {"study": Study, "arm": Arm, "question": Question}[kind]
+    try:
+        return {
+            name: json_to_column_value(model._meta.get_field(name), value, f"{path}.{name}")
+            if name in lifecycle.AMENDABLE[kind]
+            else value
+            for name, value in sent.items()
+        }
+    except ValueRefused as refused:
+        raise FieldsRefused({refused.path: f"This {refused.text}"}) from None
 
 
 class ActView(PostMixin, StudyView):

@@ -35,6 +35,7 @@ urlpatterns = [
     path(study, studies.StudyDetailView.as_view(), name="api-study"),
     path(f"{study}checklist/", acts.ChecklistView.as_view(), name="api-checklist"),
     path(f"{study}launch/", acts.LaunchView.as_view(), name="api-launch"),
+    path(f"{study}amend/", acts.AmendView.as_view(), name="api-amend"),
     *acts.act_paths(study),
     path(f"{study}members/", acts.MembersView.as_view(), name="api-members"),
     path(f"{study}log/", acts.LogView.as_view(), name="api-log"),

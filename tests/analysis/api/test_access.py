@@ -68,6 +68,7 @@ TABLE = (
     ("GET", "studies/{d}/checklist/", None, READ),
     # Of a closed study most acts are refused, after the permission is checked.
     ("POST", "studies/{s}/launch/", {}, WRITE),
+    ("POST", "studies/{s}/amend/", {"reason": "Clearer."}, WRITE),
     ("POST", "studies/{s}/pause/", None, WRITE),
     ("POST", "studies/{s}/resume/", None, WRITE),
     ("POST", "studies/{s}/places/", {"places": 1}, WRITE),

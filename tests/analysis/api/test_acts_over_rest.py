@@ -169,3 +169,37 @@ def test_a_link_has_settings_pay_and_arms(api, at, olga):
     assert Recruitment.objects.count() == 1
     done(api.send("DELETE", there))
     assert not Recruitment.objects.exists()
+
+
+def test_a_launched_study_is_amended_by_names(api, olga):
+    study = launched(spa_draft(owner=olga, with_surveys=False, with_rating=False), olga)
+    at = f"studies/{study.code}/amend/"
+    question = study.sections.get().questions.first()
+    sent = {
+        "study": {"contact": "b@example.org"},
+        "questions": {f"1.{question.key}": {"help": "Slowly."}},
+        "arms": {"all": {"reward": "3.00"}},
+    }
+    design = done(api.post(at, {"reason": "People took longer.", **sent}), 201)
+    assert (design["version"], design["reason"]) == (2, "People took longer.")
+    question.refresh_from_db()
+    assert (question.help, Study.objects.get().contact) == ("Slowly.", "b@example.org")
+    assert str(study.arms.get().reward) == "3.00"
+    assert errors_of(api.post(at, {"reason": "x", "arms": {"none": {}}}), 400).keys() == {"arms.none"}
+    assert errors_of(api.post(at, {"reason": "x", "questions": {"9.x": {}}}), 400).keys() == {"questions.9.x"}
+    assert errors_of(api.post(at, sent), 400).keys() == {"reason"}
+    for changes in (
+        {"study": {"seed": 1}},
+        {"arms": {"all": {"reward": "1.00"}}},
+        {"arms": {"all": {"reward": "-1"}}},
+        {},
+    ):
+        refused = api.post(at, {"reason": "x", **changes})
+        assert refused.status_code == 409, (changes, refused.body)
+    for changes in (
+        {"arms": {"all": {"reward": "much"}}},
+        {"arms": {"all": {"minutes": []}}},
+        {"study": {"contact": 5}},
+    ):
+        assert len(errors_of(api.post(at, {"reason": "x", **changes}), 400)) == 1, changes
+    assert study.designs.count() == 2
