@@ -15,6 +15,7 @@ from annotators.pay.promises import pay_obstacles
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.links import recruitment_link_state
 from studies.access import Action
+from studies.models import Arm
 from studies.services.lifecycle import FieldsRefused
 
 from . import act_serializers
@@ -71,11 +72,18 @@ class LinkView(StudyView):
             raise FieldsRefused(
                 {f"early_ends.{name}" if name in promises else name: text for name, text in errors.items()}
             )
-        with transaction.atomic():
-            link_actions.update_link(link, self.request.user, changed, promises)
-            if "arms" in sent:
-                link_actions.set_arms(link, self.request.user, sent["arms"])
+        arms = None
+        if "arms" in sent:
+            arms = self._arms(sent["arms"])
+            changed.append("arms")
+        link_actions.update_link(link, self.request.user, changed, promises, arms)
         return self.get_queryset().get(pk=link.pk)
+
+    def _arms(self, names: list[str]) -> list[Arm]:
+        arms = {arm.name: arm for arm in self.study.arms.all()}
+        if unknown := [name for name in names if name not in arms]:
+            raise FieldsRefused({"arms": f"The study has no arm “{unknown[0]}”. It has: {', '.join(arms)}."})
+        return [arms[name] for name in names]
 
 
 def _checked_settings(link: Recruitment, changed: dict[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 ``by`` is the user who acts; None is the site itself or a command of its operator.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 
 from django.db import transaction
@@ -15,7 +15,7 @@ from annotators.pay.promises import build_default_outcome_pays, is_pay_reduced
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.links import sorted_arm_rewards
 from studies.access import Action, check_permission_or_404
-from studies.models import Study, audit
+from studies.models import Arm, Study, audit
 from studies.services.lifecycle import ActionRefused
 
 Outcome = OutcomePay.Outcome
@@ -72,8 +72,17 @@ def _find_lowered_promises(recruitment: Recruitment, promises: Promises) -> dict
     return errors
 
 
-def update_link(recruitment: Recruitment, by, changed_columns: Sequence[str], new_pay_promises: Promises) -> None:
-    """Store a link with its ``changed_columns`` and its promises. Raises ActionRefused if there are errors."""
+def update_link(
+    recruitment: Recruitment,
+    by,
+    changed_columns: Sequence[str],
+    new_pay_promises: Promises,
+    arms: Collection[Arm] | None = None,
+) -> None:
+    """Store a link with its ``changed_columns`` and its promises. Raises ActionRefused if there are errors.
+
+    ``arms``: the only arms into which people come by it; none: all. None changes nothing.
+    """
     check_permission_or_404(by, Action.RECRUIT, recruitment.study)
     with transaction.atomic():
         if errors := find_link_errors(recruitment, new_pay_promises):
@@ -82,6 +91,8 @@ def update_link(recruitment: Recruitment, by, changed_columns: Sequence[str], ne
             # The panel pays people who have finished by the old reward, so their payments are settled first.
             ledger.update_ledger(Recruitment.objects.get(pk=recruitment.pk), by=by)
         recruitment.save()
+        if arms is not None:
+            recruitment.arms.set(arms)
         if changed_columns:
             audit.record_study_event(
                 "change recruitment",
@@ -91,19 +102,6 @@ def update_link(recruitment: Recruitment, by, changed_columns: Sequence[str], ne
                 columns=sorted(changed_columns),
             )
         _store_promises(recruitment, by, new_pay_promises)
-
-
-def set_arms(recruitment: Recruitment, by, names: Sequence[str]) -> None:
-    """Let people come by the link into these arms alone; none: into all. Raise ActionRefused."""
-    check_permission_or_404(by, Action.RECRUIT, recruitment.study)
-    arms = {arm.name: arm for arm in recruitment.study.arms.all()}
-    if unknown := [name for name in names if name not in arms]:
-        raise ActionRefused(f"The study has no arm “{unknown[0]}”. Name arms of its design.")
-    with transaction.atomic():
-        recruitment.arms.set([arms[name] for name in names])
-        audit.record_study_event(
-            "change recruitment", recruitment.study, by=by, recruitment=recruitment.key, columns=["arms"]
-        )
 
 
 def _store_promises(recruitment: Recruitment, by, promises: Promises) -> None:

@@ -252,7 +252,7 @@ def test_metrics_are_computed_when_a_submission_arrives_and_only_its_team_and_me
     (team, key), (_, other) = builders.team_of(board), builders.team_of(board, "Team B")
     texts = texts_of(board, "good")
     submissions.submit_outputs(board, team, "good", "o.jsonl", builders.outputs_file(board, "good", **texts))
-    job = Job.objects.get(kind=submissions.METRICS_KIND)
+    job = Job.objects.get(kind=submissions.METRICS_KIND, arguments__board=board.pk)
     assert job.by is None and Api(key).get("boards/verses/submissions/2/").json()["metrics"] is None
     jobs.run_waiting_jobs()
     # No round has opened, so nobody has judged an output.
@@ -293,7 +293,7 @@ def test_without_references_no_metric_is_computed_at_arrival():
     owner = builders.user("another")
     board = builders.open_board(owner, builders.rating_template(owner, systems=()), slug="verses")
     builders.submit(board, builders.team_of(board)[0], "good")
-    assert not Job.objects.filter(kind=submissions.METRICS_KIND).exists()
+    assert not Job.objects.filter(kind=submissions.METRICS_KIND, arguments__board=board.pk).exists()
 
 
 def test_metrics_that_were_chosen_last_are_computed_at_arrival(board):
