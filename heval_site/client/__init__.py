@@ -1,0 +1,14 @@
+"""A client of heval for Python: from outputs to a launched study with a link, and later to its verdict.
+
+This package is also the wheel ``heval_client`` (``tools/heval_client``), so it imports nothing of heval and no Django.
+"""
+
+from .asynchronous import AsyncSite, AsyncStudy
+from .calls import ClientError, Fault, NotReachable, Refused, TimedOut, WrongUse
+from .results import Checklist, Link, Problem, Verdict
+from .site import Site, Study
+
+__all__ = [
+    "AsyncSite", "AsyncStudy", "Checklist", "ClientError", "Fault", "Link", "NotReachable", "Problem", "Refused", "Site", "Study",
+    "TimedOut", "Verdict", "WrongUse",
+]  # fmt: skip

@@ -1,0 +1,230 @@
+"""What can be done to a study: each operation yields its calls and pauses, and returns its result."""
+
+import json
+import re
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from .calls import NotReachable, Pause, Refused, Steps, TimedOut, WrongUse, ask, send
+from .results import Checklist, Link, Problem, Verdict
+from .tables import Outputs, as_upload
+
+JOB_SECONDS = 3600.0
+WAIT_SECONDS = 72 * 3600.0
+POLL_SECONDS = 60.0
+OPEN_STATES = ("waiting", "running")
+
+
+def rows_of(path: str, **parameters: Any) -> Steps[list[dict[str, Any]]]:
+    """Return all rows of a list, from all its pages."""
+    page = yield from ask("GET", path, parameters=parameters)
+    rows = list(page["results"])
+    while page["next"]:
+        query = page["next"].partition("?")[2]
+        page = yield from ask("GET", f"{path}?{query}")
+        rows += page["results"]
+    return rows
+
+
+def find_study(name: str) -> Steps[str]:
+    """Return the code of the study with this title, code, or beginning of a code. A title has priority."""
+    try:
+        return str(uuid.UUID(name))
+    except ValueError:
+        studies = yield from rows_of("studies/", page_size=1000)
+    digits = name.strip().lower().replace("-", "")
+    found = [one["code"] for one in studies if one["title"] == name]
+    if not found and digits:
+        found = [one["code"] for one in studies if one["code"].replace("-", "").startswith(digits)]
+    if not found:
+        raise WrongUse(f"There is no study {name}. Give its code, the beginning of its code, or its title.")
+    if len(found) > 1:
+        raise WrongUse(f"More than one study matches {name}. Give the whole code.")
+    return found[0]
+
+
+def create(
+    title: str = "",
+    outputs: Outputs | None = None,
+    ask_card: str = "",
+    *,
+    template: str = "",
+    bundle: Mapping[str, Any] | None = None,
+    people: int | None = None,
+    question: Mapping[str, Any] | None = None,
+    texts: Mapping[str, Any] | None = None,
+    columns: Iterable[str] = (),
+    fields: Mapping[str, Any] | None = None,
+) -> Steps[str]:
+    """Make a draft, and return its code. If a step is refused, the draft is deleted, or archived if the log names it."""
+    upload = None if outputs is None else as_upload(outputs)
+    sent = {"title": title, "template": template, "bundle": bundle, "target_n": people, **(fields or {})}
+    study = yield from ask("POST", "studies/", {name: value for name, value in sent.items() if value not in (None, "")})
+    at = f"studies/{study['code']}/"
+    try:
+        if upload is not None:
+            yield from _import_outputs(at, upload, list(columns))
+        if ask_card or question:
+            yield from ask("POST", f"{at}question/", {"card": ask_card, **(question or {})})
+        if texts:
+            yield from ask("POST", f"{at}texts/", dict(texts))
+    except Refused:
+        yield from ask("DELETE", at)
+        raise
+    return study["code"]
+
+
+def _import_outputs(at: str, upload: tuple[str, bytes], columns: list[str]) -> Steps[None]:
+    settings = {"creates_systems": True, "proposes_columns": not columns, "columns": columns}
+    form = {"settings": json.dumps(settings)}
+    report = yield from ask("POST", f"{at}imports/", form=form, file=upload)
+    for wait in _growing_waits():
+        if report["state"] not in OPEN_STATES:
+            break
+        yield Pause(wait, "The site reads the outputs.")
+        report = yield from ask("GET", f"{at}imports/{report['id']}/")
+    if report["errors"]:
+        lines = [
+            f"row {one['row']}: {one['message']}" if one.get("row") else one["message"] for one in report["errors"]
+        ]
+        raise Refused(400, "\n  ".join(["The outputs were not imported.", *lines]))
+
+
+def _growing_waits() -> Iterator[float]:
+    wait = 0.5
+    while True:
+        yield wait
+        wait = min(2 * wait, 10.0)
+
+
+def finish_job(code: str, job: Mapping[str, Any], timeout: float = JOB_SECONDS) -> Steps[dict[str, Any]]:
+    """Wait for a job, and return it. Raise Refused if it failed, and TimedOut."""
+    end = time.monotonic() + timeout
+    one = dict(job)
+    for wait in _growing_waits():
+        if one["state"] not in OPEN_STATES:
+            break
+        if time.monotonic() + wait > end:
+            raise TimedOut(f"The job {one['kind']} has not ended yet. It goes on; ask for its result later.")
+        yield Pause(wait, one["doing"] or f"The job {one['kind']} is {one['state']}.")
+        one = yield from ask("GET", f"studies/{code}/jobs/{one['code']}/")
+    if one["state"] != "done":
+        raise Refused(409, one["error"] or f"The job {one['kind']} is {one['state']}.")
+    return one
+
+
+def check(code: str) -> Steps[Checklist]:
+    found = yield from ask("GET", f"studies/{code}/checklist/")
+    return Checklist(tuple(Problem(one["key"], one["text"], one["is_blocking"]) for one in found["problems"]))
+
+
+def launch(
+    code: str, acknowledged: Iterable[Problem | str] = (), timeout: float = JOB_SECONDS
+) -> Steps[dict[str, Any]]:
+    """Launch a draft, and return the study."""
+    keys = [one.key if isinstance(one, Problem) else one for one in acknowledged]
+    job = yield from ask("POST", f"studies/{code}/launch/", {"acknowledged": keys})
+    yield from finish_job(code, job, timeout)
+    return (yield from ask("GET", f"studies/{code}/"))
+
+
+def link(code: str, channel: str, **fields: Any) -> Steps[Link]:
+    made = yield from ask("POST", f"studies/{code}/links/", {"channel": channel, **fields})
+    return _link(made)
+
+
+def links(code: str) -> Steps[list[Link]]:
+    return [_link(one) for one in (yield from rows_of(f"studies/{code}/links/"))]
+
+
+def _link(data: dict[str, Any]) -> Link:
+    return Link(data["address"], data["key"], data["state"], tuple(data["missing"]), data)
+
+
+def act(code: str, name: str, values: Mapping[str, Any] | None = None) -> Steps[dict[str, Any]]:
+    """Do an act on a whole study, such as ``pause``. ``acts.json`` lists them with their values."""
+    if name == "delete":
+        return (yield from ask("DELETE", f"studies/{code}/"))
+    return (yield from ask("POST", f"studies/{code}/{name}/", dict(values or {})))
+
+
+def status(code: str) -> Steps[dict[str, Any]]:
+    """Return the study's title and state, and the counts of its places and assignments."""
+    study = yield from ask("GET", f"studies/{code}/")
+    progress = yield from ask("GET", f"studies/{code}/progress/")
+    return {"code": code, "title": study["title"], **progress}
+
+
+def wait(
+    code: str, until: str = "closed", timeout: float = WAIT_SECONDS, poll: float = POLL_SECONDS
+) -> Steps[dict[str, Any]]:
+    """Wait until a study is ``closed`` or, with ``target``, has its people, and return its status. Raise TimedOut."""
+    if until not in ("closed", "target"):
+        raise WrongUse(f"A study cannot be waited for until “{until}”. Use closed or target.")
+    end = time.monotonic() + timeout
+    while True:
+        reason = ""
+        try:
+            found = yield from status(code)
+        except NotReachable as error:
+            reason = str(error)
+        else:
+            has_target = found["target_n"] is not None and found["counted"] >= found["target_n"]
+            if found["state"] == "closed" or (until == "target" and has_target):
+                return found
+            if found["state"] == "draft":
+                raise WrongUse("The study is a draft, so nobody can answer. Launch it first.")
+            reason = f"{found['state']}: {found['counted']} of {found['target_n'] or found['places']} people"
+        if time.monotonic() + poll > end:
+            raise TimedOut(f"The study is not ready yet ({reason}). It goes on; wait again later.")
+        yield Pause(poll, reason)
+
+
+def analyse(code: str, timeout: float = JOB_SECONDS, **parameters: Any) -> Steps[dict[str, Any]]:
+    """Run an analysis, and return it with its result."""
+    job = yield from ask("POST", f"studies/{code}/analyses/", parameters)
+    done = yield from finish_job(code, job, timeout)
+    return (yield from ask("GET", f"studies/{code}/analyses/{done['result']['number']}/"))
+
+
+def verdicts(code: str, claim: str | None = None) -> Steps[list[Verdict]]:
+    """Return what the newest analysis decides about each planned comparison, or about one claim. Without an analysis, it is open."""
+    found = yield from ask("GET", f"studies/{code}/verdict/", parameters={"claim": claim})
+    if found["reason"]:
+        return [Verdict(claim or "", "open", found["reason"], analysis=found["analysis"])]
+    return [
+        Verdict(
+            one["claim"],
+            one["verdict"],
+            one["sentence"],
+            one["numbers"],
+            one["pvalue"],
+            tuple(one["warnings"]),
+            found["analysis"],
+        )
+        for one in found["claims"]
+    ]
+
+
+def claim(code: str, words: str) -> Steps[Verdict]:
+    """Return the verdict about one claim, such as “new beats old”."""
+    (verdict,) = yield from verdicts(code, words)
+    return verdict
+
+
+def export(code: str, name: str, **parameters: Any) -> Steps[bytes]:
+    """Return the file of an export, such as ``responses.csv``, ``items.jsonl`` or ``archive.zip``."""
+    if not re.fullmatch(r"[a-z_]+\.[a-z.]+", name):
+        raise WrongUse(f"There is no export {name}. Use one such as responses.csv, items.jsonl or archive.zip.")
+    return (yield from send("GET", f"studies/{code}/exports/{name}", parameters=parameters)).content
+
+
+def answers(code: str, **parameters: Any) -> Steps[list[dict[str, Any]]]:
+    """Return one dict for each judgement, with the columns of the exports."""
+    content = yield from export(code, "responses.jsonl", **parameters)
+    *rows, end = [json.loads(line) for line in content.splitlines() if line.strip()] or [{}]
+    if not end.get("_end"):
+        raise NotReachable("The answers arrived only in part. Ask for them again.")
+    return rows

@@ -1,0 +1,174 @@
+"""The client whose methods wait for their results. ``asynchronous`` has the same methods for asyncio."""
+
+import io
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from . import operations
+from .calls import Steps, T, WrongUse, ask
+from .http import Connection, checked_token
+from .operations import JOB_SECONDS, POLL_SECONDS, WAIT_SECONDS
+from .results import Checklist, Link, Problem, Verdict
+from .tables import Outputs
+
+
+def created(
+    title: str, outputs: Outputs | None, ask_card: str, criterion: str, choices: dict[str, Any], **parts: Any
+) -> Steps[str]:
+    """Return the steps of ``create``. ``choices``: what goes to the question and to the texts for annotators."""
+    question = {name: choices.pop(name) for name in ("m", "baseline", "more") if choices.get(name) is not None}
+    texts = {name: choices.pop(name) for name in ("facts", "public_title", "purpose", "consent") if choices.get(name)}
+    question |= {"criterion": criterion} if criterion else {}
+    fields = {name: value for name, value in choices.items() if value is not None}
+    return operations.create(title, outputs, ask_card, question=question, texts=texts, fields=fields, **parts)
+
+
+class Site:
+    """A heval site. ``token``: by default that of HEVAL_TOKEN. ``on_wait`` gets what is waited for, as a text."""
+
+    def __init__(
+        self,
+        address: str,
+        token: str | None = None,
+        *,
+        on_wait: Callable[[str], object] | None = None,
+        connection: Connection | None = None,
+    ):
+        self.connection = connection or Connection(address, checked_token(token), on_wait=on_wait)
+
+    def run(self, steps: Steps[T]) -> T:
+        """Do an operation of ``operations``, or calls of your own."""
+        return self.connection.run(steps)
+
+    def get(self, path: str, **parameters: Any) -> Any:
+        """Return the JSON of an address below ``/api/v1/``."""
+        return self.run(ask("GET", path, parameters=parameters))
+
+    def create(
+        self,
+        title: str = "",
+        outputs: Outputs | None = None,
+        *,
+        ask: str = "",
+        criterion: str = "",
+        people: int | None = None,
+        minutes: int | None = None,
+        reward: str | None = None,
+        facts: Mapping[str, Any] | None = None,
+        template: str = "",
+        bundle: Mapping[str, Any] | None = None,
+        columns: Iterable[str] = (),
+        **choices: Any,
+    ) -> "Study":
+        """Make a draft.
+
+        ``outputs``: a table, or one for each system by its name; a table is a file, rows or a data frame. ``ask``: a card such as
+        ``two_choice``. ``people``: how many must answer, in about ``minutes``, for a ``reward``. ``facts``: what the texts for
+        annotators say about you. ``columns``: what columns with unusual names are. ``choices``: ``m`` (pages for each person),
+        ``baseline``, ``more``, ``public_title``, ``purpose``, ``consent``, or another field of a study.
+        """
+        choices |= {"minutes": minutes, "reward": reward, "facts": facts}
+        parts = {"people": people, "template": template, "bundle": bundle, "columns": columns}
+        return Study(self, self.run(created(title, outputs, ask, criterion, choices, **parts)))
+
+    def study(self, name: str) -> "Study":
+        """Return the study with this title, code, or beginning of a code."""
+        return Study(self, self.run(operations.find_study(name)))
+
+    def studies(self) -> list[dict[str, Any]]:
+        return self.run(operations.rows_of("studies/"))
+
+
+class Study:
+    """One study of a site."""
+
+    def __init__(self, site: Site, code: str):
+        self.site, self.code = site, code
+
+    def __repr__(self) -> str:
+        return f"<Study {self.code}>"
+
+    def check(self) -> Checklist:
+        """Return what the draft lacks, and warnings."""
+        return self.site.run(operations.check(self.code))
+
+    def launch(self, acknowledged: Iterable[Problem | str] = (), timeout: float = JOB_SECONDS) -> dict[str, Any]:
+        """Launch the draft. ``acknowledged``: the warnings that you accept, or their keys."""
+        return self.site.run(operations.launch(self.code, acknowledged, timeout))
+
+    def link(self, channel: str = "open_link", **fields: Any) -> Link:
+        """Make a link by which people come. ``fields``: such as ``wanted``, ``reward``, ``settings``, ``early_ends``."""
+        return self.site.run(operations.link(self.code, channel, **fields))
+
+    def links(self) -> list[Link]:
+        return self.site.run(operations.links(self.code))
+
+    def act(self, name: str, **values: Any) -> dict[str, Any]:
+        return self.site.run(operations.act(self.code, name, values))
+
+    def pause(self) -> dict[str, Any]:
+        return self.act("pause")
+
+    def resume(self) -> dict[str, Any]:
+        return self.act("resume")
+
+    def places(self, places: int) -> dict[str, Any]:
+        """Open so many more places."""
+        return self.act("places", places=places)
+
+    def outcomes(self, reason: str) -> dict[str, Any]:
+        """Show outcomes from now on. The log keeps the reason, and reports say it."""
+        return self.act("outcomes", reason=reason)
+
+    def close(self, reason: str = "") -> dict[str, Any]:
+        """Let nobody new start. Who has started may finish within the grace period, so the study is closed later."""
+        return self.act("close", reason=reason)
+
+    def clone(self, title: str, texts: str = "with") -> "Study":
+        return Study(self.site, self.act("clone", title=title, texts=texts)["code"])
+
+    def delete(self) -> dict[str, Any]:
+        """Delete the draft."""
+        return self.act("delete")
+
+    def status(self) -> dict[str, Any]:
+        return self.site.run(operations.status(self.code))
+
+    def wait(self, until: str = "closed", timeout: float = WAIT_SECONDS, poll: float = POLL_SECONDS) -> dict[str, Any]:
+        """Wait until the study is ``closed``, or has its people (``target``). Raise TimedOut after ``timeout`` seconds."""
+        return self.site.run(operations.wait(self.code, until, timeout, poll))
+
+    def analyse(self, timeout: float = JOB_SECONDS, **parameters: Any) -> dict[str, Any]:
+        return self.site.run(operations.analyse(self.code, timeout, **parameters))
+
+    def verdicts(self) -> list[Verdict]:
+        """Return what the newest analysis decides about each planned comparison."""
+        return self.site.run(operations.verdicts(self.code))
+
+    def claim(self, words: str) -> Verdict:
+        """Return what the newest analysis decides about a claim such as “new beats old”."""
+        return self.site.run(operations.claim(self.code, words))
+
+    def answers(self, **parameters: Any) -> list[dict[str, Any]]:
+        """Return one dict for each judgement, with the columns of the exports."""
+        return self.site.run(operations.answers(self.code, **parameters))
+
+    def frame(self, **parameters: Any) -> Any:
+        """Return the answers as a data frame of pandas."""
+        return as_frame(self.export("responses.csv", raw="1", **parameters))
+
+    def export(self, name: str, path: str | Path | None = None, **parameters: Any) -> bytes:
+        """Return the file of an export, such as ``responses.csv`` or ``archive.zip``, and write it to ``path``."""
+        content = self.site.run(operations.export(self.code, name, **parameters))
+        if path is not None:
+            Path(path).write_bytes(content)
+        return content
+
+
+def as_frame(content: bytes) -> Any:
+    try:
+        import pandas
+    except ModuleNotFoundError:
+        raise WrongUse("pandas is not installed. Install it, or use answers().") from None
+    return pandas.read_csv(io.BytesIO(content), keep_default_na=False, na_values=[""])
