@@ -1,8 +1,8 @@
-"""Build the wheel of a release, and check it in a new virtual environment.
+"""Build the wheels of a release, heval's and that of its client, and check them in a new virtual environment.
 
     python -m tools.release [--tag v0.1.0] [--out dist]
 
-The wheel and ``notes.md``, the part of CHANGELOG.md about this version, are written to the output folder. The command fails if the tag, the
+The wheels and ``notes.md``, the part of CHANGELOG.md about this version, are written to the output folder. The command fails if the tag, the
 package, CITATION.cff, compose.yaml and the changelog do not name the same version, or if the installed wheel does not prepare a site.
 """
 
@@ -33,6 +33,7 @@ def versions_in_other_files(root: Path) -> dict[str, str]:
         "CITATION.cff": r"^version: (\S+)$",
         "compose.yaml": r"^\s+image: heval:(\S+)$",
         "README.md": r"heval, version (\d+\.\d+\.\d+)",
+        "tools/heval_client/pyproject.toml": r'^version = "(\S+)"$',
     }
     matches = {file: re.search(pattern, (root / file).read_text(), re.MULTILINE) for file, pattern in patterns.items()}
     return {file: match[1].rstrip(".") if match else "no version" for file, match in matches.items()}
@@ -58,28 +59,21 @@ def require_matching_versions(root: Path, tag: str = "") -> str:
     return version
 
 
-def build_wheel(root: Path, folder: Path) -> Path:
+def build_wheels(root: Path, folder: Path) -> tuple[Path, Path]:
+    """Return the new wheels of heval and of its client."""
     folder.mkdir(exist_ok=True)
     for old in folder.glob("*.whl"):
         old.unlink()
-    command: list[str | Path] = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "--quiet",
-        "--no-deps",
-        "--wheel-dir",
-        folder,
-        root,
-    ]
-    subprocess.run(command, check=True)
-    (wheel,) = folder.glob("*.whl")
-    return wheel
+    command: list[str | Path] = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder]
+    for source in (root, root / "tools" / "heval_client"):
+        subprocess.run([*command, source], check=True)
+    (wheel,) = folder.glob("heval-*.whl")
+    (client,) = folder.glob("heval_client-*.whl")
+    return wheel, client
 
 
-def check_wheel_installs(root: Path, wheel: Path, version: str) -> None:
-    """Install the wheel with its locked dependencies in a new environment, and prepare a site with it. Raises ReleaseNotReady."""
+def check_wheels_install(root: Path, wheels: tuple[Path, Path], version: str) -> None:
+    """Install the wheels with the locked dependencies in a new environment, and prepare a site. Raises ReleaseNotReady."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         venv.create(folder / "venv", with_pip=True)
@@ -94,7 +88,8 @@ def check_wheel_installs(root: Path, wheel: Path, version: str) -> None:
             "--no-deps",
         ]
         subprocess.run([*pip, "--require-hashes", "-r", root / "requirements.lock"], check=True)
-        subprocess.run([*pip, wheel], check=True)
+        subprocess.run([*pip, *wheels], check=True)
+        subprocess.run([programs / "python", "-c", "import heval_client"], cwd=folder, check=True)
         environment = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "TMPDIR")}
         environment["HEVAL_HOME"] = str(folder / "home")
         printed = ""
@@ -118,12 +113,13 @@ def main() -> None:
     options = parser.parse_args()
     try:
         version = require_matching_versions(ROOT, options.tag)
-        wheel = build_wheel(ROOT, options.out)
-        check_wheel_installs(ROOT, wheel, version)
+        wheels = build_wheels(ROOT, options.out)
+        check_wheels_install(ROOT, wheels, version)
     except ReleaseNotReady as problem:
         sys.exit(str(problem))
     (options.out / "notes.md").write_text(release_notes((ROOT / "CHANGELOG.md").read_text(), version))
-    print(f"{wheel.name} was built, installed in a new environment, and can prepare a site.")
+    names = " and ".join(wheel.name for wheel in wheels)
+    print(f"{names} were built and installed in a new environment, which can prepare a site.")
 
 
 if __name__ == "__main__":

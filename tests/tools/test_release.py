@@ -7,11 +7,13 @@ import pytest
 from tests import ROOT
 from tools.release import ReleaseNotReady, release_notes, require_matching_versions
 
-FILES = ("pyproject.toml", "CITATION.cff", "compose.yaml", "README.md", "CHANGELOG.md")
+CLIENT = "tools/heval_client/pyproject.toml"
+FILES = ("pyproject.toml", "CITATION.cff", "compose.yaml", "README.md", "CHANGELOG.md", CLIENT)
 
 
 @pytest.fixture
 def checkout(tmp_path):
+    (tmp_path / CLIENT).parent.mkdir(parents=True)
     for file in FILES:
         shutil.copy(ROOT / file, tmp_path / file)
     return tmp_path
@@ -22,7 +24,7 @@ def test_all_files_name_one_version():
     assert require_matching_versions(ROOT, f"v{version}") == version
 
 
-@pytest.mark.parametrize("file", ["pyproject.toml", "CITATION.cff", "compose.yaml", "README.md"])
+@pytest.mark.parametrize("file", ["pyproject.toml", "CITATION.cff", "compose.yaml", "README.md", CLIENT])
 def test_another_version_in_one_file_stops_the_release(file, checkout):
     version = require_matching_versions(checkout)
     path = checkout / file
