@@ -263,6 +263,7 @@ REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
         "analysis.api.tokens.TokenAuthentication",
         "rest_framework.authentication.SessionAuthentication",
+        "analysis.api.tokens.OperatorAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["analysis.api.permissions.IsResearcher"],
     "DEFAULT_THROTTLE_CLASSES": ["analysis.api.permissions.TokenThrottle"],

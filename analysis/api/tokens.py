@@ -23,6 +23,8 @@ from studies.services.lifecycle import FieldsRefused
 # Secret scanners recognise leaked tokens by this prefix. 256 random bits follow it.
 PREFIX = "heval_"
 _FORM = re.compile(PREFIX.encode() + rb"[A-Za-z0-9_-]{43}")
+# A WSGI environment's key for the user as whom the command line on the server acts.
+OPERATOR_KEY = "heval.operator"
 USED_AT_INTERVAL = timedelta(minutes=1)
 
 
@@ -135,6 +137,30 @@ def _note_use(token: ApiToken) -> None:
     if token.used_at is None or now - token.used_at >= USED_AT_INTERVAL:
         stale = Q(used_at=None) | Q(used_at__lte=now - USED_AT_INTERVAL)
         ApiToken.objects.filter(stale, pk=token.pk).update(used_at=Now())
+
+
+class OperatorAuthentication(BaseAuthentication):
+    """Authenticate the command line on the server, which calls the application in its own process.
+
+    Headers of a request have names that begin with HTTP_, so no client can set this key.
+    """
+
+    def authenticate(self, request):
+        user = request.META.get(OPERATOR_KEY)
+        return (user, None) if user is not None else None
+
+
+class OperatorScheme(OpenApiAuthenticationExtension):
+    """It is not part of the OpenAPI description, because no client can use it."""
+
+    target_class = OperatorAuthentication
+    name: list[str] = []
+
+    def get_security_definition(self, auto_schema):
+        return []
+
+    def get_security_requirement(self, auto_schema):
+        return None
 
 
 class TokenScheme(OpenApiAuthenticationExtension):

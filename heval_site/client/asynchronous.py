@@ -1,6 +1,7 @@
 """The client for asyncio: the methods of ``site``, to be awaited."""
 
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from . import operations
@@ -41,7 +42,7 @@ class AsyncSite:
         people: int | None = None,
         minutes: int | None = None,
         reward: str | None = None,
-        facts: Mapping[str, Any] | None = None,
+        facts: Mapping[str, Any] | str | Path | None = None,
         template: str = "",
         bundle: Mapping[str, Any] | None = None,
         columns: Iterable[str] = (),
@@ -99,6 +100,9 @@ class AsyncStudy:
 
     async def delete(self) -> dict[str, Any]:
         return await self.act("delete")
+
+    async def log(self) -> list[dict[str, Any]]:
+        return await self.site.run(operations.rows_of(f"studies/{self.code}/log/"))
 
     async def status(self) -> dict[str, Any]:
         return await self.site.run(operations.status(self.code))

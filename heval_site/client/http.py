@@ -50,7 +50,7 @@ def wsgi_transport(application: Any) -> httpx.WSGITransport:
 
 class _Connection:
     def __init__(self, address: str, token: str | None, on_wait: Callable[[str], object] | None = None):
-        self.site = checked_address(address)
+        self.site = checked_address(address) if token else address.rstrip("/")
         self.on_wait = on_wait or (lambda reason: None)
         self._options: dict[str, Any] = {
             "base_url": f"{self.site}/api/v1/",

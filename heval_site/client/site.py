@@ -10,13 +10,15 @@ from .calls import Steps, T, WrongUse, ask
 from .http import Connection, checked_token
 from .operations import JOB_SECONDS, POLL_SECONDS, WAIT_SECONDS
 from .results import Checklist, Link, Problem, Verdict
-from .tables import Outputs
+from .tables import Outputs, read_json_file
 
 
 def created(
     title: str, outputs: Outputs | None, ask_card: str, criterion: str, choices: dict[str, Any], **parts: Any
 ) -> Steps[str]:
     """Return the steps of ``create``. ``choices``: what goes to the question and to the texts for annotators."""
+    if isinstance(facts := choices.get("facts"), str | Path):
+        choices["facts"] = read_json_file(facts)
     question = {name: choices.pop(name) for name in ("m", "baseline", "more") if choices.get(name) is not None}
     texts = {name: choices.pop(name) for name in ("facts", "public_title", "purpose", "consent") if choices.get(name)}
     question |= {"criterion": criterion} if criterion else {}
@@ -55,7 +57,7 @@ class Site:
         people: int | None = None,
         minutes: int | None = None,
         reward: str | None = None,
-        facts: Mapping[str, Any] | None = None,
+        facts: Mapping[str, Any] | str | Path | None = None,
         template: str = "",
         bundle: Mapping[str, Any] | None = None,
         columns: Iterable[str] = (),
@@ -65,7 +67,7 @@ class Site:
 
         ``outputs``: a table, or one for each system by its name; a table is a file, rows or a data frame. ``ask``: a card such as
         ``two_choice``. ``people``: how many must answer, in about ``minutes``, for a ``reward``. ``facts``: what the texts for
-        annotators say about you. ``columns``: what columns with unusual names are. ``choices``: ``m`` (pages for each person),
+        annotators say about you, or a JSON file with it. ``columns``: what columns with unusual names are. ``choices``: ``m`` (pages for each person),
         ``baseline``, ``more``, ``public_title``, ``purpose``, ``consent``, or another field of a study.
         """
         choices |= {"minutes": minutes, "reward": reward, "facts": facts}
@@ -131,6 +133,10 @@ class Study:
     def delete(self) -> dict[str, Any]:
         """Delete the draft."""
         return self.act("delete")
+
+    def log(self) -> list[dict[str, Any]]:
+        """Return who did what to the study, and when."""
+        return self.site.run(operations.rows_of(f"studies/{self.code}/log/"))
 
     def status(self) -> dict[str, Any]:
         return self.site.run(operations.status(self.code))

@@ -21,6 +21,17 @@ def read_file(path: str | Path) -> bytes:
         raise WrongUse(f"{path} cannot be read: {error.strerror}. Name another file.") from None
 
 
+def read_json_file(path: str | Path) -> Any:
+    return parse_json(read_file(path), str(path))
+
+
+def parse_json(content: bytes, name: str) -> Any:
+    try:
+        return json.loads(content)
+    except ValueError as error:
+        raise WrongUse(f"{name} is not JSON: {error}. Correct it.") from None
+
+
 def as_upload(outputs: Outputs) -> tuple[str, bytes]:
     """Return the name and the content of the table. ``outputs``: a table, or one for each system by its name. Raise WrongUse."""
     if isinstance(outputs, Mapping):
@@ -66,8 +77,10 @@ def _rows_of_file(content: bytes, name: str) -> list[Mapping[str, Any]]:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise WrongUse(f"{name} is not UTF-8. Save it as UTF-8.") from None
-    rows = list(_json_rows(text, name)) if _is_json(content) else list(csv.DictReader(io.StringIO(text)))
-    if not rows:
+    found: Iterable[Mapping[str, Any]] = (
+        _json_rows(text, name) if _is_json(content) else csv.DictReader(io.StringIO(text))
+    )
+    if not (rows := list(found)):
         raise WrongUse(f"{name} has no rows. Give JSON lines or a CSV file with a prompt and an output in each row.")
     return rows
 

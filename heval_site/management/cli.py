@@ -1,5 +1,6 @@
 """The `heval` command: management commands under short names."""
 
+import errno
 import os
 import secrets
 import sys
@@ -10,6 +11,7 @@ COMMANDS = {
     "up": "serve the web site and run jobs",
     "worker": "run only jobs, without a broker",
     "prepare": "prepare the database, the cache and the folders",
+    "study": "create, launch, link, close, report: what is done to a study",
     "plan": "say what a study of this size can find, and what it costs",
     "import": "import a study, stimuli or existing answers from files",
     "export": "export a study's answers, or the whole study, to files",
@@ -17,7 +19,6 @@ COMMANDS = {
     "rehearse": "rehearse a study with a stand-in of its panel",
     "reconcile": "read the panel's submissions, from its service or its file",
     "update_ledger": "record the payments due to a link's people, or show them",
-    "analyse": "run an analysis and print its results",
     "rerun": "recompute the numbers of an archive, and say which differ",
     "compare": "compare closed studies, or links, with the same question",
     "submit": "submit outputs to a board of this or another site",
@@ -29,10 +30,12 @@ COMMANDS = {
     "doctor": "check this installation and say how to fix problems",
     "secret": "print a new random secret",
 }
-# These only talk to a site: see ``site_client.SiteCommand``.
-SITE_COMMANDS = ("submit", "judge")
+# These only talk to a site: see ``site_command.SiteCommand``.
+SITE_COMMANDS = ("study", "submit", "judge")
 # Names that Python or Django reserve.
 COMMAND_MODULES = {"import": "import_study"}
+# The exit codes of a shell for a program that ends by these signals: SIGINT and SIGPIPE.
+STOPPED, PIPE_CLOSED = 130, 141
 
 
 def usage_text() -> str:
@@ -48,7 +51,25 @@ def usage_text() -> str:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    arguments = sys.argv[1:] if arguments is None else arguments
+    """Run a command. Ctrl-C, a pipe that closes and a disk that cannot be written end it with a line instead of a traceback."""
+    try:
+        _run(sys.argv[1:] if arguments is None else arguments)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        sys.exit(STOPPED)
+    except BrokenPipeError:
+        # Python flushes the standard output again when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(PIPE_CLOSED)
+    except OSError as error:
+        if error.errno not in (errno.EROFS, errno.EACCES, errno.ENOSPC):
+            raise
+        sys.exit(
+            f"heval: {error.filename or 'A file'} cannot be written: {error.strerror}. Choose another folder or disk."
+        )
+
+
+def _run(arguments: list[str]) -> None:
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(usage_text())
         return

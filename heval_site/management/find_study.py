@@ -16,8 +16,8 @@ def find_study(code_or_title: str) -> Study:
         matches = list(Study.objects.filter(code__gte=low, code__lte=high)[:2])
     if not matches:
         raise CommandError(
-            f"There is no study {code_or_title}. Give its code, the beginning of its code, or its title."
+            f"There is no study {code_or_title}. Give its code, the beginning of its code, or its title.", returncode=2
         )
     if len(matches) > 1:
-        raise CommandError(f"More than one study matches {code_or_title}. Give the whole code.")
+        raise CommandError(f"More than one study matches {code_or_title}. Give the whole code.", returncode=2)
     return matches[0]

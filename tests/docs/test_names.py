@@ -128,7 +128,11 @@ def test_the_report_page_names_exactly_the_keys_of_a_block():
 
 
 def test_the_generated_pages_are_fresh():
-    stale = [name for name, make in pages.PAGES.items() if name not in PAGES or PAGES[name].text != make()]
+    stale = [
+        path.name
+        for path, make in pages.FILES.items()
+        if not path.exists() or path.read_text(encoding="utf-8") != make()
+    ]
     assert not stale, "run: python -m tools.reference"
 
 

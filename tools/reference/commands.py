@@ -40,11 +40,21 @@ def commands_page() -> str:
 
 def _command(name: str, command: Any) -> Iterator[str]:
     yield as_sentence(command.help)
-    parser = command.create_parser("heval", name)
+    yield from _arguments(name, command.create_parser("heval", name))
+
+
+def _arguments(name: str, parser: Any) -> Iterator[str]:
+    """Yield the table of the arguments, or for a command with verbs a section for each verb."""
     usual = {action.dest for action in BaseCommand().create_parser("heval", name)._actions}
     rows = []
     for action in parser._actions:
         if action.dest in usual or action.help == argparse.SUPPRESS:
+            continue
+        if isinstance(action, argparse._SubParsersAction):
+            for verb, verb_parser in action.choices.items():
+                yield f"### heval {name} {verb}"
+                yield as_sentence(verb_parser.description or "")
+                yield from _arguments(name, verb_parser)
             continue
         what = ", ".join(action.option_strings) or action.metavar or action.dest
         if action.option_strings and action.nargs != 0:

@@ -2,9 +2,12 @@
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
+from heval_site import client
 from heval_site.views.docs import DOCS_FOLDER
 
+from .acts import acts_json
 from .addresses import urls_page
 from .commands import commands_page
 from .data_model import analysis_data_model_page, studies_data_model_page
@@ -33,13 +36,19 @@ PAGES: dict[str, Callable[[], str]] = {
 }
 
 
+FILES: dict[Path, Callable[[], str]] = {
+    Path(client.__file__).with_name("acts.json"): acts_json,
+    **{DOCS_FOLDER / f"{name}.md": make for name, make in PAGES.items()},
+}
+
+
 def write_outdated_pages() -> list[str]:
-    """Write every page that is out of date, and return their names."""
+    """Write every file that is out of date, and return their names."""
     changed = []
-    for name, make in PAGES.items():
-        path, text = DOCS_FOLDER / f"{name}.md", make()
+    for path, make in FILES.items():
+        text = make()
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-            changed.append(name)
+            changed.append(path.stem)
     return changed

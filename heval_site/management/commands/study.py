@@ -1,0 +1,265 @@
+"""``heval study VERB``: all that can be done to one study, on this site or another, by the client of ``heval_site.client``."""
+
+import json
+import sys
+from collections.abc import Callable
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from heval_site.client import Site, Study, Verdict, WrongUse
+from heval_site.client.tables import parse_json
+from heval_site.management import operator
+from heval_site.management.site_command import (
+    EXIT_CODES,
+    NO,
+    OF_VERDICT,
+    OPEN,
+    YES,
+    SiteCommand,
+    read_input,
+    read_token,
+)
+
+ACTS = json.loads(files("heval_site.client").joinpath("acts.json").read_text(encoding="utf-8"))
+HOUR = 3600
+# What a verb gives: what --json prints, the lines for a person, and the exit code.
+Result = tuple[Any, list[str], int]
+
+
+class Command(SiteCommand):
+    help = (
+        "Do one thing to a study, on the server or, with --site and a token in HEVAL_TOKEN, on another site. STUDY is a code, the "
+        f"beginning of one, or a title; “-” as a file is the standard input. {EXIT_CODES}"
+    )
+
+    def add_arguments(self, parser):
+        verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+
+        def add(name: str, text: str, is_about_study: bool = True) -> Any:
+            verb = verbs.add_parser(name, help=text, description=text)
+            if is_about_study:
+                verb.add_argument(
+                    "study", metavar="STUDY", help="The study's code, the beginning of its code, or title."
+                )
+            verb.add_argument("--site", default="", help="The address of another site (default: this one).")
+            verb.add_argument(
+                "--token-file", type=Path, help="With --site: a file with the token, instead of HEVAL_TOKEN."
+            )
+            verb.add_argument("--user", default="", help="On this site: act as this user (default: the study's owner).")
+            verb.add_argument("--json", action="store_true", help="Print JSON.")
+            return verb
+
+        verb = add("create", "Make a draft, and print its code.", is_about_study=False)
+        verb.add_argument("title", metavar="TITLE", nargs="?", default="", help="Default: that of the template.")
+        verb.add_argument(
+            "--outputs",
+            action="append",
+            default=[],
+            metavar="NAME=FILE",
+            help="The outputs of one system. May be repeated.",
+        )
+        verb.add_argument("--table", metavar="FILE", help="One table with the outputs of all systems.")
+        verb.add_argument("--map", action="append", default=[], metavar="ROLE=COLUMN", help="What a column is.")
+        verb.add_argument("--ask", default="", metavar="CARD", help="What is asked, such as two_choice.")
+        verb.add_argument("--criterion", default="", help="The criterion of the question, such as overall.")
+        verb.add_argument("--baseline", help="The system with which the others are compared (default: all pairs).")
+        verb.add_argument("--people", type=int, help="How many must answer.")
+        verb.add_argument("--pages", type=int, help="Pages for each person.")
+        verb.add_argument("--minutes", type=int, help="Minutes for each person.")
+        verb.add_argument("--reward", help="Pay for each person, such as 1.50.")
+        verb.add_argument("--public-title", default="", help="What annotators see at the top of each page.")
+        verb.add_argument("--facts", metavar="FILE", help="A JSON object: what the texts for annotators say about you.")
+        verb.add_argument("--template", default="", metavar="KEY", help="Make it of this template.")
+        verb.add_argument("--bundle", metavar="FILE", help="Make it of this bundle.")
+        add("check", "Print what a draft lacks, and warnings with their keys. Exit with 10 if it cannot be launched.")
+        verb = add("launch", "Launch a draft.")
+        verb.add_argument(
+            "--acknowledge",
+            action="append",
+            default=[],
+            metavar="KEY",
+            help="Accept this warning of check. May be repeated.",
+        )
+        verb = add("link", "Make a link by which people come, and print its address.")
+        verb.add_argument("--channel", default="open_link", help="Default: open_link.")
+        verb.add_argument("--wanted", type=int, help="How many people may come by it.")
+        verb.add_argument("--reward", help="Pay for each person, such as 1.50.")
+        for act in ACTS:
+            verb = add(act["name"], f"{act['label']}. {act['help']}")
+            for field in act["fields"]:
+                verb.add_argument(
+                    f"--{field['name'].replace('_', '-')}",
+                    type=int if field["is_number"] else str,
+                    choices=field["choices"] or None,
+                    required=field["is_required"] and field["default"] is None,
+                    default=field["default"],
+                    help=field["help"],
+                )
+        add("status", "Print the state of a study and how many people answered.")
+        verb = add("wait", "Wait until a study is closed, or has its people.")
+        verb.add_argument("--until", choices=("closed", "target"), default="closed", help="Default: closed.")
+        verb.add_argument("--timeout", type=float, default=72, metavar="HOURS", help="Give up waiting (default: 72).")
+        verb.add_argument("--poll-every", type=float, default=60, metavar="SECONDS", help="Default: 60.")
+        verb = add("report", "Run an analysis, and print its conclusions.")
+        verb.add_argument("--origins", help="Answers to count, separated by commas.")
+        verb.add_argument("--level", type=float, help="Confidence level.")
+        verb.add_argument("--resamples", type=int, help="Number of resamples.")
+        verb = add(
+            "verdict",
+            "Say whether the newest report shows a claim. Exit with 0 for yes, 10 for no and 11 if it is open.",
+        )
+        verb.add_argument(
+            "claim", metavar="CLAIM", nargs="?", help="Such as “new beats old” (default: all that were planned)."
+        )
+        verb = add("export", "Print a file of the study's data, or write it with --output.")
+        verb.add_argument("file", metavar="FILE", help="Such as responses.csv, items.jsonl or archive.zip.")
+        verb.add_argument("--output", type=Path, help="The file to write.")
+        verb.add_argument("--origins", help="Answers to export, separated by commas.")
+        add("log", "Print who did what to the study.")
+
+    def handle(self, *, verb, **options):
+        do: Callable[..., Result] = (
+            partial(_act, next(act for act in ACTS if act["name"] == verb))
+            if verb in {act["name"] for act in ACTS}
+            else globals()[f"_{verb}"]
+        )
+        data, lines, code = do(self._thing(verb, options), options)
+        if options["json"]:
+            lines = [json.dumps(data, ensure_ascii=False, default=str)]
+        for line in lines:
+            self.stdout.write(line)
+        if code:
+            self.stdout.flush()
+            raise SystemExit(code)
+
+    def _thing(self, verb: str, options: dict[str, Any]) -> Any:
+        """Return the site for the verb ``create``, and the study for the others."""
+        name = options.get("study", "")
+        if options["site"]:
+            site = self.make_site(options["site"], read_token(options["token_file"]))
+            return site.study(name) if verb != "create" else site
+        connection, code = operator.connect(name, options["user"], self.say_progress)
+        site = Site("", connection=connection)
+        return Study(site, code) if verb != "create" else site
+
+    def make_site(self, address: str, token: str) -> Site:
+        return Site(address, token, on_wait=self.say_progress)
+
+
+def _create(site: Site, options: dict[str, Any]) -> Result:
+    outputs: Any = read_input(options["table"]) if options["table"] == "-" else options["table"]
+    for text in options["outputs"]:
+        name, equals, path = text.partition("=")
+        if not (name and equals and path):
+            raise WrongUse(f"--outputs {text} names no system. Write NAME=FILE, such as new=new.jsonl.")
+        outputs = {**(outputs or {}), name: read_input(path) if path == "-" else path}
+    study = site.create(
+        options["title"],
+        outputs,
+        columns=options["map"],
+        m=options["pages"],
+        facts=parse_json(read_input(options["facts"]), options["facts"]) if options["facts"] else None,
+        bundle=parse_json(read_input(options["bundle"]), options["bundle"]) if options["bundle"] else None,
+        **{
+            name: options[name]
+            for name in ("ask", "criterion", "baseline", "people", "minutes", "reward", "public_title", "template")
+        },
+    )
+    return {"code": study.code}, [study.code], YES
+
+
+def _check(study: Study, options: dict[str, Any]) -> Result:
+    found = study.check()
+    lines = [f"Missing: {one.text}" for one in found.missing]
+    lines += [f"Warning: {one.text} [{one.key}]" for one in found.warnings]
+    data = [{"key": one.key, "text": one.text, "is_blocking": one.is_blocking} for one in found.problems]
+    return data, lines or ["Nothing is missing."], NO if found.missing else YES
+
+
+def _launch(study: Study, options: dict[str, Any]) -> Result:
+    launched = study.launch(options["acknowledge"])
+    return launched, [f"The study is {launched['state']}."], YES
+
+
+def _link(study: Study, options: dict[str, Any]) -> Result:
+    sent = {name: options[name] for name in ("wanted", "reward") if options[name] is not None}
+    link = study.link(options["channel"], **sent)
+    return link.data, [link.address, *(f"Missing: {text}" for text in link.missing)], YES
+
+
+def _act(act: dict[str, Any], study: Study, options: dict[str, Any]) -> Result:
+    result = study.act(
+        act["name"], **{one["name"]: value for one in act["fields"] if (value := options[one["name"]]) is not None}
+    )
+    shown = (result.get(name) for name in ("outcome", "state", "address", "key", "removed"))
+    line = str(next((value for value in shown if value), "Done."))
+    return result, [result["code"] if act["name"] == "clone" else line], YES
+
+
+def _status(study: Study, options: dict[str, Any]) -> Result:
+    found = study.status()
+    wanted = found["target_n"] or found["places"]
+    lines = [
+        f"{found['title']}: {found['state']}",
+        f"{found['counted']} of {wanted} people, {found['free']} places free",
+    ]
+    return found, lines, YES
+
+
+def _wait(study: Study, options: dict[str, Any]) -> Result:
+    if not (options["timeout"] > 0 and options["poll_every"] > 0):
+        raise WrongUse("--timeout and --poll-every must be greater than 0. Correct them.")
+    found = study.wait(options["until"], options["timeout"] * HOUR, options["poll_every"])
+    return found, [f"The study is {found['state']}, with {found['counted']} people."], YES
+
+
+def _report(study: Study, options: dict[str, Any]) -> Result:
+    sent = {name: options[name] for name in ("level", "resamples") if options[name] is not None}
+    if options["origins"]:
+        sent["origins"] = [name.strip() for name in options["origins"].split(",")]
+    run = study.analyse(**sent)
+    result = run["result"]
+    lines = []
+    for one in result["conclusions"]:
+        lines += [f"{one['claim']} {one['text']}", *(f"  {warning['text']}" for warning in one["warnings"])]
+    if result["outcomes"]["is_hidden"]:
+        lines.append(result["outcomes"]["reason"])
+    return run, [*lines, f"Analysis {run['number']}, result SHA-256 {run['result_sha256']}"], YES
+
+
+def _verdict(study: Study, options: dict[str, Any]) -> Result:
+    found: list[Verdict] = [study.claim(options["claim"])] if options["claim"] else study.verdicts()
+    data = [
+        {
+            name: getattr(one, name)
+            for name in ("claim", "verdict", "sentence", "numbers", "pvalue", "warnings", "analysis")
+        }
+        for one in found
+    ]
+    lines = [f"{one.verdict}: {one.sentence} {one.numbers}".rstrip() for one in found]
+    codes = {OF_VERDICT[one.verdict] for one in found}
+    code = next((code for code in (NO, OPEN, YES) if code in codes), OPEN)
+    return data, lines or ["open: The report has no planned comparison."], code
+
+
+def _export(study: Study, options: dict[str, Any]) -> Result:
+    content = study.export(options["file"], origins=options["origins"])
+    if options["output"] is None:
+        sys.stdout.buffer.write(content)
+        return None, [], YES
+    try:
+        options["output"].write_bytes(content)
+    except OSError as error:
+        raise WrongUse(f"{options['output']} cannot be written: {error.strerror}. Name another file.") from None
+    return (
+        {"file": str(options["output"]), "bytes": len(content)},
+        [f"{len(content)} bytes are in {options['output']}."],
+        YES,
+    )
+
+
+def _log(study: Study, options: dict[str, Any]) -> Result:
+    rows = study.log()
+    return rows, [f"{one['at']} {one['by'] or '-'}: {one['verb']}" for one in rows], YES

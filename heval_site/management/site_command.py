@@ -1,0 +1,63 @@
+"""Commands that talk to a site by the client of ``heval_site.client``. They need no database, and start without the applications."""
+
+import sys
+from pathlib import Path
+
+from django.core.management.base import BaseCommand, CommandError, handle_default_options
+
+from heval_site.client import ClientError, TimedOut, WrongUse
+from heval_site.client.http import checked_token
+from heval_site.client.tables import read_file
+
+# The exit codes of these commands. argparse uses 2 for wrong arguments, too.
+YES, FAILED, WRONG_USE, NO, OPEN, TIMED_OUT = 0, 1, 2, 10, 11, 12
+OF_VERDICT = {"yes": YES, "no": NO, "open": OPEN}
+EXIT_CODES = "Exit code: 0 yes, 1 failed, 2 wrong use, 10 no, 11 open, 12 timed out."
+
+
+class SiteCommand(BaseCommand):
+    """A command that reads the settings only to talk to this site."""
+
+    requires_system_checks = []
+
+    def run_from_argv(self, argv):
+        """Run as Django does, which would then read the settings to close connections to databases."""
+        self._called_from_command_line = True
+        options = self.create_parser(*argv[:2]).parse_args(argv[2:])
+        handle_default_options(options)
+        try:
+            self.execute(**vars(options))
+        except CommandError as error:
+            if options.traceback:
+                raise
+            self.stderr.write(f"heval: {error}")
+            sys.exit(error.returncode)
+
+    def execute(self, *args, **options):
+        try:
+            return super().execute(*args, **options)
+        except ClientError as error:
+            code = WRONG_USE if isinstance(error, WrongUse) else TIMED_OUT if isinstance(error, TimedOut) else FAILED
+            raise CommandError(str(error), returncode=code) from None
+
+    def say_progress(self, reason: str) -> None:
+        """Write what is waited for to the standard error, if it is new."""
+        if reason and reason != getattr(self, "_said", ""):
+            self._said = reason
+            self.stderr.write(reason, style_func=str)
+            self.stderr.flush()
+
+
+def read_token(path: Path | None) -> str:
+    """Return the token of a file or of HEVAL_TOKEN. Raise WrongUse without one."""
+    if path is None:
+        return checked_token(None)
+    try:
+        return checked_token(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        raise WrongUse(f"{path} cannot be read as text. Correct --token-file.") from None
+
+
+def read_input(path: str) -> bytes:
+    """Return the content of a file, or of the standard input for ``-``."""
+    return sys.stdin.buffer.read() if path == "-" else read_file(path)
