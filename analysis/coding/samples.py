@@ -22,11 +22,12 @@ from .models import Coding, CodingItem, CodingSample, CodingSeat
 
 
 def codable_explanation_responses(study: Study, origin: str) -> QuerySet[Response]:
-    """Return the explanations in live sections of annotators who submitted and did not withdraw."""
+    """Return the explanations in live sections of annotators who submitted and did not withdraw. A rewritten text explains nothing."""
     explanations = Response.objects.filter(
         assignment__study=study, question__section__purpose="live", item__isnull=False, erased_at=None
     )
-    return select(Use.RESULTS, explanations, [origin]).exclude(text="")
+    explanations = explanations.exclude(text="").exclude(question__scale__kind="rewrite")
+    return select(Use.RESULTS, explanations, [origin])
 
 
 @transaction.atomic

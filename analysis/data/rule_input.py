@@ -43,6 +43,9 @@ def build_rule_input(study: Study, responses: "DataFrame", assignments: "DataFra
         live_item_counts=lambda: _live_item_counts(study),
         # Two rules and the report need it.
         attention_check_keys=lambda: _attention_check_keys(study),
+        rewriting_questions=lambda: set(
+            Question.objects.filter(section__study=study, scale__kind="rewrite").values_list("section__position", "key")
+        ),
         unseen_answers=lambda: _unseen_answers(study),
         test_answers=cache(lambda: read_test_answers(study, sorted(set(assignments["origin"])))),
     )

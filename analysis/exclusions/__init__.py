@@ -5,7 +5,7 @@ see all answers as given, not only those that other rules keep, so the kept set 
 answers to the questions under study is not outcome-blind, and is not applied to the recommended estimates.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pkgutil import iter_modules
@@ -34,7 +34,8 @@ class RuleInput:
     ``live_item_counts``: number of items in each live section. It has only assignments with fewer items than drawn: an
     item was retired, or only third labels were needed. ``test_answers``: the answers to test questions, one row each.
     ``unseen_answers``: ids of the given answers about images that the annotator could not see, by assignment.
-    ``attention_check_keys``: the key of the right answer of each attention check, by section and question.
+    ``attention_check_keys``: the key of the right answer of each attention check, by section and question. ``rewriting_questions``: section
+    and key of the questions that have a shown text rewritten.
     """
 
     responses: "DataFrame"
@@ -48,6 +49,7 @@ class RuleInput:
     test_answers: Callable[[], "DataFrame"] = _no_test_answers
     unseen_answers: Callable[[], Mapping[int, list[int]]] = dict
     attention_check_keys: Callable[[], Mapping[tuple[int, str], str]] = dict
+    rewriting_questions: Callable[[], Collection[tuple[int, str]]] = tuple
 
     @property
     def submitted(self) -> list[int]:

@@ -343,7 +343,7 @@ def _criteria(sections: list[Section]) -> dict[str, tuple[Section, Question]]:
         seen = set()
         for question in section.questions.all():
             scale = readable_scale(question)
-            if scale is None or scale.kind == "text" or (question.criterion in seen):
+            if scale is None or scale.answer_column == "text" or (question.criterion in seen):
                 continue
             seen.add(question.criterion)
             name = (

@@ -21,6 +21,7 @@ from annotators.counting import Use, counted_origins, select
 from annotators.models import Assignment
 from annotators.models.identity import keyed_hash
 from studies.models import Exposure, Output, Prompt, Question, Section, Study
+from studies.protocols.base.fields import TEXT_KINDS
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -74,7 +75,7 @@ def score_names(study: Study) -> dict[int, str]:
     names: dict[int, str] = {}
     for section, analysis in _live_sections(study):
         for question in section.questions.all():
-            if (question.scale or {}).get("kind") == "text" or not _gives_scores(analysis, question):
+            if (question.scale or {}).get("kind") in TEXT_KINDS or not _gives_scores(analysis, question):
                 continue
             name = question.criterion or question.key
             names[question.pk] = f"{name}_{section.position}" if name in names.values() else name

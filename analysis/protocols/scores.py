@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from studies.models import Question, Section
+from studies.protocols.base.fields import TEXT_KINDS
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -22,7 +23,7 @@ class Scorer:
 
     def is_scored(self, question: Question) -> bool:
         """Return whether the answers to a question give scores or preferences."""
-        return (question.scale or {}).get("kind") != "text"
+        return (question.scale or {}).get("kind") not in TEXT_KINDS
 
     def describe_scores(self, section: Section, question: Question) -> str:
         """Return a sentence that says what a score means, or '' where it is the answer as given."""

@@ -144,7 +144,9 @@ def material_sentences(study: Study) -> list[str]:
 
 def task_sentence(section: Section) -> str:
     """Return what a section asked, in the words that annotators read, with the ends of the scale."""
-    questions = [one for one in section.questions.all() if (scale := readable_scale(one)) and scale.kind != "text"]
+    questions = [
+        one for one in section.questions.all() if (scale := readable_scale(one)) and scale.answer_column != "text"
+    ]
     topics = question_topics(questions)
     texts = [PLACEHOLDER.sub("…", " ".join((one.text or topics.get(one.key) or one.key).split())) for one in questions]
     # Questions about pairs have the same words, with other names.

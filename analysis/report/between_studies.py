@@ -156,7 +156,7 @@ def _questions(study: Study) -> Wordings:
         settings = PROTOCOLS[section.protocol].cleaned_settings(section)
         shared = {name: settings[name] for name in SCALE_SETTINGS if name in settings}
         for question in section.questions.all():
-            if (read := readable_scale(question)) and read.kind != "text":
+            if (read := readable_scale(question)) and read.answer_column != "text":
                 scale = json.dumps(asdict(read) | shared, sort_keys=True, ensure_ascii=False, default=str)
                 wording = (" ".join(question.text.split()), " ".join(question.help.split()), scale)
                 known = found.setdefault((section.protocol, number, question.criterion), [])

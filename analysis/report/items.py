@@ -6,7 +6,7 @@ a report's JSON or its files, and the comments of people who withdraw later are 
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +18,14 @@ from analysis.data.flat_rows import annotator_pseudonym
 from analysis.protocols import REGISTRY, HeadlineAnswers, headline_name
 from analysis.protocols.blocks import Block, cells
 from analysis.protocols.blocks.comparisons import Comparison
+from analysis.protocols.kinds.answers import read_rewrites
 from analysis.stats.planning.inputs import HEADLINES
 from annotators.counting import Use, select
 from annotators.models import Response
 from studies.design.subjects import join_words
 from studies.models import Exposure, Item, Output, Study
 from studies.protocols import REGISTRY as PROTOCOLS
+from studies.protocols.base.fields import TEXT_KINDS
 
 if TYPE_CHECKING:
     from pandas import Categorical, DataFrame
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
 MOST_ITEMS = 3  # of each kind
+MOST_REWRITTEN = 20
 # An item counts as if this number of further answers were in the middle, so that a single answer does not come first.
 ADDED_ANSWERS = 2
 # Sums in another order differ by less than this.
@@ -48,6 +51,7 @@ KINDS_OF_GUESSES = (
     ("lost", "Texts whose author most people got wrong"),
     ("split", "Texts that divided people most"),
 )
+REWRITTEN = ("rewritten", "Texts that people rewrote")
 SIDES = (("human", "Explanations of people who said “human”"), ("machine", "Explanations of people who said “machine”"))
 NO_ITEMS = "each answer is about several items at once, or about no pair of outputs"
 ITEM_COLUMNS = {"section": "section__position", "number": "number", "retired": "retired_in"}
@@ -84,14 +88,16 @@ def build_items(
 class _RowsOfSection:
     """What the items of all comparisons of a section need of its rows: the items of each prompt, and who commented on each item.
 
-    A comment is about one system, or about none.
+    A comment is about one system, or about none. ``rewrites`` (if a question asks for them): see ``read_rewrites``.
     """
 
     items: Mapping[str, Sequence[str]]
     comments: Mapping[str, Sequence[tuple[str | None, str]]]
+    rewrites: "DataFrame | None" = None
 
     @classmethod
     def read(cls, context: AnalysisContext, section: Any) -> "_RowsOfSection":
+        rewrites = read_rewrites(context.rows, section)
         rows = context.rows
         rows = rows[(rows["section"] == section.position) & rows["is_kept"].astype(bool) & rows["item"].notna()]
         items: dict[str, list[str]] = {}
@@ -102,7 +108,7 @@ class _RowsOfSection:
         texts = rows[rows["question"].isin(free) & (rows["text"] != "")]
         for item, system, annotator in texts[["item", "system", "annotator"]].itertuples(index=False):
             comments.setdefault(item, []).append((system if isinstance(system, str) else None, annotator))
-        return cls(items, comments)
+        return cls(items, comments, rewrites)
 
 
 def _outputs_by_item(sections: Sequence[Any]) -> OutputsByItem:
@@ -209,7 +215,31 @@ def _guessed_items(guesses: "DataFrame", rows: _RowsOfSection) -> dict[str, Any]
         "won": first(lambda one: one["mean"] - 0.5),
         "lost": first(lambda one: 0.5 - one["mean"]),
         "split": first(lambda one: one["sd"] ** 2 if one["n"] > 1 else 0.0),
-    }
+    } | ({} if rows.rewrites is None else {"rewritten": _rewritten_items(rows.rewrites, set(guesses["annotator"]))})
+
+
+def _rewritten_items(rewrites: "DataFrame", people: Collection[str]) -> list[dict[str, Any]]:
+    """Return the texts that these people rewrote most often, with who did and the share of its words that each of them kept."""
+    own_rewrites = rewrites[rewrites["annotator"].isin(people)]
+    found: list[dict[str, Any]] = []
+    for (prompt, system, _), own in own_rewrites.groupby(["prompt", "system", "sample"], observed=True):
+        kept = own["kept"].dropna()
+        found.append(
+            {
+                "prompt": prompt,
+                "items": sorted(set(own["item"]), key=_number),
+                "n": len(own),
+                "mean": float(kept.mean()) if len(kept) else None,
+                "system": system,
+                "x": [int(own["sample"].iloc[0])],
+                "y": [],
+                "comments": sorted(set(own["annotator"])),
+                "kept": dict(
+                    zip(own["annotator"], own["kept"].astype(object).where(own["kept"].notna(), None), strict=True)
+                ),
+            }
+        )
+    return sorted(found, key=lambda one: (-one["n"], one["prompt"], one["system"], one["x"]))[:MOST_REWRITTEN]
 
 
 def _place(item: Mapping[str, Any], amount: float) -> tuple[float, int, str, list[str]]:
@@ -299,7 +329,7 @@ def items_context(
     """
     if "items" not in stored:
         return None
-    chosen = [one for compared in stored["items"] for kind, _ in KINDS for one in compared[kind]]
+    chosen = [one for compared in stored["items"] for kind, _ in (*KINDS, REWRITTEN) for one in compared.get(kind, ())]
     comments = _comments(study, stored["parameters"]["origins"], chosen) if shows_comments else {}
     texts: dict[tuple[str, str, int], Output] = {}
     retired: set[str] = set()
@@ -320,7 +350,8 @@ def items_context(
                     _item_context(study, compared, one, texts, comments, retired, is_public) for one in compared[kind]
                 ],
             }
-            for kind, title in (KINDS_OF_GUESSES if compared.get("is_guessed") else KINDS)
+            for kind, title in (*(KINDS_OF_GUESSES if compared.get("is_guessed") else KINDS), REWRITTEN)
+            if kind in compared
             if compared["winner"] or compared.get("is_guessed") or kind == "split"
         ]
 
@@ -336,19 +367,24 @@ def items_context(
 
 def _comments(
     study: Study, origins: Sequence[str], chosen: Sequence[Mapping[str, Any]]
-) -> dict[tuple[str, str], list[tuple[str | None, str]]]:
-    """Return the comments about items by item and pseudonym, each with the system that it is about. Those of people who withdrew are gone."""
+) -> dict[tuple[str, str], list[tuple[str | None, str, bool]]]:
+    """Return the comments about items by item and pseudonym, each with the system that it is about and whether it is a rewrite.
+
+    Those of people who withdrew are gone.
+    """
     names = {name for one in chosen if one["comments"] for name in one["items"]}
     if not names:
         return {}
-    found: dict[tuple[str, str], list[tuple[str | None, str]]] = {}
+    found: dict[tuple[str, str], list[tuple[str | None, str, bool]]] = {}
     rows = select(Use.RESULTS, Response.objects.filter(assignment__study=study, erased_at=None), origins)
-    rows = rows.filter(question__scale__kind="text", item__number__in={_number(name)[1] for name in names})
+    rows = rows.filter(question__scale__kind__in=TEXT_KINDS, item__number__in={_number(name)[1] for name in names})
     columns = ("item__section__position", "item__number", "assignment__annotator__code")
-    about = ("exposure__output__system__name", "text")
+    about = ("exposure__output__system__name", "text", "question__scale__kind")
     for section, number, code, *comment in rows.exclude(text="").order_by("pk").values_list(*columns, *about):
         if (name := f"s{section}.{number}") in names:
-            found.setdefault((name, annotator_pseudonym(study, code)), []).append((comment[0], comment[1]))
+            found.setdefault((name, annotator_pseudonym(study, code)), []).append(
+                (comment[0], comment[1], comment[2] == "rewrite")
+            )
     return found
 
 
@@ -357,7 +393,7 @@ def _item_context(
     compared: Mapping[str, Any],
     item: Mapping[str, Any],
     texts: Mapping[tuple[str, str, int], Output],
-    comments: Mapping[tuple[str, str], Sequence[tuple[str | None, str]]],
+    comments: Mapping[tuple[str, str], Sequence[tuple[str | None, str, bool]]],
     retired: set[str],
     is_public: bool,
 ) -> dict[str, Any]:
@@ -371,11 +407,15 @@ def _item_context(
 
     def said(people: Sequence[str]) -> list[dict[str, Any]]:
         return [
-            {"system": "" if "sides" in item else system, "text": text}
+            {
+                "system": "" if "system" in item else system,
+                "text": text,
+                "kept": None if (share := item.get("kept", {}).get(person)) is None else cells.format_percent(share),
+            }
             for name in item["items"]
             for person in people
-            for system, text in comments.get((name, person), ())
-            if system in (None, *named)
+            for system, text, is_rewrite in comments.get((name, person), ())
+            if system in (None, *named) and is_rewrite is ("kept" in item)
         ]
 
     prompt = next((output.prompt for _, output in outputs if output is not None), None)
@@ -389,7 +429,10 @@ def _item_context(
             _text_context(study, name, stimulus, "source" if name == "Source" else "text", is_public)
             for name, stimulus in (*shown, *outputs)
         ],
-        "comments": [] if "sides" in item else said(item["comments"]),
+        # A rewrite has words of its text, so it is shown only where the text is.
+        "comments": []
+        if "sides" in item or ("kept" in item and (is_retired or (is_public and study.stimuli_source)))
+        else said(item["comments"]),
         "sides": [{"title": title, "comments": said(item["sides"][side])} for side, title in SIDES]
         if any(map(said, item.get("sides", {}).values()))
         else [],
@@ -398,6 +441,11 @@ def _item_context(
 
 def _result_in_words(compared: Mapping[str, Any], item: Mapping[str, Any]) -> str:
     """Return the result of an item for the winner: the share of answers, or the mean difference."""
+    if "kept" in item:
+        share = (
+            "no words to keep" if item["mean"] is None else f"{cells.format_percent(item['mean'])} of its words kept"
+        )
+        return f"{share}, {cells.format_count(item['n'], 'rewrite')}"
     if "system" in item:
         return f"{cells.format_percent(item['mean'])} right, {cells.format_count(item['n'], 'answer')}"
     named = compared["winner"] or compared["x"]

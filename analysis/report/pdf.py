@@ -119,7 +119,8 @@ def pdf_context(run: AnalysisRun) -> dict[str, Any]:
     if run.study.stimuli_source and context["items"]:
         for compared in context["items"]["compared"]:
             for group in compared["groups"]:
-                group["items"] = [item | {"texts": []} for item in group["items"]]
+                without: dict[str, Any] = {"texts": []} | ({"comments": []} if group["kind"] == "rewritten" else {})
+                group["items"] = [item | without for item in group["items"]]
     simulated = simulated_words(run.result["parameters"]["origins"])
     return context | {"is_pdf": True, "simulated": simulated.capitalize()}
 

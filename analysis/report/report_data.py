@@ -29,6 +29,7 @@ from annotators.models import Assignment
 from studies.design.serialization import canonical_json, frozen_design_mismatch_text, serialize_design, sha256_of
 from studies.models import Batch, Item, Placement, Question, Section, Study
 from studies.protocols import REGISTRY as PROTOCOLS
+from studies.protocols.base.fields import TEXT_KINDS
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -70,7 +71,7 @@ def _live_sections(study: Study) -> list[Section]:
     texts = [
         pk
         for pk, scale in Question.objects.filter(section__study=study).values_list("pk", "scale")
-        if isinstance(scale, dict) and scale.get("kind") == "text"
+        if isinstance(scale, dict) and scale.get("kind") in TEXT_KINDS
     ]
     questions = Prefetch("questions", Question.objects.exclude(pk__in=texts))
     sections = study.sections.filter(purpose=Section.Purpose.LIVE, protocol__in=list(PROTOCOLS)).order_by("position")

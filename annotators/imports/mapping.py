@@ -185,7 +185,10 @@ class _Proposer:
             case "time":
                 return any(map(time_of, values))
             case "text":
-                return any(question.scale.kind == "text" for question, _ in study.wordings) and len(study.wordings) == 1
+                return (
+                    any(question.scale.answer_column == "text" for question, _ in study.wordings)
+                    and len(study.wordings) == 1
+                )
         return True
 
     def _is_choice(self, text: str) -> bool:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.db.models import Count, Max, QuerySet
@@ -15,7 +15,7 @@ from studies.design.wording import QuestionWording, SectionWording, wording_of
 from studies.imports.tables.columns import CellRefused
 from studies.models import FIRST_TEST_NUMBER, Exposure, Output, Prompt, Question, Study
 from studies.protocols import REGISTRY, Page, PageField, PageItem, Protocol, StimulusPool, UnfillableBatch
-from studies.protocols.base.fields import Answer, AnswerRefused, ColumnRefused
+from studies.protocols.base.fields import Answer, AnswerRefused, ColumnRefused, RewriteField
 
 from .columns import AnswerRow, Names, StudyNames
 
@@ -272,6 +272,10 @@ def find_field_and_clean_value(
     slot, ask = own_fields[-1]
     if slot in filled:
         raise CellRefused(None, f"answers the same question as row {filled[slot][0].answer_row.row}.")
+    # A row is an answer, so a text that was not changed is refused, also if the question may be left out.
+    if isinstance(ask.field, RewriteField) and resolved.output:
+        rewritten = replace(ask.field, required=True, original=study_index.text_of(resolved.output))
+        return slot, ask, _clean_value(resolved, replace(ask, field=rewritten))
     return slot, ask, _clean_value(resolved, ask)
 
 

@@ -226,7 +226,7 @@ def clean_answer(page_field: PageField, texts_by_part: dict[str, list[str]], ski
     if skip_reasons:
         if skip_reasons[0] not in dict(page_field.skip_reasons):
             raise AnswerRefused("Please choose one of the answers.")
-        if any(value.strip() for value in single.values()):
+        if not all(map(page_field.field.is_untouched, single.values())):
             raise AnswerRefused("Please answer, or say that you cannot answer, but not both.")
         return Answer(skip_reason=skip_reasons[0])
     # A field with several inputs takes a dict of texts.

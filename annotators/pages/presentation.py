@@ -18,7 +18,7 @@ from annotators.fast_path import CompiledSelect
 from annotators.models import Assignment, Response
 from studies.models import Expected, Exposure
 from studies.protocols import REGISTRY, Page, PageField, PageItem, PageQuestion
-from studies.protocols.base.fields import Field
+from studies.protocols.base.fields import TEXT_KINDS, Field
 from studies.protocols.base.known_answers import practice_answer
 from studies.stimuli.markdown import render_markdown
 
@@ -97,7 +97,7 @@ class ShownField:
     @property
     def focus_id(self) -> str:
         """Return the id of what takes the focus: a field that is typed, or a question and none of its answers."""
-        return self.id if self.field.kind in ("number", "text") else f"{self.id}-l"
+        return self.id if self.field.kind in ("number", *TEXT_KINDS) else f"{self.id}-l"
 
     @property
     def is_blank(self) -> bool:
@@ -274,7 +274,7 @@ def _field(slot: str, ask: PageField, typed: Mapping[str, str], is_locked: bool,
         help=render_cached_markdown(ask.help) if ask.help else "",
         label=ask.label,
         position=ask.position,
-        value=typed.get(slot, ""),
+        value=typed.get(slot, "" if is_locked else ask.field.starting_text),
         values={part: typed.get(name, "") for part, name in input_names_by_part(slot, ask).items()}
         if ask.field.inputs
         else {},

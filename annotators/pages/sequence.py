@@ -3,7 +3,7 @@
 The assignment's seed decides their order, and ``PageVisit.shown`` stores what they showed.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate
@@ -16,7 +16,17 @@ from annotators.places.batch_plan import BatchPlan, PlannedSection, frozen_batch
 from studies.design.draw import items_shown_again, seeded_random
 from studies.design.wording import QuestionWording
 from studies.models import Exposure, Study
-from studies.protocols import REGISTRY, Page, PageField, PageItem, PageQuestion, PageSection, Protocol, check_fields
+from studies.protocols import (
+    REGISTRY,
+    Page,
+    PageField,
+    PageItem,
+    PageQuestion,
+    PageSection,
+    Protocol,
+    check_fields,
+    with_shown_texts,
+)
 from studies.protocols.base.known_answers import KnownAnswer
 from studies.protocols.base.pairs import draw_balanced_positions
 
@@ -244,6 +254,10 @@ SECOND_ATTEMPT = SecondAttemptProtocol()
 CHARACTERS_PER_WORD = 6
 
 
+def _exposure_texts(exposures: Collection[int]) -> dict[int, str]:
+    return dict(Exposure.objects.filter(pk__in=exposures).values_list("pk", "output__text"))
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One page with its protocol. ``purpose`` never reaches a template."""
@@ -255,7 +269,7 @@ class Step:
 
     def page_fields(self) -> dict[str, PageField]:
         """Return the form fields of the page: those of its protocol, then its attention checks."""
-        return self.protocol.page_fields(self.page) | check_fields(self.page)
+        return with_shown_texts(self.protocol.page_fields(self.page) | check_fields(self.page), _exposure_texts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,7 +156,11 @@ def _next_field_fragment(assignment: Assignment, key: str, data: QueryDict) -> s
         return ""
     step = partial_page_state(assignment, key).steps[key]
     fields = build_shown_page(assignment, step.page, step.page_fields(), draft_form_data=dict(data.lists())).all_fields
-    answered = [n for n, field in enumerate(fields) if field.value or field.skip_value or any(field.values.values())]
+    answered = [
+        n
+        for n, field in enumerate(fields)
+        if not field.field.is_untouched(field.value) or field.skip_value or any(field.values.values())
+    ]
     following = fields[answered[-1] + 1 :] if answered else fields
     group = fields[answered[-1]].group if answered else ""
     following_field = next((field for field in following if field.group != group and not field.field.inputs), None)

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils.functional import cached_property
 from django.utils.html import format_html
 
-from studies.protocols.base.fields import SCALE_KINDS, parse_scale, values_of_new_row
+from studies.protocols.base.fields import SCALE_KINDS, TEXT_KINDS, parse_scale, values_of_new_row
 from studies.stimuli.texts import TextRefused, clean_name, clean_text, is_blank, name_key
 
 # Clean what people type, so that databases can store all texts and people can tell all names apart.
@@ -284,6 +284,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "multiple": ("options",),
     "acknowledgement": ("high",),
     "text": ("minimum_length", "maximum_length", "is_long"),
+    "rewrite": ("minimum_length", "maximum_length"),
 }
 
 
@@ -391,7 +392,7 @@ class ScaleForm(CleanTextMixin, ScaleFields, forms.ModelForm):
             value = cleaned.get(f"scale_{part}")
             if value not in (None, "", []):
                 stored[part] = value
-        if kind == "text" and stored.get("minimum_length", 0) > stored.get("maximum_length", 2000):
+        if kind in TEXT_KINDS and stored.get("minimum_length", 0) > stored.get("maximum_length", 2000):
             self.add_error(
                 "scale_minimum_length",
                 "The minimum is above the maximum number of characters. Lower the minimum, or raise the maximum.",

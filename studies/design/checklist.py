@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from django.db.models import Count, Q
+from django.db.models.functions import Length
 
 from studies import signals
 from studies.design.draw import SHORTAGE_ADVICE, ArmSharesRefused, BatchDraw, build_arm_block, has_own_prompts
@@ -107,6 +108,7 @@ def section_problems(section) -> Iterator[Problem]:
             )
     yield from pass_mark_problems(section)
     yield from _bare_scale_problems(section)
+    yield from _rewrite_problems(section, protocol)
     for problem in protocol.problems(section):
         yield _prefix_with_section(problem, section)
 
@@ -127,6 +129,54 @@ def _bare_scale_problems(section) -> Iterator[Problem]:
                 section.study.guide is not None,
                 f"scale_without_words:{section.position}:{question.key}",
             )
+
+
+def _rewrite_problems(section, protocol) -> Iterator[Problem]:
+    """Yield why outputs cannot be rewritten: more than one question, several outputs on a page, images, or texts above the limit."""
+    where = f"Section {numbered_name(section)}"
+    asked = [
+        one for one in section.questions.all() if isinstance(one.scale, dict) and one.scale.get("kind") == "rewrite"
+    ]
+    if not asked:
+        return
+    if not protocol.takes_rewrites:
+        usable = " or ".join(f"“{one.label}”" for one in REGISTRY.values() if one.takes_rewrites)
+        yield Problem(
+            f"{where}, question {asked[0].key}: a text is rewritten on a page that shows no other. Choose another kind of answer, or {usable}.",
+            "questions",
+        )
+    if len(asked) > 1:
+        yield Problem(
+            f"{where} has {len(asked)} questions that have the same text rewritten. Keep one of them.", "questions"
+        )
+    try:
+        most = parse_scale(asked[0].scale).maximum_length
+    except (ValueError, TypeError, KeyError):
+        return  # another check reports the scale
+    if section.study.stimuli_source:
+        yield Problem(
+            f"{where}, question {asked[0].key}: the texts may not be passed on, and rewrites keep words of them. Exports and archives have the "
+            "rewrites: pass none of these files on, or remove the question.",
+            "questions",
+            False,
+            f"rewrites_of_texts_not_passed_on:{section.position}",
+        )
+    outputs = Output.objects.filter(system__study=section.study).annotate(length=Length("text"))
+    outputs = outputs.select_related("system", "prompt").order_by("prompt__key", "system__name")
+    without = outputs.filter(text="")
+    if first := without.first():
+        yield Problem(
+            f"{where}, question {asked[0].key}: {without.count()} outputs are images or empty, so nobody can rewrite them. Remove the question, or "
+            f"these outputs. The first: {first.system.name} for prompt {first.prompt.key}.",
+            "questions",
+        )
+    long = outputs.filter(length__gt=most)
+    if first := long.first():
+        yield Problem(
+            f"{where}, question {asked[0].key}: {long.count()} outputs have more than {most} characters. Raise the question’s maximum. The first: "
+            f"{first.system.name} for prompt {first.prompt.key}.",
+            "questions",
+        )
 
 
 def _prefix_with_section(problem: Problem, section) -> Problem:

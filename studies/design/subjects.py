@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from studies.protocols import REGISTRY
+from studies.protocols.base.fields import TEXT_KINDS
 
 MAX_QUESTION_LENGTH = 60
 OVERALL = "overall"
@@ -148,7 +149,7 @@ def question_topics(questions: Iterable[Any]) -> dict[str, str]:
     asked = [
         question
         for question in questions
-        if not question.x_id and not (isinstance(question.scale, dict) and question.scale.get("kind") == "text")
+        if not question.x_id and not (isinstance(question.scale, dict) and question.scale.get("kind") in TEXT_KINDS)
     ]
     n_without = sum(not question.criterion for question in asked)
     topics = {

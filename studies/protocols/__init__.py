@@ -8,7 +8,16 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from .base.fields import Answer
-from .base.pages import Page, PageField, PageItem, PageQuestion, PageSection, check_fields, question_fields
+from .base.pages import (
+    Page,
+    PageField,
+    PageItem,
+    PageQuestion,
+    PageSection,
+    check_fields,
+    question_fields,
+    with_shown_texts,
+)
 from .base.protocol import (
     DraftTexts,
     DrawnItem,
@@ -51,5 +60,5 @@ def choices() -> list[tuple[str, str]]:
 
 __all__ = [
     "REGISTRY", "Answer", "PageField", "DrawnItem", "PageSection", "Page", "PageItem", "PageQuestion", "StimulusPool", "UnfillableBatch",
-    "Problem", "Protocol", "ProtocolCard", "DraftTexts", "EstimandDirection", "ExampleStudy", "ShownSystems", "arms_of", "check_fields", "choices", "load_protocols", "question_fields", "register",
+    "Problem", "Protocol", "ProtocolCard", "DraftTexts", "EstimandDirection", "ExampleStudy", "ShownSystems", "arms_of", "check_fields", "choices", "load_protocols", "question_fields", "register", "with_shown_texts",
 ]  # fmt: skip

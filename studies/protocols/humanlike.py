@@ -63,6 +63,7 @@ class HumanLikeSettings(forms.Form):
 class HumanLike(Protocol):
     slug = "humanlike"
     asks_about_single_outputs = True
+    takes_rewrites = True
     heds_response = 7
     label = "Human or machine: who wrote this text?"
     help = (
@@ -236,8 +237,8 @@ class HumanLike(Protocol):
 
     def pages(self, section, items, answers):
         step = "judge" if section.settings.get("prompt", "hidden") == "hidden" else "judge with prompt"
-        later = {question.key: question for question in section.questions if question.key in (WHY, CHANGE)}
-        first = tuple(question for question in section.questions if question.key not in later)
+        later = tuple(one for one in section.questions if one.key in (WHY, CHANGE) or one.scale.kind == "rewrite")
+        first = tuple(question for question in section.questions if question not in later)
         pages = []
         for item in items:
             page = Page(f"s{section.position}.p{item.position}", section, (item,), first, step=step)
@@ -306,17 +307,20 @@ def _chosen_point_label(page, answers) -> str:
     return labels.get(str(int(value)), "")
 
 
-def _follow_up_questions(page, follow_up_by_key, answers):
-    """Return the follow-up questions: both before an answer is stored, none after "cannot say"."""
+def _follow_up_questions(page, follow_ups, answers):
+    """Return the follow-up questions: all before an answer is stored, none after "cannot say".
+
+    A text is rewritten where people say what they would change.
+    """
     source_question, slot = _source_question_and_slot(page)
     if source_question is None:
         return ()
     if slot not in answers:
-        return tuple(follow_up_by_key.values())
+        return follow_ups
     if answers[slot] is None:
         return ()
-    key = WHY if answers[slot] <= page.section.settings.get("why_up_to", 1) else CHANGE
-    return (follow_up_by_key[key],) if key in follow_up_by_key else ()
+    is_human = answers[slot] <= page.section.settings.get("why_up_to", 1)
+    return tuple(question for question in follow_ups if (question.key == WHY) is is_human)
 
 
 def _has_two_sides(scale) -> bool:

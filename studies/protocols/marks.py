@@ -315,6 +315,7 @@ class NoErrorsField(TickBoxField):
 class Marks(Protocol):
     slug = "marks"
     asks_about_single_outputs = True
+    takes_rewrites = True
     heds_response = 6
     label = "Error marks: errors with category and severity, then 0 to 100"
     help = (

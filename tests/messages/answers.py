@@ -64,6 +64,23 @@ def best_worst():
     return builders.launched(study, me())
 
 
+def rewriting():
+    study = builders.draft_study(systems=("alpha",), prompts=4, target_n=2, owner=me())
+    section = builders.add_section(study, "marks")
+    section.questions.filter(key="score").delete()
+    Question.objects.create(section=section, position=9, key="rewrite", text="Better?", scale={"kind": "rewrite"})
+    return builders.launched(study, me())
+
+
+def without_change(one, page, data):
+    slot, ask = list(players.open_page(one, page)[2].items())[-1]
+    data[slot] = ask.field.starting_text
+
+
+def emptied(one, page, data):
+    data[list(players.open_page(one, page)[2])[-1]] = " "
+
+
 def page_says(response) -> list[Shown]:
     """With the reason why nothing was stored, which is linked to where its button leads."""
     html = response.content.decode()
@@ -172,6 +189,8 @@ ANSWERS = {
     "Please give …, without “…”": sent(survey, (5, "5%")),
     "Please use at most … characters": sent(survey, (4, "x" * 25)),
     "Please write at least … characters": sent(survey, (4, "yes")),
+    "This is the text as": sent(rewriting, before=without_change),
+    "The field is empty": sent(rewriting, before=emptied),
     "Please choose the best": sent(best_worst, (0, "")),
     "cannot be the best": sent(best_worst, (0, "A"), (1, "A")),
     "Please give every": sent(RANKING, (0, "")),

@@ -136,16 +136,20 @@ COPIED_TOKENS, COPIED_SHARE = 8, 0.8
     "copied_text", "copied text: the explanation is copied from a text that was shown", source="Clark et al. 2021"
 )
 def flag_copied_texts(rule_input: RuleInput) -> AssignmentFlags:
-    """Flag explanations with at least 8 consecutive words, and 80 % of all words, copied from a text that was shown."""
+    """Flag explanations with at least 8 consecutive words, and 80 % of all words, copied from a text that was shown.
+
+    A text that annotators were asked to rewrite keeps words of the original, so it is left out.
+    """
     flags = AssignmentFlags(dict.fromkeys(rule_input.submitted, UNKNOWN))
     rows = rule_input.responses
     rows = rows[(rows["text"] != "") & ~rows["is_erased"]]
     if not len(rows):
         return flags
-    shown_texts = rule_input.texts_by_batch()
+    shown_texts, rewritten = rule_input.texts_by_batch(), rule_input.rewriting_questions()
     tokens: dict[int, list[list[str]]] = {}
-    for assignment, batch, text in zip(rows["assignment"], rows["batch"], rows["text"], strict=True):
-        if assignment not in flags.states:
+    columns = ("assignment", "batch", "text", "section", "question")
+    for assignment, batch, text, *asked in zip(*(rows[name] for name in columns), strict=True):
+        if assignment not in flags.states or tuple(asked) in rewritten:
             continue
         if flags.states[assignment] == UNKNOWN:
             flags.states[assignment] = PASS

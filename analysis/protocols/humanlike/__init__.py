@@ -15,7 +15,7 @@ from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block
 from analysis.protocols.blocks.comparisons import AdjustedByBlock, Comparison
 from analysis.protocols.blocks.populations import SECOND_SAMPLE
-from analysis.protocols.kinds.answers import column_arrays
+from analysis.protocols.kinds.answers import column_arrays, read_rewrites
 from analysis.protocols.kinds.pairs import PairAnalysis
 from analysis.protocols.kinds.scores import agreement_alpha
 from studies.design.subjects import Subject
@@ -150,6 +150,7 @@ def _section_blocks(judgements: Judgements, adjusted: AdjustedByBlock, context: 
         cell: _paper_cell_results(judgements, cell, context) for cell in (*judgements.cells_over_domains, *by_domain)
     }
     tests = _paper_tests(judgements, papers, context)
+    rewrites = read_rewrites(context.rows, judgements.section)
     return [
         *planned_and_reference_comparison_blocks(judgements, adjusted, context),
         _detection_block(judgements, likeness_by_cell, context),
@@ -157,6 +158,7 @@ def _section_blocks(judgements: Judgements, adjusted: AdjustedByBlock, context: 
         _groups_block(judgements, context, is_paper=True),
         _groups_block(judgements, context, is_paper=False),
         _checks_block(judgements, context),
+        *([] if rewrites is None else [_rewrites_block(judgements, rewrites, context)]),
     ]
 
 
@@ -400,4 +402,34 @@ def _checks_block(judgements, context) -> Block:
         f"Confidence, and the session{judgements.where}",
         estimates=(gain, drift),
         tables=[layouts.confidence_and_session_table((gain, drift), judgements.where)],
+    )
+
+
+def _rewrites_block(judgements: Judgements, rewrites: "DataFrame", context: AnalysisContext) -> Block:
+    """Say how much of the texts people kept who rewrote them: the mean share of a text's words, by machine and training."""
+    from analysis.stats import clusters
+
+    estimates, rows = [], []
+    for cell in judgements.cells_over_domains:
+        own = rewrites[rewrites["annotator"].isin(set(judgements.cell_rows(cell)["annotator"]))]
+        for author in sorted(set(own["system"])):
+            written = own[own["system"] == author]
+            mean = clusters.annotator_prompt_clustered_mean(
+                *column_arrays(written, "kept", "annotator", SECOND_SAMPLE),
+                null=None,
+                level=context.level,
+                bounds=(0.0, 1.0),
+                analysis="humanlike.words_kept",
+                estimand="mean share of a text's words that its rewrite keeps",
+                unit="annotator",
+            )
+            estimates.append(tag_with_cell(replace(mean, settings={**mean.settings, "author": author}), cell))
+            n_texts = len(written[["prompt", "sample"]].drop_duplicates())
+            rows.append((cell, author, estimates[-1], len(written), n_texts))
+    return Block(
+        "humanlike.rewrites",
+        f"Texts rewritten to seem human{judgements.where}",
+        estimates=tuple(estimates),
+        tables=[layouts.rewrites_table(rows, judgements.where)],
+        note="People rewrite texts of which they say what they would change. The texts are under “What the numbers are about”.",
     )

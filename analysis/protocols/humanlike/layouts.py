@@ -265,6 +265,30 @@ def confidence_and_session_table(estimates: Sequence["Estimate"], title_suffix: 
     )
 
 
+def rewrites_table(rows: Sequence[tuple[Cell, str, "Estimate", int, int]], title_suffix: str) -> Table:
+    """Return how much of each author's texts the rewrites keep. ``rows``: cell, author, mean share, rewrites, texts."""
+    return build_table(
+        "rewrites",
+        f"Words kept in rewritten texts{title_suffix}",
+        "model|Machine|text; condition|Training|text; author|Text by|text; kept|Words kept|percent; kept_interval|95% CI, words kept|interval; "
+        "n_rewrites|Rewrites|integer; n_texts|Texts|integer; n|n annotators|integer; reason|Undefined because|text",
+        [
+            {
+                **{key: value for key, value in cell.as_dict().items() if key != "domain"},
+                "author": author,
+                **prefixed_cells("kept", estimate),
+                "n_rewrites": n_rewrites,
+                "n_texts": n_texts,
+                "n": estimate.n,
+                "reason": estimate.reason,
+            }
+            for cell, author, estimate, n_rewrites, n_texts in rows
+        ],
+        "keep",
+        "The share of a text's words that its rewrite has too, in any order and each as often as both have it. 100 %: only the order or signs changed.",
+    )
+
+
 def correct_count_histograms(cell, rows, figure_number: int, title_suffix: str) -> list[Figure]:
     """Return the paper's Figures 3 and 4: the number of annotators by number of correct texts, and the same by guessing."""
     from analysis.stats import signal_detection

@@ -1,10 +1,13 @@
 """Prepare rows of answers for the statistics."""
 
+import math
 from typing import TYPE_CHECKING, Any
 
-from analysis.data.frames import SECOND_SAMPLE, cluster_labels, rows_where
+from analysis.data.frames import SECOND_SAMPLE, cluster_labels, rows_where, with_plain_texts
+from studies.models import Output
 from studies.protocols import REGISTRY
 from studies.protocols.base.fields import ScaleSpec, parse_scale
+from studies.stimuli.words import share_of_words_kept
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -25,6 +28,26 @@ def column_arrays(rows: "DataFrame", *names: str) -> list[Any]:
 def kept_and_paper_rows(rows: "DataFrame") -> tuple["DataFrame", "DataFrame"]:
     """Return the rows that the outcome-blind rules keep, and those that all primary rules keep."""
     return rows_where(rows, rows["is_kept"].astype(bool)), rows_where(rows, rows["is_kept_paper"].astype(bool))
+
+
+def read_rewrites(frame: "DataFrame", section: Any) -> "DataFrame | None":
+    """Return the rewritten texts of a section that outcome-blind rules keep, or None if no question asks for them.
+
+    Column ``kept``: the share of the words of the original that the rewrite has too, NaN for an original without words.
+    """
+    keys = [one.key for one in section.questions.all() if (scale := readable_scale(one)) and scale.kind == "rewrite"]
+    if not keys:
+        return None
+    rows = frame[(frame["section"] == section.position) & frame["question"].isin(keys) & frame["is_kept"].astype(bool)]
+    rows = with_plain_texts(rows[(rows["text"] != "") & rows["system"].notna()])
+    outputs = Output.objects.filter(system__study=section.study_id, prompt__key__in=set(rows["prompt"]))
+    originals = {
+        (prompt, system, sample): text
+        for prompt, system, sample, text in outputs.values_list("prompt__key", "system__name", "sample", "text")
+    }
+    texts = [rows[name] for name in ("prompt", "system", "sample", "text")]
+    kept = [share_of_words_kept(originals[*shown], text) for *shown, text in zip(*texts, strict=True)]
+    return rows.assign(kept=[math.nan if share is None else share for share in kept])
 
 
 def settings_of(section: Any) -> dict[str, Any]:

@@ -148,6 +148,15 @@ class Field:
     def template(self) -> str:
         return f"annotate/fields/{self.kind}.html"
 
+    @property
+    def starting_text(self) -> str:
+        """Return what the field holds before anybody typed."""
+        return ""
+
+    def is_untouched(self, raw: str) -> bool:
+        """Return whether the sent text is no answer, because nothing was typed."""
+        return not raw.strip()
+
     def clean(self, raw: str) -> Any:
         if raw == "":
             if self.required:
@@ -389,6 +398,41 @@ class TextField(Field):
         return text[: self.maximum_length]
 
 
+@dataclass(frozen=True, slots=True)
+class RewriteField(TextField):
+    """The output shown, to be rewritten: the field starts with its text, and an answer has other words or signs.
+
+    ``original`` is the output's text, see ``with_shown_texts``.
+    """
+
+    kind: ClassVar[str] = "rewrite"
+    depends_on_page: ClassVar[bool] = True
+    missing: ClassVar[str] = "The field is empty. Please write the text as you would have it."
+    original: str = ""
+
+    @property
+    def starting_text(self):
+        return self.original
+
+    def is_untouched(self, raw):
+        return is_blank(raw) or raw.split() == self.original.split()
+
+    def clean(self, raw):
+        if not self.is_untouched(raw):
+            return TextField.clean(self, raw)
+        if not self.required:
+            return None
+        raise AnswerRefused(
+            self.missing if is_blank(raw) else "This is the text as it was shown. Please change it, then go on."
+        )
+
+    def robot_answer(self, robot, page_field):
+        if not self.required and not robot.is_commenting:
+            return None
+        # Other words in place of the first one.
+        return f"{robot.explanation(True)} {self.original.partition(' ')[2]}"[: self.maximum_length]
+
+
 # Fields that the settings of several protocols share, each call gives a new one, and what a new row stores of a
 # settings form.
 
@@ -462,7 +506,10 @@ SCALE_KINDS: dict[str, tuple[str, str]] = {
     "multiple": ("any of several answers", "value"),
     "acknowledgement": ("a box to tick", "value"),
     "text": ("words", "text"),
+    "rewrite": ("the text shown, rewritten", "text"),
 }
+# Questions whose answers are texts: nothing about them can be counted, chosen or averaged as it is.
+TEXT_KINDS = tuple(kind for kind, (_, column) in SCALE_KINDS.items() if column == "text")
 # What an option may do: end a screening section's visit, or be the right answer of an attention check.
 OPTION_FLAGS = ("screens_out", "is_right")
 
@@ -558,6 +605,8 @@ def _build_field(scale: ScaleSpec, required: bool) -> Field:
             return TickBoxField(required, option=Option("1", scale.high))
         case "text":
             return TextField(required, scale.minimum_length, scale.maximum_length, scale.is_long)
+        case "rewrite":
+            return RewriteField(required, scale.minimum_length, scale.maximum_length)
         case "output":
             raise ValueError("A question about the outputs shown is asked under Two choices alone.")
     raise ValueError(f"a question on a {scale.kind} scale has several fields")

@@ -1,10 +1,10 @@
 """Records of an annotator's pages. They reveal no system, no arm and no kind of item."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-from .fields import ChoiceField, Field, Option, ScaleSpec
+from .fields import ChoiceField, Field, Option, RewriteField, ScaleSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,4 +140,23 @@ def check_fields(page: Page) -> dict[str, PageField]:
             right_key=check.scale.right_key,
         )
         for check in page.checks
+    }
+
+
+def with_shown_texts(
+    page_fields: dict[str, PageField], read_texts: Callable[[Collection[int]], Mapping[int, str]]
+) -> dict[str, PageField]:
+    """Return a page's fields, in which fields for rewriting have the texts of their outputs. Pages without them read no text.
+
+    ``read_texts`` returns the texts of these exposures.
+    """
+    asked = {
+        slot: (ask, ask.field, ask.exposure_id)
+        for slot, ask in page_fields.items()
+        if isinstance(ask.field, RewriteField) and ask.exposure_id
+    }
+    texts = read_texts({exposure for _, _, exposure in asked.values()}) if asked else {}
+    return page_fields | {
+        slot: replace(ask, field=replace(field, original=texts[exposure]))
+        for slot, (ask, field, exposure) in asked.items()
     }

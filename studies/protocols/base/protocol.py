@@ -183,6 +183,8 @@ class Protocol:
     placeholder_help = ""
     # What columns of exported answers mean here, if it differs from their general meaning (analysis.data.flat_rows).
     column_meanings: Mapping[str, str] = {}
+    # Whether a question may have an output rewritten: each page shows a single one.
+    takes_rewrites = False
     # Whether a question may be about two systems, x and y.
     has_directed_questions = False
     # Whether a tick asks its questions about two systems in both directions.

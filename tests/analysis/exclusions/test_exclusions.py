@@ -1,6 +1,7 @@
 """Rules find whom they say, and whom they keep does not depend on their order."""
 
 import sys
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -136,6 +137,9 @@ def test_copied_text_needs_eight_words_in_a_row_and_most_of_the_explanation():
     ]
     material = RuleInput(responses(*rows), assignments({}, {}, {}, {}), texts_by_batch=lambda: {1: [story]})
     assert states("copied_text", material) == {1: FAIL, 2: PASS, 3: PASS, 4: UNKNOWN}
+    # A rewritten text keeps words of the original.
+    rewritten = replace(material, rewriting_questions=lambda: {(1, "q")})
+    assert states("copied_text", rewritten) == {1: UNKNOWN, 2: UNKNOWN, 3: UNKNOWN, 4: UNKNOWN}
 
 
 def applied(slug, failed, everybody, role="primary", is_blind=True):

@@ -6,8 +6,9 @@ from unicodedata import normalize
 import pytest
 
 from analysis.metrics.texts import processes
-from analysis.metrics.texts.built_in import BUILT_IN, is_english, is_unspaced, scorers, words
+from analysis.metrics.texts.built_in import BUILT_IN, is_english, is_unspaced, scorers
 from analysis.metrics.texts.processes import ChunkScorer, TextsOfPrompt
+from studies.stimuli.words import words
 
 # A text, one with a word or two changed, and one that shares a digit alone.
 SCRIPTS = {

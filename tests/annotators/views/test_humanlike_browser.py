@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from annotators.models import Assignment, Response
-from studies.models import Expected, Output
+from studies.models import Expected, Output, Question
 from tests.browsing import DESKTOP, PHONE, look_at
 from tests.builders import add_humanlike, add_practice, humanlike_draft, launched, panel
+from tests.players import claimed
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 STORY = (
@@ -137,3 +138,35 @@ def test_a_whole_run_works_by_keyboard_alone(opened):
                 break
         page.wait_for_url(f"**/{key}/")
     assert Assignment.objects.get().submitted_at
+
+
+@pytest.mark.parametrize("has_script", [True, False], ids=["script", "no script"])
+def test_a_text_is_rewritten_on_a_phone_by_keyboard(browser, live_server, has_script):
+    study = humanlike_draft(domains=("stories",), instructions="", target_n=1, m=1)
+    Output.objects.filter(system__study=study).update(text=STORY * 3)
+    words = "Rewrite the text so that it seems to be written by a person."
+    section = study.sections.get()
+    Question.objects.create(section=section, position=9, key="rewrite", text=words, scale={"kind": "rewrite"})
+    assignment = claimed(launched(study), "w")
+    context = browser.new_context(viewport=PHONE, java_script_enabled=has_script)
+    page, wrong = context.new_page(), []
+    page.set_default_timeout(8000)
+    page.goto(f"{live_server.url}{assignment.path}s1.p1/")
+    page.get_by_label("Definitely machine-generated").check()
+    go(page, "s1.p1f")
+    change, rewrite = page.get_by_label("What would you change"), page.get_by_label(words)
+    assert rewrite.input_value() == STORY * 3
+    change.fill("The miller.")
+    page.locator("[name=go]").click()
+    page.get_by_text("This is the text as it was shown. Please change it, then go on.").first.wait_for()
+    if has_script:
+        look(page, "rewrite refused", wrong)
+    rewrite.focus()
+    page.keyboard.press("Control+Home")
+    page.keyboard.type("They say that ")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/done/")
+    context.close()
+    assert not wrong, "\n".join(wrong)
+    assert Response.objects.get(question__key="rewrite").text.startswith("They say that Once upon a time")

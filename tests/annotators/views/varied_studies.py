@@ -35,8 +35,8 @@ def every_scale():
     """A survey that asks on every scale that a survey can have: required with a way out, and optional."""
     draft = draft_study(systems=("alpha",), prompts=1, instructions="", target_n=4)
     scales = [
-        {"kind": kind} | NEEDS.get(kind, {}) for kind in SCALE_KINDS if kind != "output"
-    ]  # under two choices alone
+        {"kind": kind} | NEEDS.get(kind, {}) for kind in SCALE_KINDS if kind not in ("output", "rewrite")
+    ]  # both need outputs
     scales += [{"kind": "likert"} | more for more in LIKERTS]
     questions = [{"key": f"q{n}", "text": f"Question on {scale}?", "scale": scale} for n, scale in enumerate(scales)]
     without = ("multiple", "acknowledgement")

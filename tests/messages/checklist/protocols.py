@@ -50,6 +50,22 @@ from tests.messages.checklist.drafts import (
 from tests.messages.lines import At, Shown, only_informs
 
 
+def rewrites(n=1, **limits):
+    """A change: the first section asks this many times to rewrite its texts."""
+
+    def change(study):
+        section = study.sections.get(purpose="live")
+        columns = {"section": section, "text": "Rewrite it.", "scale": {"kind": "rewrite", **limits}}
+        Question.objects.bulk_create(Question(position=8 + one, key=f"rewrite{one}", **columns) for one in range(n))
+
+    return change
+
+
+def _empty(study):
+    output = Output.objects.filter(system__study=study).first()
+    Output.objects.filter(pk=output.pk).update(text="", is_empty=True)
+
+
 def _practice(make, n_outputs, any_question="", **given):
     """What is said where these expected answers cannot be those of a practice item. ``any_question``: to each question."""
 
@@ -160,6 +176,14 @@ CHECKLIST = {
     ),
     "All questions ask": At("#questions-group", on(rating, scale(kind="text"))),
     "the ends of the scale have no words": At("#questions-group", on(rating, scale(kind="likert", maximum=7))),
+    "a text is rewritten on": At("#questions-group", on(rating, scale(kind="rewrite"))),
+    "questions that have the same": At("#questions-group", on(humanlike, rewrites(2))),
+    "the texts may not be passed on, and": At(
+        "#questions-group",
+        on(humanlike, lambda s: (rewrites()(s), study_with(stimuli_source="https://example.org")(s))),
+    ),
+    "outputs are images or": At("#questions-group", on(humanlike, lambda s: (rewrites()(s), _empty(s)))),
+    "outputs have more than": At("#questions-group", on(humanlike, rewrites(maximum_length=5))),
     "Question … rates": At("#questions-group", on(rating, names_systems)),
     "studies/protocols/rating:problems: Annotators must see": At("#id_m", on(rating, section_with(m=0))),
     "There is a … reference": At("#systems-group", on(rating, references(("alpha", "maximal")))),
