@@ -285,7 +285,7 @@ def rewrites_table(rows: Sequence[tuple[Cell, str, "Estimate", int, int]], title
             for cell, author, estimate, n_rewrites, n_texts in rows
         ],
         "keep",
-        "The share of a text's words that its rewrite has too, in any order and each as often as both have it. 100 %: only the order or signs changed.",
+        "The share of a text's words that its rewrite has too, in any order and each as often as both have it. 100 %: no word was taken away, though others may have been added.",
     )
 
 
