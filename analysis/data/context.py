@@ -1,7 +1,7 @@
 """The input of a protocol's analysis."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ class AnalysisContext:
     those that one rule would keep. ``sections``: the live sections of the protocol. ``tau``: the limit of the rule
     ``incoherent``. ``is_after_tau``: whether that rule excluded anybody. ``claims``: all planned labels, if the analysis
     reads them. ``deltas``: further values of delta for which two choices count the labels that each strategy needs.
+    ``page_seconds``: the seconds of each page by assignment and page key, if the analysis reads them.
     ``is_only_planned``: whether only the planned comparisons are wanted, without companion methods.
     """
 
@@ -34,6 +35,7 @@ class AnalysisContext:
     tau: float = 1.1
     is_after_tau: bool = False
     claims: "PlannedLabels | None" = None
+    page_seconds: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
     is_only_planned: bool = False
 
     def rng(self, *parts: Any) -> "np.random.Generator":

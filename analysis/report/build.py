@@ -473,6 +473,7 @@ def analysis_contexts(
                 tau=float(tau.settings.get("tau", 1.1)) if tau else 1.1,
                 is_after_tau=bool(tau and tau.excludes and tau.failed_assignment_ids),
                 claims=data.claims,
+                page_seconds=data.page_seconds,
                 **options,
             )
         )

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Count, Prefetch
@@ -25,7 +25,8 @@ from analysis.protocols.blocks.cells import contrast_of
 from analysis.protocols.blocks.layouts import Table, build_table, estimate_row
 from analysis.protocols.blocks.populations import population_of
 from annotators.counting import Use, select
-from annotators.models import Assignment
+from annotators.models import Assignment, PageVisit
+from annotators.places.monitor import seconds_of_visits
 from studies.design.serialization import canonical_json, frozen_design_mismatch_text, serialize_design, sha256_of
 from studies.models import Batch, Item, Placement, Question, Section, Study
 from studies.protocols import REGISTRY as PROTOCOLS
@@ -245,6 +246,7 @@ class ReportData:
     test_answers: "DataFrame"
     claims: PlannedLabels | None = None
     n_excluded_after_judgement: int = 0
+    page_seconds: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
 
     @property
     def submitted(self) -> list[int]:
@@ -298,9 +300,10 @@ def read_report_data(study: Study, origins: list[str]) -> ReportData:
     response_frame, assignment_frame = responses_frame(study, origins), assignments_frame(study, origins)
     responses, assignments = response_frame.rows, assignment_frame.rows
     sections = list(study.sections.order_by("position"))
-    reads_claims = any(
-        section.protocol in REGISTRY and REGISTRY[section.protocol].needs_planned_labels for section in sections
-    )
+    analyses = [REGISTRY[section.protocol] for section in sections if section.protocol in REGISTRY]
+    reads_claims = any(analysis.needs_planned_labels for analysis in analyses)
+    # A page with an attention check takes longer, so it says nothing about the time of a label.
+    visits = PageVisit.objects.filter(assignment__study=study).exclude(shown__has_key="checks")
     counts = Counter(version for version in assignments["design_version"].tolist() if version == version)
     versions = [
         {
@@ -334,6 +337,7 @@ def read_report_data(study: Study, origins: list[str]) -> ReportData:
         rule_input.test_answers(),
         read_planned_labels_of_claimed_batches(study, origins, applied_rules) if reads_claims else None,
         excluded_after_they_were_judged(study, origins, kept_by(applied_rules, rule_input.submitted)),
+        seconds_of_visits(visits) if any(analysis.needs_page_seconds for analysis in analyses) else {},
     )
 
 

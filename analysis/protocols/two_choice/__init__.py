@@ -22,6 +22,7 @@ from .checks import (
     agreement_estimates,
     labels_paid_and_strategy_replay_blocks,
     ranking_blocks,
+    work_time_blocks,
 )
 from .labels import planned_comparisons_then_other_pairs, primary_comparison_stopping_statuses, read_comparison_labels
 from .preference import preference_blocks, recommended_estimate
@@ -67,6 +68,7 @@ class TwoChoiceAnalysis(PairAnalysis):
     headline_blocks = {"two_choice": "choice.preference"}
     weighs_people_equally = True
     needs_planned_labels = True
+    needs_page_seconds = True
     reads_deltas = True
 
     pairs_block = "choice.preference"
@@ -107,6 +109,7 @@ class TwoChoiceAnalysis(PairAnalysis):
         for labels in records:
             blocks += labels_paid_and_strategy_replay_blocks(labels, context)
             blocks += agreement_and_side_blocks(labels, context)
+        blocks += work_time_blocks(records, context)
         for section in context.sections:
             blocks += ranking_blocks([labels for labels in records if labels.section == section], context)
         return blocks

@@ -1,5 +1,6 @@
 """Check the labels: agreement, the effect of the side, and a ranking of the systems."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
@@ -250,6 +251,43 @@ def _labels_paid_estimates(labels: ComparisonLabels) -> tuple["Estimate", ...]:
             )
         )
     return tuple(labels.comparison.tag_estimate(estimate, PREFERENCE) for estimate in estimates)
+
+
+PAGE_OF_A_SLOT = re.compile(r"(s\d+)\.q\d+\.i(\d+)")
+
+
+def work_time_blocks(comparisons: Sequence[ComparisonLabels], context: AnalysisContext) -> list[Block]:
+    """Return the work time of a label: the time of its page, of each comparison and of all together."""
+    import pandas as pd
+
+    from analysis.stats import choice
+
+    if not comparisons:
+        return []
+    slots = context.rows.set_index("id")["slot"]
+    parts, estimates = [], []
+    for labels in comparisons:
+        rows = labels.kept[["id", "assignment", "annotator"]]
+        matches = map(PAGE_OF_A_SLOT.match, rows["id"].map(slots).astype(str))
+        keys = [f"{match[1]}.p{match[2]}" if match else "" for match in matches]
+        seconds = [
+            context.page_seconds.get(assignment, {}).get(key)
+            for assignment, key in zip(rows["assignment"], keys, strict=True)
+        ]
+        on_page = len(labels.section.questions.all())
+        parts.append(rows.assign(seconds=pd.Series(seconds, rows.index, dtype=float), on_page=on_page))
+        found = choice.label_work_time(*column_arrays(parts[-1], "seconds", "annotator", "on_page"))
+        estimates.append(labels.comparison.tag_estimate(found, PREFERENCE))
+    if len(comparisons) > 1:
+        estimates.append(choice.label_work_time(*column_arrays(pd.concat(parts), "seconds", "annotator", "on_page")))
+    return [
+        Block(
+            "choice.times",
+            "Work time of a label",
+            estimates=tuple(estimates),
+            tables=[layouts.work_times_table(estimates)],
+        )
+    ]
 
 
 def strategy_replay_blocks(labels: ComparisonLabels, context: AnalysisContext) -> list[Block]:

@@ -184,6 +184,32 @@ def labels_paid_table(comparison_estimates: Sequence["Estimate"]) -> Table:
     )
 
 
+def work_times_table(estimates: Sequence["Estimate"]) -> Table:
+    rows = [
+        {
+            "contrast": comparison_label(estimate) if contrast_of(estimate) else "all comparisons",
+            "median": estimate.estimate,
+            "quartiles": estimate.detail.get("quartiles"),
+            "mean": estimate.detail.get("mean"),
+            "n": estimate.n,
+            "people": estimate.n_clusters,
+            "untimed": estimate.detail["untimed"],
+            "reason": estimate.reason,
+        }
+        for estimate in estimates
+    ]
+    return build_table(
+        "choice_times",
+        "Work time of a label",
+        "contrast|Comparison|text; median|Median, seconds|number; quartiles|Quartiles, seconds|wide_interval; mean|Mean, seconds|number; "
+        "n|n labels|integer; people|n annotators|integer; untimed|Labels without a time|integer; reason|Undefined because|text",
+        rows,
+        "sure",
+        "The time of a label is that of its page: while the page was visible and used, or from showing to sending if a browser counted nothing. "
+        "Imported labels, pages with an attention check and pages with several labels have no time here.",
+    )
+
+
 def _rounded_estimate(estimate: "Estimate | None") -> int | None:
     return None if estimate is None or estimate.estimate is None else round(estimate.estimate)
 

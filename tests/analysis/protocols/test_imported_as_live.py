@@ -90,4 +90,6 @@ def test_every_protocol_whose_answers_can_be_imported(tmp_path):
     live, imported = (numbers(build_report(Study.objects.get(pk=one.pk), {"resamples": 99})) for one in (study, there))
     assert live.keys() == imported.keys() and len(live) > 100
     for key, told in live.items():
+        if key[0] == "choice.times":  # a file has no work time
+            continue
         assert imported[key] == pytest.approx(told, rel=1e-5, abs=1e-7, nan_ok=True), key

@@ -1,12 +1,14 @@
 """The report of two choices: known answers in, the decision, its cost, agreement and sides out."""
 
 import random
+from datetime import timedelta
 
 import pytest
+from django.db.models import F
 
 from analysis.report.build import build_report
 from analysis.report.stopping import apply_stopping_rules
-from annotators.models import Response
+from annotators.models import PageVisit, Response
 from annotators.places import monitor
 from annotators.places.exclusions import exclude_assignments
 from studies.models import Batch, Item, Question, Study
@@ -338,3 +340,43 @@ def test_the_same_data_give_the_same_bytes():
     many(study, 10, 0.6)
     study = closed(study)
     assert json_safe(build_report(study, FAST)) == json_safe(build_report(study, FAST))
+
+
+def test_the_work_time_of_a_label_is_that_of_its_page():
+    study = choice_study(systems=("alpha", "beta", "gamma"), prompts=24, m=3, target_n=4, settings={"stopping": "none"})
+    people = [submitted(study, f"p{number}") for number in range(4)]
+    for seconds, person in zip((8, 10, 14, 0), people, strict=True):
+        PageVisit.objects.filter(assignment=person).update(active_seconds=seconds)
+    # The browser of the last one counted nothing, and it is unknown when one page was shown.
+    visits = PageVisit.objects.filter(assignment=people[3], key__startswith="s1.p")
+    visits.update(recorded_at=F("shown_at") + timedelta(seconds=30))
+    visits.filter(key="s1.p2").update(shown_at=None)
+    checked = PageVisit.objects.get(assignment=people[0], key="s1.p1")
+    PageVisit.objects.filter(pk=checked.pk).update(shown=checked.shown | {"checks": [[9, 9, "Choose A."]]})
+    result, tables = report_of(study)
+    *rows, total = tables["choice_times"]["rows"]
+    # 8 twice, 10 and 14 three times each, 30 twice.
+    assert (total["contrast"], total["median"], total["n"], total["people"], total["untimed"]) == (
+        "all comparisons",
+        12.0,
+        10,
+        4,
+        2,
+    )
+    assert total["mean"] == pytest.approx(148 / 10) and total["quartiles"] == [10, 14]
+    assert len(rows) == 3 and sum(row["n"] for row in rows) == 10 and sum(row["untimed"] for row in rows) == 2
+    assert block(result, "choice.times")["estimates"][-1]["unit"] == "label"
+
+
+def test_labels_that_share_a_page_have_no_time_of_their_own():
+    study = draft_study(systems=("alpha", "beta"), prompts=12, target_n=3, instructions="")
+    section = add_choice(study, m=4, stopping="none")
+    question = section.questions.get()
+    question.pk, question.key, question.position = None, "second", question.position + 1
+    question.save()
+    study = launched(study)
+    for number in range(3):
+        PageVisit.objects.filter(assignment=submitted(study, f"p{number}")).update(active_seconds=9)
+    _, tables = report_of(study)
+    for row in tables["choice_times"]["rows"]:
+        assert row["median"] is None and row["n"] == 0 and "share its time" in row["reason"] and row["untimed"]
