@@ -137,7 +137,8 @@ def estimate_pilot_job(job: Job, progress: jobs.ProgressReporter) -> dict:
 def plan_strategies_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     """Simulate labelling strategies with a stopping rule."""
     # The job's own number is the seed, so a repetition gives the same numbers.
-    result = strategies.compute_strategies(job.arguments["options"], job.pk, progress)
+    options, pilot = strategies.with_pilot(job.arguments["options"], job.by)
+    result = strategies.compute_strategies(options, job.pk, progress) | {"pilot": pilot}
     return result | {"url": reverse("admin:studies_plan_strategies", args=[job.study_id])}
 
 

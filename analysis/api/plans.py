@@ -46,6 +46,8 @@ def _strategies_field(field: forms.Field) -> serializers.Field:
     more: dict[str, Any] = {"required": False, "help_text": text}
     if isinstance(field, strategies.SharesField):
         return serializers.ListField(child=FiniteField(), allow_empty=False, max_length=strategies.MOST_SHARES, **more)
+    if isinstance(field, forms.CharField):
+        return CleanTextField(allow_blank=True, max_length=field.max_length, **more)
     if isinstance(field, forms.ChoiceField):
         return ListedField(choices=field.choices, **more)  # type: ignore[arg-type]  # lists, in this form
     if isinstance(field, forms.IntegerField):

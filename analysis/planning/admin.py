@@ -164,10 +164,10 @@ class SizePlanAdmin(ReadOnlyAdmin):
         study = get_study(request.user, Action.VIEW, pk=pk)
         may_plan = is_request_allowed(request, Action.EDIT, study.pk)
         found = strategies.latest_strategies(study)
-        form = strategies.StrategiesForm(initial=found["options"] if found else None)
+        form = strategies.StrategiesForm(initial=found["options"] if found else None, user=request.user)
         status = 200
         if request.method == "POST" and may_plan:
-            form = strategies.StrategiesForm(request.POST.dict())
+            form = strategies.StrategiesForm(request.POST.dict(), user=request.user)
             if form.is_valid():
                 job = strategies.request_strategies(study, request.user, form.cleaned_data)
                 return HttpResponseRedirect(reverse("admin:studies_job_page", args=[job.code]))

@@ -111,7 +111,7 @@ def estimate_study(study: Study, user) -> StudyPilot:
 
     study = get_row(user, Action.EXPORT, Study.objects.all(), pk=study.pk)
     check_outcomes_visible(study, ORIGINS)
-    answers, data_sha256 = _headline_answers(study)
+    answers, data_sha256 = headline_answers_of(study)
     sha256 = hashlib.sha256(f"{VERSION} {data_sha256}".encode()).hexdigest()
     if stored := study.pilot_estimates.filter(sha256=sha256).first():
         return stored
@@ -153,7 +153,7 @@ def estimate_study(study: Study, user) -> StudyPilot:
     raise ActionRefused(f"The study cannot be a pilot. {why}")
 
 
-def _headline_answers(study: Study) -> tuple[list[tuple[str, HeadlineAnswers]], str]:
+def headline_answers_of(study: Study) -> tuple[list[tuple[str, HeadlineAnswers]], str]:
     """Return the answers of all comparisons with the headline that plans know, planned comparisons first; and the hash of the data."""
     problems: list[dict[str, Any]] = []
     with database_snapshot():

@@ -4,13 +4,16 @@ import math
 from typing import Any
 
 from django import forms
+from django.db.models import Exists, OuterRef, QuerySet
 
 from studies.access import Action, check_permission_or_404
-from studies.models import Job, Study
+from studies.models import Job, Section, Study
 from studies.services import jobs
-from studies.services.lifecycle import FieldsRefused
+from studies.services.lifecycle import ActionRefused, FieldsRefused
 
+from . import pilots
 from .forms import number_field
+from .inputs import InvalidPlanInputs
 
 KIND = "plan_strategies"
 FORMAT = "heval.strategy_plan/2"
@@ -61,6 +64,14 @@ class SharesField(forms.Field):
 class StrategiesForm(forms.Form):
     """What the simulation needs. The first values are those of the paper's Table 3 with the least difficulty."""
 
+    pilot = forms.CharField(
+        label="Share and spread from a pilot",
+        required=False,
+        max_length=36,
+        empty_value="",
+        help_text="Code of a study with two choices whose answers you may export, also this one. Its first comparison then gives the share and "
+        "the standard deviation of items, in place of those below.",
+    )
     shares = SharesField(
         label="Answers for x, %",
         initial=[61.25],
@@ -93,6 +104,24 @@ class StrategiesForm(forms.Form):
     draws = forms.ChoiceField(label="Annotators and items", choices=DRAWS, initial="new")
     price = number_field("Price of an answer, with fees", "In the currency of the study.", required=False)
 
+    def __init__(self, *args, user: Any, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.user = user
+        named = [
+            (str(one.code), one.title) for one in _of_two_choices(pilots.pilot_studies(user))[: pilots.MOST_LISTED]
+        ]
+        self.fields["pilot"].widget = forms.Select(choices=[("", "none: as entered below"), *named])
+
+    def clean_pilot(self):
+        if code := self.cleaned_data["pilot"]:
+            try:
+                study = pilots.find_pilot_study(code, self.user)
+            except InvalidPlanInputs as refused:
+                raise forms.ValidationError(refused.errors["prior"]) from None
+            if not _of_two_choices(Study.objects.filter(pk=study.pk)).exists():
+                raise forms.ValidationError("This study has no two choices. Choose a study that has.")
+        return code
+
     def clean(self):
         cleaned = super().clean() or {}
         low, high = cleaned.get("lowest_capability"), cleaned.get("highest_capability")
@@ -103,9 +132,16 @@ class StrategiesForm(forms.Form):
                 self.add_error(
                     "highest_capability", "Annotators of capability 0 decide nothing. Enter a number above 0."
                 )
-            elif any(_difficulty(share, low, high) > 1 for share in cleaned.get("shares", ())):
+            elif not cleaned.get("pilot") and any(
+                _difficulty(share, low, high) > 1 for share in cleaned.get("shares", ())
+            ):
                 self.add_error("shares", "Annotators of this capability cannot agree so often. Enter a lower share.")
         return cleaned
+
+
+def _of_two_choices(studies: QuerySet[Study]) -> QuerySet[Study]:
+    live = Section.objects.filter(study=OuterRef("pk"), purpose=Section.Purpose.LIVE, protocol="two_choice")
+    return studies.filter(Exists(live))
 
 
 def _difficulty(share: float, low: float, high: float) -> float:
@@ -116,10 +152,48 @@ def _difficulty(share: float, low: float, high: float) -> float:
 def request_strategies(study: Study, by, options: dict[str, Any], request_token: str | None = None) -> Job:
     """Submit the job. What ``options`` lack is as the form has it first. Raise FieldsRefused if a value is not valid."""
     check_permission_or_404(by, Action.EDIT, study)
-    form = StrategiesForm({name: field.initial for name, field in StrategiesForm.base_fields.items()} | options)
+    first = {name: field.initial for name, field in StrategiesForm.base_fields.items()}
+    form = StrategiesForm(first | options, user=by)
     if not form.is_valid():
         raise FieldsRefused({name: str(texts[0]) for name, texts in form.errors.items()})
     return jobs.submit(KIND, study=study, by=by, request_token=request_token, options=form.cleaned_data)
+
+
+def with_pilot(options: dict[str, Any], user: Any) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Return the options with the share and the spread of their pilot, and what the pilot says; or None without a pilot.
+
+    Its share is followed by the lower end of the share's interval, for which a study should be planned, if x is chosen
+    more often there too. An answer depends on the product of capability and difficulty alone, so the spread of
+    difficulties is that of the shares for the mean capability of the options. Raise ActionRefused if the pilot says too little.
+    """
+    from analysis.stats.planning.pilot_estimates import share_and_spread
+    from analysis.stats.seeds import seeded_generator
+
+    if not options.get("pilot"):
+        return options, None
+    study = pilots.find_pilot_study(options["pilot"], user)
+    answers, data_sha256 = pilots.headline_answers_of(study)
+    found = next((one for name, one in answers if name == "two_choice" and len(one.values)), None)
+    if found is None:
+        raise ActionRefused("The pilot has no choices that the rules keep. Choose another study.")
+    items = found.items if found.items is not None else found.prompts
+    try:
+        said = share_and_spread(
+            found.values, found.annotators.codes, items.codes, rng=seeded_generator(data_sha256, "strategies")
+        )
+    except ValueError as refused:
+        raise ActionRefused(f"The study cannot be a pilot. {refused}") from None
+    shares = [round(100 * one, 2) for one in (said.share, said.low) if one > 0.5]
+    low, high = options["lowest_capability"], options["highest_capability"]
+    if not shares or _difficulty(shares[0], low, high) > 1:
+        raise ActionRefused(
+            f"In the pilot, {100 * said.share:.1f} % of the answers are for one system. "
+            + ("Nothing decides there." if not shares else "Annotators of this capability cannot agree so often.")
+            + " Enter shares or capabilities by hand."
+        )
+    spread = round(min(1.0, 2 * said.spread / ((low + high) / 2)), 4)
+    pilot = said.as_dict() | {"study": study.title, "code": str(study.code), "comparison": found.comparison.label}
+    return options | {"shares": shares, "spread": spread}, pilot
 
 
 def compute_strategies(options: dict[str, Any], seed: int, progress: jobs.ProgressReporter) -> dict[str, Any]:
@@ -183,9 +257,13 @@ def latest_strategies(study: Study) -> dict[str, Any] | None:
         return None
     result = job.result
     price = result["options"].get("price")
+    if pilot := result.get("pilot"):
+        percent = {"percent": "share", "percent_low": "low", "percent_high": "high", "spread_percent": "spread"}
+        pilot = pilot | {name: f"{100 * pilot[key]:.1f}" for name, key in percent.items()}
     return result | {
         "at": job.ended_at,
         "price": price,
+        "pilot": pilot,
         "plans": [
             plan
             | {

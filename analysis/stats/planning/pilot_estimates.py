@@ -188,6 +188,49 @@ def variances_at(factor: Factor, rest: FloatArray, pivots: FloatArray) -> FloatA
     return np.where(is_zero, 0.0, np.exp((low + high) / 2) * rest)
 
 
+@dataclass(frozen=True, slots=True)
+class ShareAndSpread(Record):
+    """What answers of two choices say about the share for x, and how much items vary.
+
+    `share` : float
+        Share of the answers for x, with the 90 % interval `low` to `high` over people and items.
+    `spread` : float
+        Standard deviation over items of the share for x.
+    `n_answers`, `n_people`, `n_items` : int
+        How many of each.
+    """
+
+    share: float
+    low: float
+    high: float
+    spread: float
+    n_answers: int
+    n_people: int
+    n_items: int
+
+
+def share_and_spread(
+    choices: npt.ArrayLike, people: npt.ArrayLike, items: npt.ArrayLike, *, rng: np.random.Generator
+) -> ShareAndSpread:
+    """Estimate the share for x and its spread over items from choices: 1 for x, 0 for y, 1/2 for a tie.
+
+    The spread is the component of `crossed_components` over items, so it is free of the chance of single answers.
+    If the share is below one half, x and y change places: the result is about the one that was chosen more often.
+    """
+    values = vector(choices, "choices")
+    found = crossed_components(values if values.mean() >= 0.5 else 1 - values, people, items)
+    low, high = np.clip(np.quantile(found.draws(1000, rng)[0], (0.05, 0.95)), 0.0, 1.0).tolist()
+    return ShareAndSpread(
+        share=found.mean,
+        low=low,
+        high=high,
+        spread=float(np.sqrt(found.prompts)),
+        n_answers=found.n_answers,
+        n_people=found.n_people,
+        n_items=found.n_prompts,
+    )
+
+
 # Variance components of stated chances: one answer of each person, about all prompts that the person read.
 
 

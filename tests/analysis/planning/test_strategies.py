@@ -1,14 +1,17 @@
 """The page of labelling strategies, with the planning results of the paper on dynamic evaluation."""
 
 import pytest
+from django.contrib.auth.models import AnonymousUser
 from django.urls import reverse
 
 from analysis.planning import strategies
-from studies.models import Job
-from studies.services import jobs
+from annotators.models import Response
+from studies.models import Job, Study
+from studies.services import jobs, lifecycle
 from tests.analysis.api.rest import api_of
 from tests.analysis.planning.quick import words
-from tests.builders import add_choice, draft_study, user
+from tests.builders import add_choice, choice_study, draft_study, spa_study, user
+from tests.players import many, submitted
 
 pytestmark = pytest.mark.django_db
 
@@ -66,7 +69,9 @@ TABLE_3 = {
 @pytest.mark.slow
 def test_table_3_lies_in_the_spread_of_draws_in_one_run():
     shares = " ".join(map(str, TABLE_3))
-    form = strategies.StrategiesForm(PAPER | {"shares": shares, "items": "15000", "runs": "1000", "draws": "one"})
+    form = strategies.StrategiesForm(
+        PAPER | {"shares": shares, "items": "15000", "runs": "1000", "draws": "one"}, user=AnonymousUser()
+    )
     assert form.is_valid(), form.errors
     plans = strategies.compute_strategies(form.cleaned_data, 0, lambda *done: None)["plans"]
     assert [plan["share"] for plan in plans] == list(TABLE_3)
@@ -106,7 +111,7 @@ def test_studies_that_all_pay_the_same_have_no_interval(page, client):
 def labels_of(share, items, lowest, runs) -> dict[str, float]:
     """The mean answers of each strategy with the settings of the page. The three difficulties are 61.25, 55.625 and 52.8125 % in Table 3."""
     sent = PAPER | {"shares": share, "items": items, "lowest_capability": lowest}
-    form = strategies.StrategiesForm(sent)
+    form = strategies.StrategiesForm(sent, user=AnonymousUser())
     assert form.is_valid(), form.errors
     options = form.cleaned_data | {"runs": runs}
     rows = strategies.compute_strategies(options, 1, lambda *done: None)["plans"][0]["rows"]
@@ -200,3 +205,75 @@ def test_who_may_only_read_sees_no_form(page, client):
     assert "Simulate the strategies" not in words(client.get(url))
     client.post(url, PAPER)
     assert not study.jobs.exists()
+
+
+@pytest.fixture
+def pilot(page):
+    """A closed study of two choices in which each of 30 items has three answers, 80 % of them for beta."""
+    settings = {"strategy": "majority", "workers": 3, "stopping": "none"}
+    columns = {"by": page[0].owner, "annotators_per_batch": 3, "settings": settings}
+    study = choice_study(prompts=30, m=10, target_n=9, **columns)
+    many(study, 9, 0.8)
+    lifecycle.start_closing(study, by=None)
+    lifecycle.end_grace_period(Study.objects.get(pk=study.pk), by=None)
+    return Study.objects.get(pk=study.pk)
+
+
+def test_share_and_spread_come_from_a_pilot(page, pilot, client):
+    study, url = page
+    assert f'<option value="{pilot.code}">' in client.get(url).content.decode()
+    # What was typed is not used, also if it would be refused.
+    response = client.post(url, PAPER | {"pilot": str(pilot.code), "shares": "99", "spread": "0.9", "items": "300"})
+    assert response.status_code == 302
+    jobs.run_waiting_jobs()
+    result = study.jobs.get(kind=strategies.KIND, state=Job.State.DONE).result
+    found = result["pilot"]
+    assert (found["n_answers"], found["n_people"], found["n_items"]) == (90, 9, 30) and found["code"] == str(pilot.code)
+    chosen = Response.objects.filter(assignment__study=pilot, chosen__output__system__name="beta").count()
+    assert found["share"] == pytest.approx(chosen / 90) and found["low"] < found["share"] < found["high"]
+    assert [plan["share"] for plan in result["plans"]] == [round(100 * found[name], 2) for name in ("share", "low")]
+    assert result["options"]["spread"] == pytest.approx(2 * found["spread"] / 0.9, abs=5e-5)
+    sure, careful = (plan["rows"][0]["labels"] for plan in result["plans"])
+    assert sure < careful
+    said = words(client.get(url))
+    assert f"{100 * chosen / 90:.1f} % of 90 answers of 9 annotators about 30 items" in said
+    assert "Plan for the second share" in said
+
+
+def test_rest_plans_from_a_pilot_as_the_page_does(page, pilot):
+    study, _ = page
+    client = api_of(study.owner)
+    body = {"pilot": str(pilot.code), "items": 200, "runs": 100}
+    sent = client.send("POST", f"studies/{study.code}/plans/strategies/", body)
+    assert sent.status_code == 202
+    jobs.run_waiting_jobs()
+    result = client.get(f"studies/{study.code}/jobs/{sent.json()['code']}/").json()["result"]
+    assert result["pilot"]["n_answers"] == 90 and len(result["plans"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("is_spa", "is_closed", "message"),
+    [(True, True, "has no two choices"), (False, False, "still hidden"), (None, True, "no study with this code")],
+)
+def test_a_pilot_that_cannot_be_used_says_why(page, client, is_spa, is_closed, message):
+    study, url = page
+    other = spa_study(study.owner) if is_spa else choice_study(by=study.owner)
+    many(other, 1, 0.5) if not is_spa else submitted(other)
+    if is_closed:
+        lifecycle.start_closing(other, by=None)
+        lifecycle.end_grace_period(Study.objects.get(pk=other.pk), by=None)
+    code = "nothing" if is_spa is None else str(other.code)
+    response = client.post(url, PAPER | {"pilot": code})
+    assert response.status_code == 422 and message in words(response) and not study.jobs.exists()
+
+
+def test_a_pilot_with_one_answer_for_each_item_says_what_it_lacks(page, client):
+    study, url = page
+    other = choice_study(by=study.owner, prompts=30, m=5, target_n=6, settings={"stopping": "none"})
+    many(other, 6, 0.8)
+    lifecycle.start_closing(other, by=None)
+    lifecycle.end_grace_period(Study.objects.get(pk=other.pk), by=None)
+    client.post(url, PAPER | {"pilot": str(other.code)})
+    jobs.run_waiting_jobs()
+    job = study.jobs.get(kind=strategies.KIND)
+    assert job.state == Job.State.FAILED and "each prompt has one answer" in job.error

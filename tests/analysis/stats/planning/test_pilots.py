@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from analysis.stats import agents
 from analysis.stats.planning import pilot_estimates, simulated_studies, study_plans
 from analysis.stats.planning.closed_forms import components, quick_assurance, quick_plan
 from analysis.stats.planning.inputs import PROTOCOLS, StudySize, Target, Variation
@@ -133,3 +134,27 @@ def test_a_pilot_that_says_too_little_is_refused_with_advice(data, message):
     values, people, prompts = data
     with pytest.raises(ValueError, match=message):
         pilot_estimates.estimate_pilot(values, people, prompts, protocol="two_choice", rng=np.random.default_rng(0))
+
+
+def test_share_and_spread_of_the_papers_agents_are_found_in_their_answers():
+    """The agents of Table 3 at difficulty .25: capability .8 to 1, variance of difficulty .1, cut to -1..1."""
+    rng = np.random.default_rng(47)
+    drawn = agents.draw_agents(0.25, 1000, spread=0.1, capability=(0.8, 1.0), rng=rng)
+    items = np.repeat(np.arange(1000), 20)
+    people = np.concatenate([rng.choice(len(drawn.capabilities), 20, replace=False) for _ in range(1000)])
+    chance = (1 + drawn.capabilities[people] * drawn.difficulties[items]) / 2
+    choices = (rng.random(20_000) < chance).astype(float)
+    found = pilot_estimates.share_and_spread(choices, people, items, rng=rng)
+    assert (found.n_answers, found.n_items) == (20_000, 1000)
+    assert found.low < (1 + 0.9 * drawn.difficulties.mean()) / 2 < found.high
+    assert 2 * found.spread / 0.9 == pytest.approx(drawn.difficulties.std(), rel=0.08)
+    # Where y is chosen more often, the two change places.
+    turned = pilot_estimates.share_and_spread(1 - choices, people, items, rng=rng)
+    assert turned.share == pytest.approx(found.share) and turned.spread == pytest.approx(found.spread)
+
+
+def test_items_that_do_not_differ_have_a_spread_near_zero():
+    rng = np.random.default_rng(3)
+    items, people = np.repeat(np.arange(300), 8), np.tile(np.arange(8), 300)
+    found = pilot_estimates.share_and_spread((rng.random(2400) < 0.6).astype(float), people, items, rng=rng)
+    assert found.spread < 0.06 and found.share == pytest.approx(0.6, abs=0.03)
