@@ -6,6 +6,7 @@ assignments are not included, and erased values are missing.
 
 import json
 import math
+import re
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -120,6 +121,7 @@ ASSIGNMENT_PATHS = {
     "first_asked": "first_asked",
 }
 MAX_PROBLEMS = 200
+ITEM_SLOT = re.compile(r"(s\d+)\.q\d+\.i(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +241,16 @@ def _referred(study: Study, name: str, keys: Iterable[int | None]) -> dict[str, 
         groups = second_sample_labels(columns["prompt__key"], columns["prompt__group"], study.group_noun)
         columns["prompt__group"] = groups
     return columns
+
+
+def page_of_slot(slot: str) -> str:
+    """Return the key of the page that asks about one item, from the slot of an answer, or '' if it is about none.
+
+    >>> page_of_slot("s1.q2.i3"), page_of_slot("s1.q2")
+    ('s1.p3', '')
+    """
+    match = ITEM_SLOT.match(slot)
+    return f"{match[1]}.p{match[2]}" if match else ""
 
 
 def rows_where(frame: "DataFrame", mask: "Series") -> "DataFrame":

@@ -10,7 +10,7 @@ from django.db.models import Count, Prefetch
 from analysis.coding.samples import CodedSample, read_coded_samples
 from analysis.data.codings import coding_rows_sha256_and_count
 from analysis.data.flat_rows import Selection
-from analysis.data.frames import assignments_frame, frame_sha256, responses_frame, rows_where
+from analysis.data.frames import assignments_frame, frame_sha256, page_of_slot, responses_frame, rows_where
 from analysis.data.planned_labels import (
     PlannedLabels,
     excluded_after_they_were_judged,
@@ -302,8 +302,6 @@ def read_report_data(study: Study, origins: list[str]) -> ReportData:
     sections = list(study.sections.order_by("position"))
     analyses = [REGISTRY[section.protocol] for section in sections if section.protocol in REGISTRY]
     reads_claims = any(analysis.needs_planned_labels for analysis in analyses)
-    # A page with an attention check takes longer, so it says nothing about the time of a label.
-    visits = PageVisit.objects.filter(assignment__study=study).exclude(shown__has_key="checks")
     counts = Counter(version for version in assignments["design_version"].tolist() if version == version)
     versions = [
         {
@@ -337,8 +335,17 @@ def read_report_data(study: Study, origins: list[str]) -> ReportData:
         rule_input.test_answers(),
         read_planned_labels_of_claimed_batches(study, origins, applied_rules) if reads_claims else None,
         excluded_after_they_were_judged(study, origins, kept_by(applied_rules, rule_input.submitted)),
-        seconds_of_visits(visits) if any(analysis.needs_page_seconds for analysis in analyses) else {},
+        _page_seconds(study, responses) if any(analysis.needs_page_seconds for analysis in analyses) else {},
     )
+
+
+def _page_seconds(study: Study, responses: "DataFrame") -> Mapping[int, Mapping[str, float]]:
+    """Return the seconds of each page without an attention check, which takes time that no label needs."""
+    seconds = seconds_of_visits(PageVisit.objects.filter(assignment__study=study))
+    checks = responses[responses["purpose"] == Section.Purpose.ATTENTION]
+    for assignment, slot in zip(checks["assignment"], checks["slot"], strict=True):
+        seconds.get(assignment, {}).pop(page_of_slot(slot), None)
+    return seconds
 
 
 def imported_answer_files(study: Study) -> list[dict[str, Any]]:

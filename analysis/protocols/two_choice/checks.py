@@ -1,12 +1,12 @@
 """Check the labels: agreement, the effect of the side, and a ranking of the systems."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
+from analysis.data.frames import page_of_slot
 from analysis.protocols.blocks import Block
 from analysis.protocols.blocks.common_tables import ranking_tables
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, second_sample_noun, table_population
@@ -253,9 +253,6 @@ def _labels_paid_estimates(labels: ComparisonLabels) -> tuple["Estimate", ...]:
     return tuple(labels.comparison.tag_estimate(estimate, PREFERENCE) for estimate in estimates)
 
 
-PAGE_OF_A_SLOT = re.compile(r"(s\d+)\.q\d+\.i(\d+)")
-
-
 def work_time_blocks(comparisons: Sequence[ComparisonLabels], context: AnalysisContext) -> list[Block]:
     """Return the work time of a label: the time of its page, of each comparison and of all together."""
     import pandas as pd
@@ -268,8 +265,7 @@ def work_time_blocks(comparisons: Sequence[ComparisonLabels], context: AnalysisC
     parts, estimates = [], []
     for labels in comparisons:
         rows = labels.kept[["id", "assignment", "annotator"]]
-        matches = map(PAGE_OF_A_SLOT.match, rows["id"].map(slots).astype(str))
-        keys = [f"{match[1]}.p{match[2]}" if match else "" for match in matches]
+        keys = map(page_of_slot, rows["id"].map(slots).astype(str))
         seconds = [
             context.page_seconds.get(assignment, {}).get(key)
             for assignment, key in zip(rows["assignment"], keys, strict=True)

@@ -13,6 +13,7 @@ from annotators.places import monitor
 from annotators.places.exclusions import exclude_assignments
 from studies.models import Batch, Item, Question, Study
 from studies.services import lifecycle
+from tests.attention import play, study_with_checks
 from tests.builders import add_choice, choice_study, draft_study, launched, user
 from tests.players import choosing, claimed, many, submitted
 
@@ -351,20 +352,18 @@ def test_the_work_time_of_a_label_is_that_of_its_page():
     visits = PageVisit.objects.filter(assignment=people[3], key__startswith="s1.p")
     visits.update(recorded_at=F("shown_at") + timedelta(seconds=30))
     visits.filter(key="s1.p2").update(shown_at=None)
-    checked = PageVisit.objects.get(assignment=people[0], key="s1.p1")
-    PageVisit.objects.filter(pk=checked.pk).update(shown=checked.shown | {"checks": [[9, 9, "Choose A."]]})
     result, tables = report_of(study)
     *rows, total = tables["choice_times"]["rows"]
-    # 8 twice, 10 and 14 three times each, 30 twice.
+    # 8, 10 and 14 three times each, 30 twice.
     assert (total["contrast"], total["median"], total["n"], total["people"], total["untimed"]) == (
         "all comparisons",
-        12.0,
-        10,
+        10.0,
+        11,
         4,
-        2,
+        1,
     )
-    assert total["mean"] == pytest.approx(148 / 10) and total["quartiles"] == [10, 14]
-    assert len(rows) == 3 and sum(row["n"] for row in rows) == 10 and sum(row["untimed"] for row in rows) == 2
+    assert total["mean"] == pytest.approx(156 / 11) and total["quartiles"] == [9, 14]
+    assert len(rows) == 3 and sum(row["n"] for row in rows) == 11 and sum(row["untimed"] for row in rows) == 1
     assert block(result, "choice.times")["estimates"][-1]["unit"] == "label"
 
 
@@ -380,3 +379,15 @@ def test_labels_that_share_a_page_have_no_time_of_their_own():
     _, tables = report_of(study)
     for row in tables["choice_times"]["rows"]:
         assert row["median"] is None and row["n"] == 0 and "share its time" in row["reason"] and row["untimed"]
+
+
+def test_a_page_with_an_attention_check_has_no_work_time():
+    study = study_with_checks("two_choice")
+    person = play(claimed(study, "p"), 0)
+    PageVisit.objects.filter(assignment=person).update(active_seconds=9)
+    # An archive keeps no page as it was shown.
+    PageVisit.objects.filter(assignment=person).update(shown={})
+    _, tables = report_of(study)
+    n_labels = person.responses.filter(question__section__protocol="two_choice").count()
+    rows = [row for row in tables["choice_times"]["rows"] if row["contrast"] != "all comparisons"]
+    assert sum(row["untimed"] for row in rows) == 3 and sum(row["n"] for row in rows) == n_labels - 3 > 0
