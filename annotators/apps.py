@@ -18,7 +18,7 @@ class AnnotatorsConfig(AppConfig):
         from . import imports
         from .pay import decisions, ledger, promises
         from .places import batch_plan, monitor
-        from .recruitment import channels
+        from .recruitment import channels, links
         from .recruitment import signals as recruitment_signals
         from .recruitment.panels import sync as panel_work
 
@@ -28,6 +28,7 @@ class AnnotatorsConfig(AppConfig):
             (studies_signals.deleting_test_runs, batch_plan.erase_test_run_data),
             (studies_signals.deleting_draft, batch_plan.delete_draft_recruitments),
             (studies_signals.checking_draft, promises.find_pay_problems),
+            (studies_signals.checking_draft, links.find_link_problems),
             (studies_signals.counting_progress, monitor.progress_by_study),
             (studies_signals.rendering_first_question, render_first_question),
             (recruitment_signals.collect_obstacles, ledger.collect_pay_obstacles),

@@ -45,7 +45,7 @@ class LinkView(StudyView):
             "addresses": dict(channel.links(link, base)) if channel else {},
             "state": recruitment_link_state(self.study, link).value,
             "missing": [
-                *(channel.problems(link) if channel else ["This channel is not installed."]),
+                *(channel.obstacles(link) if channel else ["This channel is not installed."]),
                 *pay_obstacles(link),
             ],
             "early_ends": {row.outcome: {"rule": row.rule, "amount": row.amount} for row in link.outcome_pays.all()},

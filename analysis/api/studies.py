@@ -93,7 +93,12 @@ def _study_json(study: Study, user, roles: dict[int, str] | None = None) -> dict
         del fields["seed"]
     if access.is_allowed(user, Action.VIEW, study, roles):
         return fields
-    return fields | {"title": study.public_title, "exclusion_group": "", "preparation": {}}
+    return fields | {
+        "title": study.public_title,
+        "exclusion_group": "",
+        "required_qualification": "",
+        "preparation": {},
+    }
 
 
 def reload_study(study: Study) -> Study:

@@ -300,7 +300,7 @@ def _link_card(study: Study, link: Recruitment) -> dict[str, Any]:
         "link": link,
         "channel": channel,
         "warnings": channel.warnings(link),
-        "missing": [*channel.problems(link), *pay_obstacles(link)],
+        "missing": [*channel.obstacles(link), *pay_obstacles(link)],
         "lines": lines[:LINKS_SHOWN],
         "n_more": len(lines[LINKS_SHOWN:]),
         # A panel opens the link itself, with ids that it adds.

@@ -398,7 +398,7 @@ class RecruitmentAdmin(VerdictAdmin, pay.PayAdmin):
                 "opens_in_steps": bool(channel and may_edit and opens_in_steps(obj)),
                 "has_panel": bool(channel and (channel.secrets or channel.can_read_export_file(obj))),
                 "warnings": channel.warnings(obj) if channel else [],
-                "problems": [*channel.problems(obj), *promises.pay_obstacles(obj)]
+                "problems": [*channel.obstacles(obj), *promises.pay_obstacles(obj)]
                 if channel
                 else ["This channel is not installed."],
                 "may_stop": may_edit,

@@ -34,6 +34,8 @@ OUTCOME_CONDITIONS = {
 }
 SCREENED_OUT_BY_TEST = "you do not pass the test at the beginning in two attempts, or the first answers show that the study looks for other people"
 
+FULL_OR_UNQUALIFIED = "no place is left, or you have not passed the test of another study that this one asks for"
+
 
 def build_default_outcome_pays(recruitment: Recruitment, by: Any) -> list[OutcomePay]:
     """Return the first rows of a new link: no early end is a rejection, and ``by`` has said once what the others get."""
@@ -156,6 +158,8 @@ def early_end_pay_lines(recruitment: Recruitment, currency: str, wording: Wordin
     rows = {row.outcome: row for row in OutcomePay.objects.filter(recruitment=recruitment)}
     purposes = {section.purpose for section in wording.sections}
     conditions = dict(OUTCOME_CONDITIONS)
+    if wording.study["required_qualification"]:
+        conditions[Outcome.FULL] = FULL_OR_UNQUALIFIED
     if wording.test:
         conditions[Outcome.SCREENED_OUT] = SCREENED_OUT_BY_TEST
     elif Section.Purpose.SCREENING not in purposes:

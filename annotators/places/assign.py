@@ -7,7 +7,7 @@ start again. ``FOR NO KEY UPDATE`` does not block other requests that insert for
 
 import logging
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
 
 from django.core.cache import cache
@@ -43,7 +43,7 @@ from .places import (
 )
 from .steps import lock_and_read_steps
 
-# Who skips the test before the work, because they passed it lately in a study with the same qualification.
+# Who skips the test before the work, or may take part, because they passed it lately in a study with the same qualification.
 
 
 def find_valid_pass(study: Study, annotator: Annotator, design: Design | None) -> QualificationAttempt | None:
@@ -59,6 +59,22 @@ def find_valid_pass(study: Study, annotator: Annotator, design: Design | None) -
         at__gt=timezone.now() - timedelta(days=test.valid_days),
     )
     return passed.order_by("-at").first()
+
+
+def has_required_pass(study: Study, annotator_id: int, at: datetime | None = None) -> bool:
+    """Return whether the annotator had passed the test that the study asks for, by now or at a moment. No query if it asks for none."""
+    if not study.required_qualification:
+        return True
+    at = at or timezone.now()
+    passed = QualificationAttempt.objects.filter(
+        assignment__annotator=annotator_id,
+        assignment__withdrawn_at=None,
+        section__qualification__name=study.required_qualification,
+        section__qualification__owner__owned_studies=study,
+        is_passed=True,
+        at__lte=at,
+    ).values_list("at", "section__qualification__valid_days")
+    return any(passed_at > at - timedelta(days=valid_days) for passed_at, valid_days in passed)
 
 
 def count_qualification_results(study: Study) -> dict[str, int | str | None] | None:
@@ -93,6 +109,8 @@ Released = Assignment.Released
 # researcher or a rule decided that they get no further batch.
 WAIT, FULL, DONE, BARRED, NO_FURTHER = "wait", "full", "done", "barred", "no_further"
 CLOSED, PAUSED = "closed", "paused"
+# Like FULL, but the person lacks the required qualification. They can come again with it.
+UNQUALIFIED = "unqualified"
 REVIVABLE_REASONS = (Released.EXPIRED, Released.RETURNED)
 FINAL_RELEASE_REASONS = (Released.WITHDRAWN, Released.SCREENED_OUT, Released.FAILED_CHECKS, Released.FAULT)
 # More places than both limits do not expire within one minute, unless a clock was changed or everybody left.
@@ -103,7 +121,7 @@ CLOCK_DOUBT_CACHE_KEY = "heval:places:first-look"
 
 @dataclass(frozen=True, slots=True)
 class ClaimResult:
-    """The result of a claim. ``outcome`` is "claimed" or one of the constants above. FULL also has an assignment."""
+    """The result of a claim. ``outcome`` is "claimed" or one of the constants above. FULL and UNQUALIFIED also have an assignment."""
 
     outcome: str
     assignment: Assignment | None = None
@@ -151,7 +169,8 @@ def claim_batch(
         "code": code,
     }
     is_known_alone = annotator._state.adding and design is not None and not is_in_steps
-    may_take_at_once = is_known_alone and not is_for_one_annotator(study)
+    asks_for_pass = bool(study.required_qualification) and origin == Assignment.Origin.LIVE
+    may_take_at_once = is_known_alone and not asks_for_pass and not is_for_one_annotator(study)
     if may_take_at_once and (assignment := _claim_for_new_annotator(study, design, annotator, arms, details)):
         return ClaimResult("claimed", assignment)
     with transaction.atomic():
@@ -176,6 +195,12 @@ def claim_batch(
         # A person who only found no place here has not taken part here.
         if not is_new and not has_begun and is_kept_out_by_other_study(study, annotator):
             return ClaimResult(DONE)
+        # Who has begun was admitted: a pass that ends later does not end the work.
+        if asks_for_pass and not has_begun and (is_new or not has_required_pass(study, annotator.pk)):
+            turned_away = _record_turned_away(
+                history, study, design, annotator, recruitment, origin, external_ids, trust
+            )
+            return ClaimResult(UNQUALIFIED, turned_away)
         steps = lock_and_read_steps(recruitment) if is_in_steps and recruitment and not has_begun else None
         if steps and not steps.free:
             if steps.at_work:
@@ -288,6 +313,7 @@ CLAIM_COLUMNS = columns_in_model_order(  # of a study
     "exclusion_group",
     "clone_of_id",
     "keeps_origin_out",
+    "required_qualification",
     "open_to",
     "start_window_seconds",
 )

@@ -1,6 +1,6 @@
 """Links: whether people may start by one now, with the reason if not, and copies for the clone of a study."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from decimal import Decimal
 from enum import StrEnum
 
@@ -9,8 +9,9 @@ from django.utils import timezone
 
 from annotators.models import OutcomePay, PanelSecret, Recruitment, RecruitmentArm
 from studies.models import Arm, Section, Study
+from studies.protocols import Problem
 
-from .channels import OUTCOMES, REGISTRY
+from .channels import OUTCOMES, REGISTRY, UNKNOWN_PEOPLE
 
 Outcome = OutcomePay.Outcome
 
@@ -22,7 +23,8 @@ class LinkState(StrEnum):
     CLOSED = "closed"  # the study is closed or closing
     STOPPED = "stopped"
     ENDED = "ended"  # the link's closing time has passed
-    INCOMPLETE = "incomplete"  # the link pays and does not say what an early end pays
+    # The link pays and does not say what an early end pays, or nobody can be known to have the required qualification.
+    INCOMPLETE = "incomplete"
     NOT_YET = "not yet"
     PAUSED = "paused"
     OPEN = "open"
@@ -49,6 +51,9 @@ def recruitment_link_state(
         return LinkState.STOPPED
     if recruitment.closes_at and now > recruitment.closes_at:
         return LinkState.ENDED
+    channel = REGISTRY.get(recruitment.channel)
+    if study.required_qualification and channel and not channel.knows_people_again:
+        return LinkState.INCOMPLETE
     if recruitment.pk and outcomes_missing_required_pay_rule(recruitment, ruled_outcomes):
         return LinkState.INCOMPLETE
     if recruitment.opens_at and now < recruitment.opens_at:
@@ -104,6 +109,16 @@ def outcomes_missing_required_pay_rule(
     missing = [outcome for outcome in Outcome if outcome not in ruled]
     missing = missing and [outcome for outcome in possible_early_ends(recruitment) if outcome not in ruled]
     return missing if missing and sorted_arm_rewards(recruitment, recruitment.reward)[-1] else []
+
+
+def find_link_problems(study: Study, **signal_kwargs: object) -> Iterator[Problem]:
+    """Yield the links by which nobody could take part in a study that asks for a qualification, for the checklist."""
+    for recruitment in (
+        study.recruitments.filter(stopped_at=None).order_by("pk") if study.required_qualification else ()
+    ):
+        channel = REGISTRY.get(recruitment.channel)
+        if channel and not channel.knows_people_again:
+            yield Problem(f"{recruitment}: {UNKNOWN_PEOPLE}", "required_qualification")
 
 
 # Copy the links of a study to a clone of it.

@@ -35,6 +35,11 @@ NOTICES = {
         "All places are taken at the moment, but one may become free. Please try again in a few minutes.",
     ),
     "full": ("The study is full", "Thank you for coming. All places are taken, and no more people are needed."),
+    "unqualified": (
+        "This study asks for a test that you have not passed",
+        "Thank you for coming. Only people who lately passed a test in another study can take part. If you pass it, you can come "
+        "again by the same link.",
+    ),
     "done": ("You have already taken part", "Thank you. Each person can take part once, and you have taken part."),
     "barred": (
         "You cannot take part again",
@@ -56,6 +61,7 @@ NOTICES = {
 OUTCOME_BY_NOTICE = {
     "wait": "full",
     "full": "full",
+    "unqualified": "full",
     "done": "done",
     "barred": "done",  # never the code of another outcome, which may be worth money
     "no_further": "done",

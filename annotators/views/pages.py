@@ -426,6 +426,8 @@ def _render_done_page(request, assignment, ids) -> HttpResponse:
         "debriefing": render_cached_markdown(study_words["debriefing"])
         if study_words["debriefing"] and outcome == "complete"
         else "",
+        "is_unqualified": outcome == "full"
+        and not assign.has_required_pass(assignment.study, assignment.annotator_id, assignment.claimed_at),
         "is_late": assignment.is_late,
         "may_withdraw": may_withdraw(assignment),
         "submitted_at": assignment.submitted_at,

@@ -15,6 +15,7 @@ LABELS = {
         "erase_after_days": "Days until panel ids are erased",
         "asks_to_share_preferences": "Ask whether preferences may be given away",
         "joins_rounds": "Join a person's answers in several rounds",
+        "required_qualification": "Required qualification",
         "licence": "Licence of the data",
         "stimuli_source": "Source of the texts",
         "compared_groups": "Compare groups by",
@@ -99,7 +100,7 @@ HELP = {
 
 # A group with the class ``collapse`` is folded.
 FIELDSETS: tuple[tuple[str, Any], ...] = (
-    ("The study", {"fields": ("title", "language", "exclusion_group", "keeps_origin_out"), "classes": ["part-study"]}),
+    ("The study", {"fields": ("title", "language", "exclusion_group", "required_qualification", "keeps_origin_out"), "classes": ["part-study"]}),
     (
         "Texts for annotators",
         {"fields": ("public_title", "purpose", "instructions", "debriefing", "content_warning"), "classes": ["part-words", "collapse"]},

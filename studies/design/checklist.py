@@ -80,6 +80,30 @@ def _fewest_practice_items_and_answers(section) -> tuple[int, int]:
     return min(counts, default=(0, 0))
 
 
+def required_qualification_problems(study: Study) -> Iterator[Problem]:
+    """Yield why nobody could have the qualification that people need to take part, or why nobody has it yet."""
+    if not (name := study.required_qualification):
+        return
+    tests = Section.objects.filter(qualification__name=name, qualification__owner=study.owner_id)
+    tests = tests.exclude(study=study.pk)
+    if study.clone_of_id and study.keeps_origin_out:
+        tests = tests.exclude(study=study.clone_of_id)
+    if study.exclusion_group:
+        tests = tests.exclude(study__exclusion_group=study.exclusion_group)
+    if not tests.exists():
+        yield Problem(
+            f"Nobody can have the qualification “{name}”. Name it at the test of another study of the owner whose people may take part here.",
+            "required_qualification",
+        )
+    elif not tests.exclude(study__state=Study.State.DRAFT).exists():
+        yield Problem(
+            f"Nobody has the qualification “{name}” yet, because only drafts have its test. Launch one of them first.",
+            "required_qualification",
+            False,
+            "nobody_is_qualified_yet",
+        )
+
+
 def _has_right_answer(question) -> bool:
     try:
         scale = parse_scale(question.scale)
@@ -530,6 +554,7 @@ def _problems_before_drawing(study: Study, drawing: BatchDraw | None) -> Iterato
     yield from contrast_problems(study, sections)
     yield from exclusion_rule_problems(study, sections)
     yield from barring_problems(study)
+    yield from required_qualification_problems(study)
     yield from sharing_problems(study)
     if study.batches_per_annotator > 1:
         yield Problem(

@@ -35,6 +35,7 @@ LATER_STUDY_FIELDS: dict[str, Any] = {
     "bars_flagged_annotators": False,
     "asks_to_share_preferences": False,
     "joins_rounds": False,
+    "required_qualification": "",
     "licence": "",
     "stimuli_source": "",
     "template": "",

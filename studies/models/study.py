@@ -137,6 +137,12 @@ class Study(models.Model):
     exclusion_group = models.CharField(
         max_length=50, blank=True, help_text="A person can take part in only one study of a group."
     )
+    required_qualification = models.CharField(
+        max_length=100,
+        blank=True,
+        default="",
+        help_text="Only people who passed a test with this qualification in another study can take part.",
+    )
 
     purpose = models.TextField(blank=True, help_text="What the annotator will do, in one or two sentences. Markdown.")
     instructions = models.TextField(blank=True, help_text="Shown on a page before the first item. Markdown.")

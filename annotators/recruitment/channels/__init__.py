@@ -107,6 +107,12 @@ class FormLine:
     help: str = ""
 
 
+UNKNOWN_PEOPLE = (
+    "The study asks for a test that people passed in another study, but this link does not know them again. "
+    "Recruit by a panel whose links carry a person's id."
+)
+
+
 class Channel:
     slug = ""
     label = ""
@@ -114,6 +120,8 @@ class Channel:
     settings_form: type | None = None
     # False on an open link: people can return only by the address of their own page. The report says so.
     identifies_people = True
+    # False if a person has another id, or none, at another link. Then nobody is known to have passed a test elsewhere.
+    knows_people_again = True
     # Whether only the person and the panel know the link, so that it leads back to stored answers. False: anybody may guess an id.
     link_is_personal = False
     # False if the panel has closed its service. Existing links continue.
@@ -214,6 +222,11 @@ class Channel:
     def problems(self, recruitment) -> list[str]:
         """Return what is missing before annotators may use this link."""
         return []
+
+    def obstacles(self, recruitment) -> list[str]:
+        """Return what is missing of this channel and for the study before annotators may use this link."""
+        is_refused = recruitment.study.required_qualification and not self.knows_people_again
+        return [*self.problems(recruitment), *([UNKNOWN_PEOPLE] if is_refused else [])]
 
     def warnings(self, recruitment) -> list[str]:
         """Return what the link allows that a researcher should know. It hinders nobody."""

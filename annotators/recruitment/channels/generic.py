@@ -141,6 +141,7 @@ class Invitation(Channel):
     )
     settings_form = InvitationSettings
     link_is_personal = True
+    knows_people_again = False
 
     def read_arrival(self, recruitment, parameters):
         code = parameters.get("i", "")
@@ -186,6 +187,7 @@ class OpenLink(Channel):
     label = "Open link"
     help = "Anyone with the link may take part. People can return only by the address of their own page."
     identifies_people = False
+    knows_people_again = False
 
     def read_arrival(self, recruitment, parameters):
         return Arrival(trust="none")

@@ -67,6 +67,7 @@ class Sona(Channel):
     settings_form = SonaSettings
     secrets: ClassVar = {CREDIT_TOKEN: "credit token"}
     shows_submissions = False
+    knows_people_again = False  # each sign-up has a new code
     credits_on_completion = True
 
     def read_arrival(self, recruitment, parameters):

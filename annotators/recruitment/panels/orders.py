@@ -438,7 +438,7 @@ class RewardCost:
 def publishing_obstacles(recruitment: Recruitment) -> list[str]:
     """Return the problems to fix before people may be recruited by this link."""
     obstacles = [
-        *REGISTRY[recruitment.channel].problems(recruitment),
+        *REGISTRY[recruitment.channel].obstacles(recruitment),
         *(
             obstacle
             for _, obstacles_of_app in collect_obstacles.send(Recruitment, recruitment=recruitment)

@@ -23,6 +23,7 @@ from studies.models import AuditEvent, Batch, Job, StudyMember
 from studies.services import jobs
 from tests.admin_pages import logged_in
 from tests.builders import choice_study, promised, spa_draft, spa_study, user
+from tests.messages.checklist.qualification import asks_for_test_of_draft
 
 pytestmark = pytest.mark.django_db
 SITE = "https://eval.example.org"
@@ -216,6 +217,7 @@ def folders(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_a_draft_is_played_in_a_process_of_its_own_and_nothing_of_it_stays(folders, capsys):
     study = spa_draft(owner=user("owner"), m=1, both=False)
+    asks_for_test_of_draft(study)  # robots need no pass
     recruitment = Recruitment.objects.create(study=study, channel="prolific", settings=CODES, currency="GBP", wanted=40)
     store_or_delete_secrets(recruitment, {"token": "canary-of-the-true-token"}, by=None)
     kept, events = stored_secret_dates(recruitment), AuditEvent.objects.count()

@@ -1,8 +1,10 @@
 """The lines of the test before the work in a draft."""
 
+from studies.models import Qualification
 from tests import builders
 from tests.attention import instructed
-from tests.messages.checklist.drafts import on, spa
+from tests.messages.checklist.drafts import on, spa, study_with
+from tests.messages.lines import At
 
 
 def quiz(words=("Agree", "Disagree"), pass_mark=1, m=1, **question):
@@ -18,8 +20,20 @@ def quiz(words=("Agree", "Disagree"), pass_mark=1, m=1, **question):
     return change
 
 
+def asks_for_test_of_draft(study):
+    """The study asks for the qualification of a test that only another draft has."""
+    owner = study.owner or builders.user("owner")
+    named = Qualification.objects.create(owner=owner, name="trained", valid_days=9)
+    other = builders.draft_study(owner=owner)
+    quiz()(other)
+    other.sections.filter(pass_mark__isnull=False).update(qualification=named)
+    study_with(owner=owner, required_qualification="trained")(study)
+
+
 CHECKLIST = {
     "is a test, but a question": on(spa, quiz(scale={"kind": "text"})),
     "is a test with … known": on(spa, quiz(pass_mark=3, m=0)),
+    "Nobody can have": At("#id_required_qualification", on(spa, study_with(required_qualification="trained"))),
+    "Nobody has the": At("#id_required_qualification", on(spa, asks_for_test_of_draft)),
     "is a test whose": on(spa, quiz(m=2)),
 }
