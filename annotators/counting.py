@@ -12,6 +12,8 @@ from typing import Any, TypeVar, cast
 
 from django.db.models import F, Model, Q, QuerySet
 
+from studies.models import Item, Section
+
 from .models import Assignment, Response
 
 Origin = Assignment.Origin
@@ -66,6 +68,11 @@ def select(
     if chosen is None or Origin.TEST in chosen:
         of_origins &= _COMPLETE
     return rows.filter(_with_prefix(use.value & of_origins, prefix))
+
+
+def about_what_counts(answers: "QuerySet[Response]") -> "QuerySet[Response]":
+    """Return the answers to live questions about live items. The truth about no such item is shown, or known to heval."""
+    return answers.filter(question__section__purpose=Section.Purpose.LIVE, item__kind=Item.Kind.LIVE)
 
 
 def arrived_before(moment: str) -> Q:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from django.db import IntegrityError, transaction
 from django.db.models import Max, QuerySet
 
-from annotators.counting import Use, select
+from annotators.counting import Use, about_what_counts, select
 from annotators.models import Response
 from studies.access import Action, allowed_active_member_users, allowed_member_ids, check_permission_or_404
 from studies.design.draw import seeded_random
@@ -23,11 +23,8 @@ from .models import Coding, CodingItem, CodingSample, CodingSeat
 
 def codable_explanation_responses(study: Study, origin: str) -> QuerySet[Response]:
     """Return the explanations in live sections of annotators who submitted and did not withdraw. A rewritten text explains nothing."""
-    explanations = Response.objects.filter(
-        assignment__study=study, question__section__purpose="live", item__isnull=False, erased_at=None
-    )
-    explanations = explanations.exclude(text="").exclude(question__scale__kind="rewrite")
-    return select(Use.RESULTS, explanations, [origin])
+    explanations = about_what_counts(Response.objects.filter(assignment__study=study, erased_at=None))
+    return select(Use.RESULTS, explanations, [origin]).exclude(text="").exclude(question__scale__kind="rewrite")
 
 
 @transaction.atomic
@@ -123,7 +120,7 @@ def explanations_shown_to_coder(sample: CodingSample, item: CodingItem) -> tuple
     if sample.kind == CodingSample.Kind.EXPLANATIONS:
         return (ShownExplanation("", item.response.text),)
     answers = list(
-        Response.objects.filter(assignment=item.assignment, question__section__purpose="live", item__isnull=False)
+        about_what_counts(Response.objects.filter(assignment=item.assignment))
         .select_related("question", "exposure__output")
         .order_by("item__number", "question__position", "pk")
     )

@@ -258,6 +258,11 @@ def rows_where(frame: "DataFrame", mask: "Series") -> "DataFrame":
     return frame if mask.all() else frame[mask]
 
 
+def is_counted(frame: "DataFrame") -> "Series":
+    """Return the mask of answers to live questions about no item, or about a live one: its truth is never shown."""
+    return (frame["purpose"] == "live") & (frame["kind"].isna() | (frame["kind"] == "live"))
+
+
 def cluster_labels(labels: "Series | Index") -> Any:
     """Return labels as the numbers of their categories, which are sorted, so that no statistic sorts or compares texts.
 

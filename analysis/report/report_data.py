@@ -10,7 +10,14 @@ from django.db.models import Count, Prefetch
 from analysis.coding.samples import CodedSample, read_coded_samples
 from analysis.data.codings import coding_rows_sha256_and_count
 from analysis.data.flat_rows import Selection
-from analysis.data.frames import assignments_frame, frame_sha256, page_of_slot, responses_frame, rows_where
+from analysis.data.frames import (
+    assignments_frame,
+    frame_sha256,
+    is_counted,
+    page_of_slot,
+    responses_frame,
+    rows_where,
+)
 from analysis.data.planned_labels import (
     PlannedLabels,
     excluded_after_they_were_judged,
@@ -269,8 +276,7 @@ class ReportData:
         """Return live answers of submitted assignments, with columns that say which rules keep each assignment."""
         submitted = self.submitted
         rows = self.responses
-        is_live = (rows["purpose"] == "live") & (rows["kind"].isna() | (rows["kind"] == "live"))
-        rows = rows_where(rows, is_live & rows["assignment"].isin(submitted)).copy(deep=False)
+        rows = rows_where(rows, is_counted(rows) & rows["assignment"].isin(submitted)).copy(deep=False)
         for column, is_paper in (("is_kept", False), ("is_kept_paper", True)):
             kept = kept_by(self.applied_rules, submitted, include_outcome_rules=is_paper)
             left_out = left_out_answer_ids(self.applied_rules, include_outcome_rules=is_paper)

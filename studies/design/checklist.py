@@ -130,6 +130,15 @@ def section_problems(section) -> Iterator[Problem]:
                 f"{where} asks about the items of a section that some of its arms do not see. Choose the same arms, or reuse no section.",
                 "sections",
             )
+    if (
+        section.reuses_id
+        and section.purpose == Section.Purpose.LIVE
+        and section.reuses.items.filter(kind="practice").exists()
+    ):
+        yield Problem(
+            f"{where} repeats practice items, whose truth is shown, so none of its answers would count. Choose a live section.",
+            "sections",
+        )
     yield from pass_mark_problems(section)
     yield from _bare_scale_problems(section)
     yield from _rewrite_problems(section, protocol)

@@ -6,7 +6,7 @@ from typing import Any
 
 from analysis.data.blinding import check_outcomes_visible
 from analysis.models import CalibratedResult
-from annotators.counting import Use, counted_origins, select
+from annotators.counting import Use, about_what_counts, counted_origins, select
 from annotators.models import Assignment, Recruitment, Response
 from annotators.pay.costs import cached_link_fees
 from studies.access import Action, check_permission_or_404
@@ -110,7 +110,7 @@ def price_of_label(study: Study, question: Question) -> float | None:
     """
     assignments = _submitted(study)
     n_assignments = assignments.count()
-    rows = Response.objects.filter(assignment__in=assignments, question=question, item__isnull=False)
+    rows = about_what_counts(Response.objects.filter(assignment__in=assignments, question=question))
     # An answer may have several rows: one for each part of it.
     n_answers = rows.order_by().values("assignment", "item", "exposure").distinct().count()
     if study.reward is None or not n_answers:

@@ -18,7 +18,7 @@ from django.views.decorators.http import require_http_methods
 
 from analysis.data.blinding import are_outcomes_hidden
 from analysis.data.flat_rows import annotator_pseudonym
-from analysis.data.frames import assignments_frame, responses_frame, with_plain_texts
+from analysis.data.frames import assignments_frame, is_counted, responses_frame, rows_where, with_plain_texts
 from analysis.data.rule_input import read_test_answers
 from analysis.data.snapshot import database_snapshot
 from analysis.exclusions.screening import (
@@ -516,10 +516,8 @@ def screen_annotators(study: Study, origin: str, by) -> AnnotatorScreening:
         assignments = assignments_frame(study, [origin]).rows
         assignments = assignments[assignments["is_submitted"]]
         test_answers = read_test_answers(study, [origin])
-        labels, names = (
-            given_labels(responses_frame(study, [origin], ["live"]).rows),
-            name_questions(study),
-        )
+        answers = responses_frame(study, [origin], ["live"]).rows
+        labels, names = given_labels(rows_where(answers, is_counted(answers))), name_questions(study)
         model, simple = declared_settings(study)
         shows_agreement = not are_outcomes_hidden(study, [origin])
     counts = count_by_annotator(test_answers)

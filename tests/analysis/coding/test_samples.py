@@ -2,6 +2,7 @@
 
 import pytest
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 
 from analysis.coding import samples
 from analysis.coding.codebook import (
@@ -11,13 +12,18 @@ from analysis.coding.codebook import (
     CodebookRefused,
     parse_codebook,
 )
-from analysis.coding.models import Coding, CodingSample
-from analysis.coding.samples import codable_explanation_responses, read_coded_samples
-from annotators.models import Assignment
+from analysis.coding.models import Coding, CodingItem, CodingSample
+from analysis.coding.samples import codable_explanation_responses, explanations_shown_to_coder, read_coded_samples
+from analysis.metrics.calibrated.run import price_of_label
+from analysis.report.screening.run import screen_annotators
+from annotators.models import Assignment, Response
 from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
+from studies.models import Item, Study
 from studies.services.lifecycle import ActionRefused
 from tests.analysis.coding.coded import code_all, made, people, sample_of, tables
-from tests.builders import user
+from tests.builders import humanlike_draft, user
+from tests.messages.checklist.qualification import repeats_practice
+from tests.samples import blocking
 
 pytestmark = pytest.mark.django_db
 
@@ -41,6 +47,37 @@ def test_practice_and_people_who_left_are_not_sampled(study, coders):
     sample = sample_of(study, coders, per_arm=10)
     assert sample.items.count() == 7 and gone.pk not in sample.items.values_list("assignment", flat=True)
     assert {r.question.section.purpose for r in codable_explanation_responses(study, "live")} == {"live"}
+
+
+def test_an_item_whose_truth_is_shown_is_in_no_sample_agreement_or_price(study, coders):
+    """Answers to live questions about practice items, as in a live section that repeats the items of a training section."""
+    QuerySet(Study).filter(pk=study.pk).update(reward="1.00")
+    study.refresh_from_db()
+    sampled = codable_explanation_responses(study, "live").first()
+    item, assignment = sampled.item, sampled.assignment
+    question = item.section.questions.get(key="source")
+
+    def found():
+        stored = screen_annotators(study, "live", None).result["rows"]
+        shown = explanations_shown_to_coder(
+            CodingSample(study=study, kind="rejections", origin="live"), CodingItem(assignment=assignment)
+        )
+        is_codable = codable_explanation_responses(study, "live").filter(item=item).exists()
+        return is_codable, sum(row["labels"] for row in stored), len(shown), price_of_label(study, question)
+
+    is_codable, n_labels, n_shown, price = found()
+    n_about_item = Response.objects.filter(item=item, question=question).count()
+    assert is_codable and n_about_item
+    QuerySet(Item).filter(pk=item.pk).update(kind=Item.Kind.PRACTICE)
+    n_answers = round(8 / price)
+    assert found() == (False, n_labels - n_about_item, n_shown - 1, 8 / (n_answers - n_about_item))
+
+
+def test_a_live_section_cannot_repeat_practice_items():
+    study = humanlike_draft(conditions=("examples",), domains=("news",))
+    assert not blocking(study)
+    repeats_practice(study)
+    assert any("repeats practice items" in text for text in blocking(study))
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from studies.models import Qualification
 from tests import builders
 from tests.attention import instructed
-from tests.messages.checklist.drafts import on, spa, study_with
+from tests.messages.checklist.drafts import on, spa, study_with, trained
 from tests.messages.lines import At
 
 
@@ -30,10 +30,16 @@ def asks_for_test_of_draft(study):
     study_with(owner=owner, required_qualification="trained")(study)
 
 
+def repeats_practice(study):
+    """The live section asks about the practice items, whose authors people were told."""
+    study.sections.filter(purpose="live").update(reuses=study.sections.get(purpose="training"))
+
+
 CHECKLIST = {
     "is a test, but a question": on(spa, quiz(scale={"kind": "text"})),
     "is a test with … known": on(spa, quiz(pass_mark=3, m=0)),
     "Nobody can have": At("#id_required_qualification", on(spa, study_with(required_qualification="trained"))),
     "Nobody has the": At("#id_required_qualification", on(spa, asks_for_test_of_draft)),
+    "repeats practice items": At("/change/", on(trained, repeats_practice)),
     "is a test whose": on(spa, quiz(m=2)),
 }
