@@ -5,8 +5,8 @@ from django.test import Client
 
 from analysis.api.tokens import create_token
 from annotators.pages.record import full_page_state
-from heval_site.client import Site
-from heval_site.client.http import Connection
+from heval_site.management.client import Site
+from heval_site.management.client.http import Connection
 from studies.models import Exposure
 from studies.services import jobs
 from tests.players import answered, claimed, open_page

@@ -12,8 +12,8 @@ from django.core.management import call_command
 from django.db.models import F, QuerySet
 
 from analysis.api.tokens import create_token
-from heval_site import client
-from heval_site.client import http
+from heval_site.management import client
+from heval_site.management.client import http
 from heval_site.views import docs
 from studies.models import Study
 from studies.services import jobs

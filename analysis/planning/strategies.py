@@ -6,6 +6,7 @@ from typing import Any
 from django import forms
 from django.db.models import Exists, OuterRef, QuerySet
 
+from analysis.protocols import REGISTRY as ANALYSES
 from studies.access import Action, check_permission_or_404
 from studies.models import Job, Section, Study
 from studies.services import jobs
@@ -139,8 +140,13 @@ class StrategiesForm(forms.Form):
         return cleaned
 
 
+def _with_strategies() -> list[str]:
+    """Return the protocols whose labels the strategies of the paper decide."""
+    return [slug for slug, analysis in ANALYSES.items() if analysis.reads_deltas]
+
+
 def _of_two_choices(studies: QuerySet[Study]) -> QuerySet[Study]:
-    live = Section.objects.filter(study=OuterRef("pk"), purpose=Section.Purpose.LIVE, protocol="two_choice")
+    live = Section.objects.filter(study=OuterRef("pk"), purpose=Section.Purpose.LIVE, protocol__in=_with_strategies())
     return studies.filter(Exists(live))
 
 
@@ -173,7 +179,7 @@ def with_pilot(options: dict[str, Any], user: Any) -> tuple[dict[str, Any], dict
         return options, None
     study = pilots.find_pilot_study(options["pilot"], user)
     answers, data_sha256 = pilots.headline_answers_of(study)
-    found = next((one for name, one in answers if name == "two_choice" and len(one.values)), None)
+    found = next((one for name, one in answers if name in _with_strategies() and len(one.values)), None)
     if found is None:
         raise ActionRefused("The pilot has no choices that the rules keep. Choose another study.")
     items = found.items if found.items is not None else found.prompts

@@ -4,8 +4,8 @@ import os
 import time
 from collections.abc import Callable
 
-from heval_site.client import WrongUse
-from heval_site.client.http import Connection, wsgi_transport
+from heval_site.management.client import WrongUse
+from heval_site.management.client.http import Connection, wsgi_transport
 
 
 def connect(study: str, username: str, on_wait: Callable[[str], object]) -> tuple[Connection, str]:

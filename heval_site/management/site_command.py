@@ -1,13 +1,13 @@
-"""Commands that talk to a site by the client of ``heval_site.client``. They need no database, and start without the applications."""
+"""Commands that talk to a site by the client of ``heval_site.management.client``. They need no database, and start without the applications."""
 
 import sys
 from pathlib import Path
 
 from django.core.management.base import BaseCommand, CommandError, handle_default_options
 
-from heval_site.client import ClientError, TimedOut, WrongUse
-from heval_site.client.http import checked_token
-from heval_site.client.tables import read_file
+from heval_site.management.client import ClientError, TimedOut, WrongUse
+from heval_site.management.client.http import checked_token
+from heval_site.management.client.tables import read_file
 
 # The exit codes of these commands. argparse uses 2 for wrong arguments, too.
 YES, FAILED, WRONG_USE, NO, OPEN, TIMED_OUT = 0, 1, 2, 10, 11, 12

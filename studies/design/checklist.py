@@ -188,8 +188,8 @@ def _rewrite_problems(section, protocol) -> Iterator[Problem]:
         return  # another check reports the scale
     if section.study.stimuli_source:
         yield Problem(
-            f"{where}, question {asked[0].key}: the texts may not be passed on, and rewrites keep words of them. Exports and archives have the "
-            "rewrites: pass none of these files on, or remove the question.",
+            f"{where}, question {asked[0].key}: rewrites keep words of texts that may not be passed on. Pass no export or archive on, or "
+            "remove the question.",
             "questions",
             False,
             f"rewrites_of_texts_not_passed_on:{section.position}",
@@ -199,8 +199,8 @@ def _rewrite_problems(section, protocol) -> Iterator[Problem]:
     without = outputs.filter(text="")
     if first := without.first():
         yield Problem(
-            f"{where}, question {asked[0].key}: {without.count()} outputs are images or empty, so nobody can rewrite them. Remove the question, or "
-            f"these outputs. The first: {first.system.name} for prompt {first.prompt.key}.",
+            f"{where}, question {asked[0].key}: {without.count()} outputs have no text to rewrite. Remove the question, or these outputs. "
+            f"The first: {first.system.name} for prompt {first.prompt.key}.",
             "questions",
         )
     long = outputs.filter(length__gt=most)

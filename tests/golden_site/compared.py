@@ -10,6 +10,8 @@ from .stored import Rows
 
 OURS = ("studies", "annotators", "analysis", "boards")
 
+NAMES_OF_MODELS = ("auth_permission", "django_content_type")
+
 
 def is_kept(before: Rows, after: Rows) -> None:
     """Every row of every table, with its columns; later migrations add others. The list of migrations has become longer."""
@@ -18,12 +20,16 @@ def is_kept(before: Rows, after: Rows) -> None:
         name for (app, name) in MigrationLoader(None).disk_migrations if app in OURS
     }
     assert set(old) <= set(new)
-    assert before.keys() == after.keys()
+    # Tables of later migrations are empty.
+    assert before.keys() <= after.keys()
+    assert not any(rows for name, (_, rows) in after.items() if name not in before)
     for table in before:
         (columns, rows), (known, there) = before[table], after[table]
         places = [known.index(column) for column in columns]
         kept = [tuple(row[place] for place in places) for row in there]
-        assert sorted(repr(tuple(row)) for row in rows) == sorted(map(repr, kept)), table
+        stored, found = sorted(repr(tuple(row)) for row in rows), sorted(map(repr, kept))
+        # Django describes a later model in rows of its own tables.
+        assert set(stored) <= set(found) if table in NAMES_OF_MODELS else stored == found, table
 
 
 def made_in_sqlite(database: Path) -> dict[str, tuple]:

@@ -30,7 +30,7 @@ BANNED_MODULES = {
 # What goes out goes through one of these: to a panel, from a command to the site that its user names, or from a rehearsal to its own site.
 MAY_FETCH = {
     "annotators/recruitment/panels/http_client.py",
-    "heval_site/client/http.py",
+    "heval_site/management/client/http.py",
     "heval_site/management/site_client.py",
     "heval_site/rehearsal/child_process.py",
 }

@@ -1,4 +1,4 @@
-"""``heval study VERB``: all that can be done to one study, on this site or another, by the client of ``heval_site.client``."""
+"""``heval study VERB``: all that can be done to one study, on this site or another, by the client of ``heval_site.management.client``."""
 
 import json
 import sys
@@ -8,9 +8,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from heval_site.client import Site, Study, Verdict, WrongUse
-from heval_site.client.tables import parse_json
 from heval_site.management import operator
+from heval_site.management.client import Site, Study, Verdict, WrongUse
+from heval_site.management.client.tables import parse_json
 from heval_site.management.site_command import (
     EXIT_CODES,
     NO,
@@ -22,7 +22,7 @@ from heval_site.management.site_command import (
     read_token,
 )
 
-ACTS = json.loads(files("heval_site.client").joinpath("acts.json").read_text(encoding="utf-8"))
+ACTS = json.loads(files("heval_site.management.client").joinpath("acts.json").read_text(encoding="utf-8"))
 HOUR = 3600
 # What a verb gives: what --json prints, the lines for a person, and the exit code.
 Result = tuple[Any, list[str], int]

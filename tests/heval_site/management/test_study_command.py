@@ -15,8 +15,8 @@ from django.db import connections
 from django.test import Client
 
 from analysis.api.tokens import OPERATOR_KEY
-from heval_site.client import Site
-from heval_site.client.http import Connection
+from heval_site.management.client import Site
+from heval_site.management.client.http import Connection
 from heval_site.management.commands import study as study_command
 from studies.acts import ACTS
 from studies.models import Study

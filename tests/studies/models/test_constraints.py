@@ -6,7 +6,7 @@ import pytest
 from django.apps import apps
 from django.db import IntegrityError, models, transaction
 
-from analysis.models import AnalysisRun, Figure, ReportAnswer, ReportLink, StudiesComparison
+from analysis.models import AnalysisRun, Figure, IdempotentRequest, ReportAnswer, ReportLink, StudiesComparison
 from annotators.models import (
     Annotator,
     Assignment,
@@ -346,6 +346,12 @@ CASES = {
     ),
     "report_answer_once_per_study": lambda w: ReportAnswer(
         study=ReportAnswer.objects.create(study=w["study"], key="ethics").study, key="ethics"
+    ),
+    "idempotent_request_once": lambda w: IdempotentRequest(
+        caller=IdempotentRequest.objects.create(caller="t1", path="/", key="k", body="b").caller,
+        path="/",
+        key="k",
+        body="b",
     ),
     "report_link_hash_once": lambda w: ReportLink(
         run=ReportLink.objects.create(run=w["run"], hash="h", expires_at=NOW).run, hash="h", expires_at=NOW

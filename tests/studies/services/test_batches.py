@@ -23,11 +23,13 @@ BATCHES = {
     "plan_strategies",
     "rehearsal",
     "invented_report",
+    "submission_metrics",
 }
 SHORT = {"board_round", "launch", "panel_notifications", "panel_sync"}
 WAITED_FOR = {
     "example_study",
     "analyse",
+    "board_labels",
     "board_snapshot",
     "board_submission",
     "compare_studies",

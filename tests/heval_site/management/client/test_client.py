@@ -12,10 +12,19 @@ import pandas
 import pytest
 
 from analysis.api.tokens import create_token
-from heval_site import client
-from heval_site.client import AsyncSite, AsyncStudy, NotReachable, Refused, Site, TimedOut, WrongUse, operations
-from heval_site.client.http import AsyncConnection, checked_address
-from heval_site.client.tables import as_upload
+from heval_site.management import client
+from heval_site.management.client import (
+    AsyncSite,
+    AsyncStudy,
+    NotReachable,
+    Refused,
+    Site,
+    TimedOut,
+    WrongUse,
+    operations,
+)
+from heval_site.management.client.http import AsyncConnection, checked_address
+from heval_site.management.client.tables import as_upload
 from studies.models import Study
 from studies.services import jobs, lifecycle
 from tests import ROOT
@@ -23,7 +32,7 @@ from tests.builders import user
 from tests.in_process import FACTS, person_choosing, site_of, through_django
 
 pytestmark = pytest.mark.django_db
-PACKAGE = ROOT / "heval_site" / "client"
+PACKAGE = ROOT / "heval_site" / "management" / "client"
 
 
 @pytest.fixture
