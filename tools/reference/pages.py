@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from heval_site import client
+from heval_site.management import client
 from heval_site.views.docs import DOCS_FOLDER
 
 from .acts import acts_json

@@ -142,7 +142,7 @@ def test_the_checklist_names_what_cannot_be_rewritten():
     )
     Output.objects.filter(pk=output.pk).update(text="", is_empty=True)
     (empty,) = problems(section)
-    assert "1 outputs are images or empty," in empty
+    assert "1 outputs have no text to rewrite" in empty
     Output.objects.filter(pk=output.pk).update(text="word", is_empty=False)
     rewriting(section, key="again", position=10)
     assert [text.partition(" has ")[2] for text in problems(section)] == [
