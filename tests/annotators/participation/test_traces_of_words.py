@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 ANSWER = "We have read your objection."
 APPEALS = "annotators_appeal.text"
 TEMPLATES, TYPED = Path(__file__).parents[3] / "templates", re.compile(r'<textarea|type="text"')
-FIELDS = {"text.html", "number.html"}
+FIELDS = {"text.html", "number.html", "rewrite.html"}
 
 
 class Typist:
