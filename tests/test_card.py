@@ -188,8 +188,8 @@ def test_a_study_from_the_admin_to_rest(browser, site):
         reader.follow("The card")
         reader.follow("Close")
         reader.press("Close")
-        # Who is at work keeps a minute; then the clock closes the study.
-        until(lambda: answer(rest, at)["state"] == "closed", 120, pause=2)
+        # Who is at work keeps a minute. The clock looks once a minute whether it is over, and asks for its turn every 15 seconds.
+        until(lambda: answer(rest, at)["state"] == "closed", 180, pause=2)
         assert len(answer(rest, f"{at}responses/")["results"]) >= PEOPLE
         job = answer(rest, f"{at}analyses/", json={"resamples": 99})
         until(lambda: answer(rest, f"{at}jobs/{job['code']}/")["state"] not in ("waiting", "running"), 90, pause=2)
