@@ -171,6 +171,8 @@ class StrictMixin(_Refusals):
 
     default_error_messages = {"invalid": "This is not a JSON object. Send an object with the fields of this resource."}
     serializer_choice_field = ListedField
+    # Whether it makes one row that does not exist yet, so that its read-only fields have their first values.
+    is_one_new_row = False
     serializer_field_mapping = serializers.ModelSerializer.serializer_field_mapping | {
         models.CharField: CleanTextField,
         models.TextField: CleanTextField,
@@ -201,9 +203,10 @@ class StrictMixin(_Refusals):
             return []
         if self.instance is not None:
             stored = self.to_representation(self.instance)
+        elif self.is_one_new_row:
+            stored = {name: getattr(self.Meta.model(), str(self.fields[name].source), None) for name in sent}
         else:
-            row = self.Meta.model() if hasattr(self, "Meta") else None
-            stored = {name: getattr(row, str(self.fields[name].source), None) for name in sent}
+            return []  # rows are sent back as they were read; what stores them compares them with those that exist
         return [name for name in sent if data[name] != stored.get(name)]
 
 
@@ -243,6 +246,8 @@ class StudySerializer(StrictMixin, serializers.ModelSerializer):
 
 class NewStudySerializer(StudySerializer):
     """A new draft: empty, of a bundle, or of a template. Other fields replace those of the bundle or template."""
+
+    is_one_new_row = True
 
     bundle = ObjectField(required=False, help_text="A design as another study's bundle has it (heval.bundle/1).")
     template = NameField(required=False, help_text="The key of a template, see the list of templates.")

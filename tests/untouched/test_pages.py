@@ -73,7 +73,7 @@ def test_the_parameters_of_a_report(client, owner):
 def test_an_amendment_without_a_change_makes_no_version(client, owner):
     study = hard_study(owner)
     # What only a launch would refuse is put right.
-    type(study).objects.filter(pk=study.pk).update(bars_flagged_annotators=False)
+    type(study).objects.filter(pk=study.pk).update(bars_flagged_annotators=False, required_qualification="")
     study.contrasts.all().delete()
     study.arms.update(wanted=None, domain="")
     study.arms.get(name="second").systems.clear()
