@@ -75,7 +75,7 @@ def site(tmp_path, database, redis_url):
                 )
             )
         site.start()
-        until(lambda: httpx.get(f"{site.address}/readyz").status_code == 200, 60)
+        until(lambda: httpx.get(f"{site.address}/readyz").status_code == 200, 120)
         yield site
     finally:
         site.stop()
