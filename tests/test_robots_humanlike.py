@@ -157,7 +157,7 @@ def test_feedback_during_the_task_is_between_live_sections_and_never_counts():
         robot = Robot(f"/e/{door.key}/?who=w{number}&session=s", judging(1.0, 0.0), number)
         robot.start()
         assert robot.play() == "Thank you"
-    told, judged = set(), set()
+    trained, judged = set(), set()
     for assignment in Assignment.objects.filter(study=study):
         shown = [visit.key for visit in assignment.visits.order_by("pk") if visit.key.startswith("s")]
         sections = [int(key[1]) for key in shown if key[1].isdigit()]
@@ -167,10 +167,10 @@ def test_feedback_during_the_task_is_between_live_sections_and_never_counts():
             "question__section__position", "exposure__output__system__name", "item__prompt__key", "item__kind"
         ):
             assert (kind == "practice") is (section == 2)
-            (told if section == 2 else judged).add((assignment.pk, system, prompt))
-    assert len(told) == 3 * 3 and len(judged) == 3 * 8
-    # No text or prompt whose author was told is judged by anybody.
-    assert not {prompt for _, _, prompt in told} & {prompt for _, _, prompt in judged}
+            (trained if section == 2 else judged).add((assignment.pk, system, prompt))
+    assert len(trained) == 3 * 3 and len(judged) == 3 * 8
+    # No text or prompt whose author was shown is judged by anybody.
+    assert not {prompt for _, _, prompt in trained} & {prompt for _, _, prompt in judged}
     lifecycle.start_closing(study, by=None)
     lifecycle.end_grace_period(study, by=None)
     result = build_report(Study.objects.get(pk=study.pk), {"resamples": 99})

@@ -130,9 +130,23 @@ class LinkSerializer(serializers.ModelSerializer):
     class Meta:
         model = Recruitment
         fields = (
-            "key", "channel", "address", "addresses", "state", "missing", "pool", "wanted", "reward", "currency", "opens_at",
-            "closes_at", "settings", "early_ends", "arms", "stopped_at",
-        )  # fmt: skip
+            "key",
+            "channel",
+            "address",
+            "addresses",
+            "state",
+            "missing",
+            "pool",
+            "wanted",
+            "reward",
+            "currency",
+            "opens_at",
+            "closes_at",
+            "settings",
+            "early_ends",
+            "arms",
+            "stopped_at",
+        )
 
 
 class LinkChangeSerializer(StrictMixin, serializers.ModelSerializer):

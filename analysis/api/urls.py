@@ -21,7 +21,7 @@ from . import (
     schema,
     stimuli,
     studies,
-)  # fmt: skip
+)
 
 study = "studies/<uuid:code>/"
 

@@ -288,7 +288,7 @@ def _reached(estimate: "Estimate", size: StudySize, target: Target, variation: V
 
 
 def components_of_estimate(estimate: "Estimate", prompts: int) -> Components | None:
-    """Return the variances of one answer behind a reported mean, or None if they cannot be told apart."""
+    """Return the variances of one answer behind a reported mean, or None if they cannot be separated."""
     detail = estimate.detail
     names = ("variance_annotators", "variance_items", "variance_two_way")
     if estimate.estimate is None or not estimate.n_rows or any(detail.get(name) is None for name in names):

@@ -99,7 +99,7 @@ def _said_of_invitation(study: Study, invited: tuple[Any, bool], values: Mapping
 
 
 def invitation_address(account) -> str:
-    """Return the address where a new colleague chooses a password. Whoever has it can choose it."""
+    """Return the address where a new colleague chooses a password. Anybody who has the address can choose it."""
     parts = [urlsafe_base64_encode(force_bytes(account.pk)), default_token_generator.make_token(account)]
     return f"{settings.SITE_URL}{reverse('invitation', args=parts)}"
 

@@ -38,9 +38,12 @@ def bleurt(rows):
     from bleurt.score import BleurtScorer
 
     scorer = BleurtScorer("BLEURT-20")
-    return best_of_references(rows, lambda pairs: scorer.score(
-        references=[reference for _, reference in pairs], candidates=[row["text"] for row, _ in pairs]
-    )), "BLEURT-20"  # fmt: skip
+    return best_of_references(
+        rows,
+        lambda pairs: scorer.score(
+            references=[reference for _, reference in pairs], candidates=[row["text"] for row, _ in pairs]
+        ),
+    ), "BLEURT-20"
 
 
 def comet(rows):
@@ -48,9 +51,16 @@ def comet(rows):
 
     name = "Unbabel/wmt22-comet-da"
     model = load_from_checkpoint(download_model(name))
-    return best_of_references(rows, lambda pairs: model.predict(
-        [{"src": row["source"], "mt": row["text"], "ref": reference} for row, reference in pairs], batch_size=8, gpus=0
-    ).scores), f"{name}, unbabel-comet {metadata.version('unbabel-comet')}"  # fmt: skip
+    return best_of_references(
+        rows,
+        lambda pairs: (
+            model.predict(
+                [{"src": row["source"], "mt": row["text"], "ref": reference} for row, reference in pairs],
+                batch_size=8,
+                gpus=0,
+            ).scores
+        ),
+    ), f"{name}, unbabel-comet {metadata.version('unbabel-comet')}"
 
 
 def best_of_references(rows, score):

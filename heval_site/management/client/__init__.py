@@ -9,6 +9,18 @@ from .results import Checklist, Link, Problem, Verdict
 from .site import Site, Study
 
 __all__ = [
-    "AsyncSite", "AsyncStudy", "Checklist", "ClientError", "Fault", "Link", "NotReachable", "Problem", "Refused", "Site", "Study",
-    "TimedOut", "Verdict", "WrongUse",
-]  # fmt: skip
+    "AsyncSite",
+    "AsyncStudy",
+    "Checklist",
+    "ClientError",
+    "Fault",
+    "Link",
+    "NotReachable",
+    "Problem",
+    "Refused",
+    "Site",
+    "Study",
+    "TimedOut",
+    "Verdict",
+    "WrongUse",
+]

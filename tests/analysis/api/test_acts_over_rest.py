@@ -123,9 +123,19 @@ def test_every_act_has_an_operation_and_says_when_it_cannot_be_done(api, olga):
     assert done(api.post(f"{there}restore/", None))["archived_at"] is None
     assert done(api.send("DELETE", there))["outcome"] in ("deleted", "archived")
     assert set(ACTS) == {
-        "pause", "resume", "places", "close", "outcomes", "clone", "invite", "keep-template", "remove-texts", "archive", "restore",
+        "pause",
+        "resume",
+        "places",
+        "close",
+        "outcomes",
+        "clone",
+        "invite",
+        "keep-template",
+        "remove-texts",
+        "archive",
+        "restore",
         "delete",
-    }  # fmt: skip
+    }
 
 
 def test_a_study_is_made_of_a_bundle_or_a_template(api, olga):

@@ -130,9 +130,17 @@ def test_a_field_that_heval_sets_is_refused_unless_it_is_sent_as_stored(api, olg
 
 @pytest.mark.parametrize(
     "query",
-    ["responses/?section=99", "responses/?system=none", "responses/?arm=none", "responses/?question=none", "outputs/?system=none",
-     "prompts/?domain=none", "codings/?sample=9", "assignments/?batch=99"],
-)  # fmt: skip
+    [
+        "responses/?section=99",
+        "responses/?system=none",
+        "responses/?arm=none",
+        "responses/?question=none",
+        "outputs/?system=none",
+        "prompts/?domain=none",
+        "codings/?sample=9",
+        "assignments/?batch=99",
+    ],
+)
 def test_a_filter_by_a_name_that_the_study_does_not_have_is_refused(api, olga, query):
     study = closed_study(olga, 1)
     refused = api.get(f"studies/{study.code}/{query}")

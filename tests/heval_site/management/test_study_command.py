@@ -91,9 +91,17 @@ def create(files, where, *more):
         "1.00",
     ]
     return run(
-        "create", "A checkpoint", *outputs, *options, "--public-title", "Comparing answers", "--facts", files / "facts.json", *more,
+        "create",
+        "A checkpoint",
+        *outputs,
+        *options,
+        "--public-title",
+        "Comparing answers",
+        "--facts",
+        files / "facts.json",
+        *more,
         *where,
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.slow

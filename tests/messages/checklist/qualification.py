@@ -31,7 +31,7 @@ def asks_for_test_of_draft(study):
 
 
 def repeats_practice(study):
-    """The live section asks about the practice items, whose authors people were told."""
+    """The live section asks about the practice items, whose authors people learned."""
     study.sections.filter(purpose="live").update(reuses=study.sections.get(purpose="training"))
 
 

@@ -46,9 +46,15 @@ def rows(name, n=12):
 
 def new_study(site, outputs=None, **changes):
     options = {
-        "ask": "two_choice", "criterion": "overall", "m": 4, "people": 10, "minutes": 5, "reward": "1.00", "facts": FACTS,
+        "ask": "two_choice",
+        "criterion": "overall",
+        "m": 4,
+        "people": 10,
+        "minutes": 5,
+        "reward": "1.00",
+        "facts": FACTS,
         "public_title": "Comparing answers",
-    }  # fmt: skip
+    }
     return site.create("A checkpoint", outputs or {"new": rows("new"), "old": rows("old")}, **(options | changes))
 
 
