@@ -72,7 +72,7 @@ class ApiToken(models.Model):
         default=False,
         help_text="Programs may make more tokens with it, with at most its own rights.",
     )
-    parent = models.ForeignKey("self", models.PROTECT, null=True, editable=False, related_name="children")
+    parent = models.ForeignKey("self", models.CASCADE, null=True, editable=False, related_name="children")
     created_at = models.DateTimeField(db_default=Now())
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True, editable=False)

@@ -25,7 +25,7 @@ class Migration(migrations.Migration):
             field=models.ForeignKey(
                 editable=False,
                 null=True,
-                on_delete=django.db.models.deletion.PROTECT,
+                on_delete=django.db.models.deletion.CASCADE,
                 related_name="children",
                 to="analysis.apitoken",
             ),

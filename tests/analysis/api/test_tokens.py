@@ -201,3 +201,12 @@ def test_a_token_for_drafts_defines_a_study_and_a_person_launches_it():
     assert {api.post(f"{there}{act}/", {}).status_code for act in ("pause", "close", "places")} == {403}
     assert api.post(f"{there}links/", {"channel": "open_link"}).status_code == 403
     assert api.post("boards/new/", {}).status_code == 403
+
+
+def test_what_a_token_made_is_deleted_with_it():
+    emil = user("emil")
+    _, raw = create_token(emil, "first", scope="write", may_make_tokens=True)
+    assert made(Api(raw))[0].status_code == 201
+    assert ApiToken.objects.filter(user=emil).count() == 2
+    ApiToken.objects.filter(user=emil, parent=None).delete()
+    assert not ApiToken.objects.filter(user=emil).exists()
