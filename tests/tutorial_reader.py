@@ -42,4 +42,13 @@ class Reader:
         self.page.get_by_role("heading", name=heading).first.wait_for()
 
     def go(self, path):
-        self.page.goto(self.base + path)
+        """Open an address. A page whose job ends at this moment renews itself, and Chromium then follows that instead: open it again."""
+        from playwright.sync_api import Error
+
+        try:
+            self.page.goto(self.base + path)
+        except Error as error:
+            if "interrupted by another navigation" not in error.message:
+                raise
+            self.page.wait_for_load_state()
+            self.page.goto(self.base + path)

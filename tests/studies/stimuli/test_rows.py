@@ -144,7 +144,7 @@ def test_every_cell_stays_the_text_it_is(cell):
         ("x.csv", "a,b\n1,2\n".encode("utf-16-be"), None, "UTF-16 without a byte order mark"),
         ("x.csv", "a,b\n1,2\n".encode("utf-32"), None, "UTF-32"),
         ("x.csv", b"\xff\xfea\0,\0b\0\n\0\x00\xd8x\0\n\0", 2, "line 2: byte 0x00 is not UTF-16"),
-        ("x.csv", gzip.compress(gzip.compress(b"a,b\n1,2\n", mtime=0)), None, "compressed twice"),
+        ("x.csv", gzip.compress(gzip.compress(b"a,b\n1,2\n", mtime=0), mtime=0), None, "compressed twice"),
         ("x.csv.gz", gzip.compress(b"a,b\n1,2\n" * 99, mtime=0)[:-9], None, "is damaged, or cut off. Send it again."),
         ("x.csv", b"PK\x03\x04rest", None, "is not a zip archive or workbook, or is cut off"),
         ("x.xls", b"\xd0\xcf\x11\xe0rest", None, "is a workbook that cannot be read"),
