@@ -27,7 +27,11 @@ FIELD_TYPES = {
 
 
 def studies_data_model_page() -> str:
-    return _page("Data model of studies and annotators", ("studies", "annotators"))
+    return _page("Data model of studies", ("studies",))
+
+
+def annotators_data_model_page() -> str:
+    return _page("Data model of annotators", ("annotators",))
 
 
 def analysis_data_model_page() -> str:

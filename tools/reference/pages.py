@@ -10,7 +10,7 @@ from heval_site.views.docs import DOCS_FOLDER
 from .acts import acts_json
 from .addresses import urls_page
 from .commands import commands_page
-from .data_model import analysis_data_model_page, studies_data_model_page
+from .data_model import analysis_data_model_page, annotators_data_model_page, studies_data_model_page
 from .environment import environment_page
 from .papers import PAPERS, paper_page
 from .permissions import permissions_page
@@ -27,6 +27,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/scales": scales_page,
     "reference/criteria": criteria_page,
     "reference/data-model": studies_data_model_page,
+    "reference/data-model-annotators": annotators_data_model_page,
     "reference/data-model-analysis": analysis_data_model_page,
     "reference/urls": urls_page,
     "reference/states": states_page,
