@@ -17,7 +17,7 @@ from django.urls import path, reverse
 from django.utils.html import escape
 
 from annotators.pages.sequence import describe_page_key
-from annotators.participation.withdrawal import mark_inquiry_handled
+from annotators.participation.withdrawal import answer_inquiry, mark_inquiry_handled
 from annotators.pay import statement
 from annotators.pay.decisions import appeals_awaiting_answer
 from annotators.places import monitor
@@ -65,7 +65,8 @@ class InquiryAdmin(ReadOnlyAdmin):
 
     # Collecting
 
-    def collecting_view(self, request, pk):
+    def collecting_view(self, request, pk, refused_answer=None):
+        """Show how collecting goes. ``refused_answer``: what was not sent to an annotator, and why."""
         study = get_study(request.user, Action.VIEW, pk=pk)
         total, arms = monitor.count_places_by_arm(study)
         overall_pay, by_arm = statement.pay_overall_and_by_arm(study)
@@ -85,6 +86,7 @@ class InquiryAdmin(ReadOnlyAdmin):
             "comments": list(monitor.latest_survey_comments(study)),
             "appeals": list(appeals_awaiting_answer(recruitments)),
             "inquiries": [(inquiry, describe_page_key(inquiry.page_key)) for inquiry in inquiries],
+            "refused_answer": refused_answer,
             "waiting": sum(inquiry.handled_at is None for inquiry in inquiries),
             "recruitments": [
                 (
@@ -108,15 +110,24 @@ class InquiryAdmin(ReadOnlyAdmin):
             "pay_warning": statement.low_wage_warning(study, by_arm),
             "is_capped": study.cap is not None and lifecycle.count_opened_places_towards_cap(study) >= study.cap,
         }
-        return study_page.render_study_page(request, "admin/annotators/collecting.html", study, context)
+        status = 422 if refused_answer else 200
+        return study_page.render_study_page(request, "admin/annotators/collecting.html", study, context, status=status)
 
     def mark_inquiry_handled_view(self, request, pk, inquiry):
-        """Mark an inquiry as handled or not handled."""
+        """Answer an inquiry, or mark it as handled or not handled."""
         study = get_study(request.user, Action.MANAGE_ASSIGNMENTS, pk=pk)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         chosen = get_object_or_404(Inquiry, assignment__study=study, pk=inquiry)
-        mark_inquiry_handled(chosen, request.user, "again" not in request.POST)
+        if "answer" in request.POST:
+            try:
+                answer_inquiry(chosen, request.POST["answer"], request.user)
+            except ActionRefused as refused:
+                return self.collecting_view(
+                    request, pk, {"pk": inquiry, "text": request.POST["answer"], "reason": refused}
+                )
+        else:
+            mark_inquiry_handled(chosen, request.user, "again" not in request.POST)
         return HttpResponseRedirect(f"{reverse('admin:annotators_collecting', args=[study.pk])}#inbox")
 
     # Preview and test runs

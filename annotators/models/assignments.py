@@ -283,7 +283,10 @@ class Exclusion(AppendOnlyModel):
 
 
 class Inquiry(models.Model):
-    """An annotator's message to the researchers: a report about a text, or a question. It shows no system."""
+    """An annotator's message to the researchers: a report about a text, or a question. It shows no system.
+
+    ``answer``: what the annotator reads at the address where they wrote.
+    """
 
     class Kind(models.TextChoices):
         REPORT = "report", "about a text"
@@ -298,10 +301,20 @@ class Inquiry(models.Model):
     text = models.TextField()
     at = models.DateTimeField(db_default=Now())
     handled_at = models.DateTimeField(null=True, blank=True)
+    answer = models.TextField(blank=True)
+    answered_by = optional_protected_foreign_key(settings.AUTH_USER_MODEL)
+    answered_at = optional_noneditable_datetime_field()
 
     class Meta:
         verbose_name_plural = "inquiries"
-        constraints = [CheckConstraint(name="inquiry_says_something", condition=~Q(text=""))]
+        constraints = [
+            CheckConstraint(name="inquiry_says_something", condition=~Q(text="")),
+            CheckConstraint(
+                name="inquiry_is_answered_whole_or_not_at_all",
+                condition=Q(answer="", answered_by=None, answered_at=None)
+                | (Q(answered_by__isnull=False, answered_at__isnull=False) & ~Q(answer="")),
+            ),
+        ]
 
 
 # The attempts at tests before the work.

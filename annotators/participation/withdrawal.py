@@ -11,15 +11,16 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 from django.db.models import F, QuerySet
-from django.db.models.functions import Now
+from django.db.models.functions import Coalesce, Now
 
 from annotators.models import Annotator, Assignment, Inquiry, PageVisit, Response, SampleValue, Verdict
-from annotators.pay.decisions import erase_closed_appeals_of_withdrawn, lock_annotator
+from annotators.pay.decisions import clean_message_to_annotator, erase_closed_appeals_of_withdrawn, lock_annotator
 from annotators.pay.ledger import erase_ids_of_withdrawn_without_open_payments
 from annotators.pay.statement import is_annotator_owed_on_withdrawal
 from studies.access import Action, check_permission_or_404
 from studies.models import Batch, audit
 from studies.models.guards import allowing_erasure
+from studies.services.lifecycle import ActionRefused
 
 # A file beside the database that says which people withdrew, so that a restored backup does not bring their texts
 # back.
@@ -119,14 +120,34 @@ def _erase_evidence_answers(evidence: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def create_inquiry(assignment: Assignment, kind: str, text: str, page_key: str) -> bool:
-    """Store an annotator's message. Return False if they have left the study: a withdrawal erases all messages."""
+    """Store an annotator's message once, however often it is sent.
+
+    Return False if they have left the study: a withdrawal erases all messages.
+    """
     own_assignments = Assignment.objects.filter(study=assignment.study_id, annotator=assignment.annotator_id)
     with transaction.atomic():
         lock_annotator(assignment.annotator_id)
         if own_assignments.filter(withdrawn_at__isnull=False).exists():
             return False
-        Inquiry.objects.create(assignment=assignment, kind=kind, text=text, page_key=page_key)
+        message = {"assignment": assignment, "kind": kind, "text": text, "page_key": page_key}
+        if not Inquiry.objects.filter(**message).exists():
+            Inquiry.objects.create(**message)
     return True
+
+
+def answer_inquiry(inquiry: Inquiry, answer: str, by) -> None:
+    """Answer an annotator's message once; this marks it as handled. Raises ActionRefused."""
+    study = inquiry.assignment.study
+    check_permission_or_404(by, Action.MANAGE_ASSIGNMENTS, study)
+    answer = clean_message_to_annotator(study, answer, label="answer")
+    with transaction.atomic():
+        open_rows = Inquiry.objects.filter(pk=inquiry.pk, answered_at=None)
+        answered = open_rows.update(
+            answer=answer, answered_by=by, answered_at=Now(), handled_at=Coalesce(F("handled_at"), Now())
+        )
+        if not answered:
+            raise ActionRefused("This message is already answered. You need not do anything.")
+        audit.record("answer inquiry", study=study, by=by, assignment_code=inquiry.assignment.code)
 
 
 def mark_inquiry_handled(inquiry: Inquiry, by, is_handled: bool = True) -> None:

@@ -304,7 +304,7 @@ def inquiries_unhandled_first(study: Study) -> QuerySet[Inquiry]:
 
     return (
         Inquiry.objects.filter(assignment__study=study)
-        .select_related("assignment")
+        .select_related("assignment", "answered_by")
         .order_by(F("handled_at").asc(nulls_first=True), "-pk")
     )
 

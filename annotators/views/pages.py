@@ -544,7 +544,10 @@ def start_another_part(request, code) -> HttpResponse:
 @add_annotator_headers
 @require_http_methods(["GET", "HEAD", "POST"])
 def inquiry_page(request, code) -> HttpResponse:
-    """Send a report or a question to the researchers. All messages go to one inbox, which does not show systems."""
+    """Send a report or a question to the researchers, and read what was sent and answered at this address.
+
+    All messages go to one inbox, which does not show systems.
+    """
     assignment = get_assignment_or_404_and_allow_framing(request, code)
     error = ""
     if request.method == "POST":
@@ -558,14 +561,15 @@ def inquiry_page(request, code) -> HttpResponse:
             kind = Inquiry.Kind.REPORT if request.POST.get("kind") == "report" else Inquiry.Kind.QUESTION
             page_key = request.GET.get("page", "")[:40].replace("\x00", "")
             if withdrawal.create_inquiry(assignment, kind, text, page_key):
-                return render_without_context_processors(
-                    request, "annotate/inquiry.html", page_frame(assignment) | {"is_sent": True}
-                )
+                # A reload must not send it again.
+                return HttpResponseRedirect(f"{request.get_full_path().partition('?')[0]}?sent=1")
             error = "You have left this study, so this page stores no message. Please write to the address at the foot."
         error = error or ("Please write a few words." if is_blank(text) else "Please use at most 2000 characters.")
     # Show a refused message again, so that it can be corrected.
     typed_values = {"text": request.POST.get("text", "")[:20_000], "kind": request.POST.get("kind", "")}
-    context = page_frame(assignment) | {"error": error} | typed_values
+    context = page_frame(assignment) | {"error": error, "is_sent": "sent" in request.GET and not error} | typed_values
+    if not assignment.limited_address:
+        context["messages"] = Inquiry.objects.filter(assignment=assignment).order_by("-pk")
     return render_without_context_processors(request, "annotate/inquiry.html", context, status=422 if error else 200)
 
 

@@ -261,6 +261,9 @@ CASES = {
     ),
     "exclusion_has_a_reason": lambda w: Exclusion(assignment=w["assignment"], reason="", by=w["researcher"]),
     "inquiry_says_something": lambda w: Inquiry(assignment=w["assignment"], kind="report", text=""),
+    "inquiry_is_answered_whole_or_not_at_all": lambda w: Inquiry(
+        assignment=w["assignment"], kind="report", text="Why?", answered_by=w["researcher"], answered_at=NOW
+    ),
     "panel_secret_once_per_recruitment": lambda w: secret(w).save() or secret(w),
     "panel_task_once_per_recruitment": lambda w: (
         PanelTask(recruitment=w["recruitment"], external_id="T").save()

@@ -5,12 +5,14 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 from django.db.models import F
+from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from annotators.models import Assignment, Inquiry, PageVisit
 from annotators.pages.sequence import describe_page_key
 from annotators.places import assign, monitor
 from annotators.places.exclusions import exclude_assignments
+from annotators.places.places import new_limited_address
 from studies.models import Batch, Study
 from studies.services import lifecycle
 from tests import builders, players
@@ -150,6 +152,29 @@ def test_an_inquiry_is_handled_and_not_handled_after_all(client, study):
     inquiry.refresh_from_db()
     assert inquiry.handled_at is None
     assert client.get(url).status_code == 405
+
+
+def test_an_annotator_reads_the_answer_where_they_wrote(client, study):
+    done, annotator = players.submitted(study, "1"), Client()
+    address = f"/p/{done.code}/question/"
+    for _ in range(2):
+        sent = annotator.post(f"{address}?page=s1", {"kind": "report", "text": "Text B stops."})
+        assert sent["Location"] == f"{address}?sent=1", "a reload sends nothing"
+    inquiry = Inquiry.objects.get()
+    page = annotator.get(f"{address}?sent=1").content.decode()
+    assert "Your message has arrived" in page and "Text B stops." in page and "No answer yet." in page
+    url = f"/admin/studies/study/{study.pk}/inbox/{inquiry.pk}/"
+    named = f"It is {study.systems.first().name}."
+    refused = client.post(url, {"answer": named})
+    shown = refused.content.decode()
+    assert refused.status_code == 422 and "names the system" in shown and named in shown, "what was typed is kept"
+    assert client.post(url, {"answer": "Thank you, it is repaired."}).status_code == 302
+    assert "This message is already answered" in client.post(url, {"answer": "Once more."}).content.decode()
+    page = annotator.get(address).content.decode()
+    assert "Thank you, it is repaired." in page and "No answer yet." not in page
+    assert "waiting)" not in collecting(client, study).content.decode()
+    limited = new_limited_address(done)
+    assert "Text B stops." not in annotator.get(f"/p/{limited}/question/").content.decode()
 
 
 @pytest.mark.parametrize(
