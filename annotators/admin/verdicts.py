@@ -26,6 +26,7 @@ from annotators.pay.evidence import (
     measure_work_evidence,
 )
 from annotators.pay.statement import pay_statement
+from annotators.places.assign import has_failed_test
 from annotators.places.exclusions import active_exclusions
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import http_client
@@ -50,7 +51,7 @@ DECISIONS_ON_APPEAL = {
     ],
     Appeal.Subject.CHECKS: [
         ("yes", "The annotator is right: the work ended by a fault of the study, with the pay for that"),
-        ("no", "The annotator failed the attention checks"),
+        ("no", "The annotator gave too many wrong answers"),
     ],
 }
 
@@ -229,6 +230,9 @@ class VerdictAdmin(PanelAdmin):
             ],
             "is_at_panel": is_at_panel,
             "barring": row.barring,
+            "attempts": list(row.assignment.qualification_attempts.order_by("number"))
+            if row.subject == Appeal.Subject.CHECKS and has_failed_test(row.assignment)
+            else [],
             "pay": pay_statement(row.work) if row.subject == Appeal.Subject.CHECKS else None,
             "is_settled": is_appeal_settled(row),
         }

@@ -19,7 +19,7 @@ from annotators.models import Annotator, Appeal, Assignment, PanelOrder, PanelSu
 from annotators.models.constants import APPROVED, REJECTED, SUBMITTED
 from annotators.pay.ledger import ExtraPayment, add_extra_payments, total_amount
 from annotators.pay.statement import pay_statement
-from annotators.places.assign import change_failed_checks_to_fault
+from annotators.places.assign import change_failed_checks_to_fault, has_ended_by_wrong_answers
 from annotators.places.barrings import active_barrings, lift_barring
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import RejectionPolicy
@@ -456,7 +456,7 @@ _CLOSED = (
 
 
 def create_appeal(assignment: Assignment, text: str, subject: str = Subject.REJECTION) -> Appeal:
-    """Store an appeal: one per rejection, made in heval or at the panel, per barring, or per end by failed checks.
+    """Store an appeal: one per rejection, made in heval or at the panel, per barring, or per end by wrong answers.
 
     Raises ActionRefused with a message for the annotator.
     """
@@ -526,7 +526,7 @@ def _barring_to_appeal(study: Study, annotator_id: int, page: Assignment | None 
 def _failed_checks_to_appeal(assignment: Assignment) -> dict[str, Any]:
     if assignment.origin == Assignment.Origin.TEST:
         raise ActionRefused("This is a test run, so nobody would answer. Only objections of annotators are stored.")
-    if assignment.released_reason not in (Released.FAILED_CHECKS, Released.FAULT):
+    if not has_ended_by_wrong_answers(assignment):
         raise ActionRefused("Your work did not end because of wrong answers, so you do not need to object.")
     return {"assignment": assignment}
 
@@ -536,7 +536,7 @@ def answer_appeal(
 ) -> Verdict | None:
     """Answer an appeal once, by a person other than the one who rejected or barred.
 
-    If upheld, lift the barring, change how the assignment ended from failed checks to a fault of the study, or take the
+    If upheld, lift the barring, change how the assignment ended from wrong answers to a fault of the study, or take the
     rejection back and return the reversal. Raises ActionRefused.
     ``denies_rejecting``: the answering person confirms that they did not reject the work at the panel; heval cannot know.
     """
@@ -569,8 +569,8 @@ def answer_appeal(
         )
         if is_upheld and barring is not None:
             lift_barring(barring, answer_text, by)
-        if is_upheld and appeal.subject == Subject.CHECKS and change_failed_checks_to_fault(appeal.work.pk):
-            outcomes = {"before": Released.FAILED_CHECKS, "after": Released.FAULT}
+        if is_upheld and appeal.subject == Subject.CHECKS and (before := change_failed_checks_to_fault(appeal.work.pk)):
+            outcomes = {"before": before, "after": Released.FAULT}
             audit.record("change outcome", study=study, by=by, assignment_code=appeal.work.code, **outcomes)
         if is_upheld and verdict is not None and not Verdict.objects.filter(reverses=verdict).exists():
             return create_rejection_reversal(verdict, by, answer_text)

@@ -190,7 +190,7 @@ def payable_outcome(assignment: Assignment, study: Study) -> str:
     """Return "complete", an OutcomePay outcome, or "" if nothing is owed (at work, returned, or abandoned).
 
     Finished work is paid, late or not, even after a withdrawal. "Fault": the person was at work when the study was
-    closed, or did not fail the attention checks by their own fault.
+    closed, or did not fail the attention checks or the test by their own fault.
     """
     if assignment.submitted_at:
         return "complete"
@@ -241,9 +241,9 @@ def compute_amount_owed(
 
 
 def promises_for(assignment: Assignment, outcome: str) -> tuple[str, ...]:
-    """Return the outcomes whose best promise is paid. An upheld objection never lowers what failed checks pay."""
+    """Return the outcomes whose best promise is paid. An upheld objection never lowers what wrong answers paid before."""
     if outcome == Outcome.FAULT and assignment.released_reason == Released.FAULT:
-        return (outcome, Outcome.FAILED_CHECKS)
+        return (outcome, Outcome.FAILED_CHECKS, Outcome.SCREENED_OUT)
     return (outcome,)
 
 

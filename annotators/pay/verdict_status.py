@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from annotators.models import Appeal, Assignment, Barring, PanelOrder, PanelSubmission, Payment, Verdict
 from annotators.models.constants import APPROVED, REJECTED, SCREENED_OUT
+from annotators.places.assign import has_ended_by_wrong_answers, has_failed_test
 from annotators.places.barrings import applicable_barrings
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels.reconcile import LEFT_STATES, SENT_STATES, UNSENT_AFTER
@@ -78,12 +79,16 @@ class BarringStatus:
 
 @dataclass(frozen=True, slots=True)
 class FailedChecksStatus:
-    """That an assignment ended because of wrong answers to attention checks, with the objection to it."""
+    """That an assignment ended because of wrong answers, with the objection to it.
+
+    ``is_test``: in both attempts at the test before the work; otherwise, to attention checks.
+    """
 
     appeal: Appeal | None
     due_at: datetime
     is_late: bool
     may_appeal: bool
+    is_test: bool
     subject: str = Appeal.Subject.CHECKS
 
 
@@ -109,11 +114,12 @@ def barring_status(study: Study, annotator_id: int) -> BarringStatus | None:
 
 
 def failed_checks_status(assignment: Assignment) -> FailedChecksStatus | None:
-    """Return None if the assignment did not end because of attention checks."""
-    if assignment.released_reason not in (Released.FAILED_CHECKS, Released.FAULT):
+    """Return None if the assignment did not end because of attention checks or a test."""
+    if not has_ended_by_wrong_answers(assignment):
         return None
+    is_test = assignment.released_reason != Released.FAILED_CHECKS and has_failed_test(assignment)
     appeal = Appeal.objects.filter(assignment=assignment, verdict=None, barring=None).first()
-    return FailedChecksStatus(appeal, _answer_due_at(appeal), _is_answer_late(appeal), may_appeal=appeal is None)
+    return FailedChecksStatus(appeal, _answer_due_at(appeal), _is_answer_late(appeal), appeal is None, is_test)
 
 
 def _answer_due_at(appeal: Appeal | None) -> datetime:

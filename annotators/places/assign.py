@@ -507,10 +507,28 @@ def release_assignment(assignment_pk: int, reason: str, only_if_expired: bool = 
     return True
 
 
-def change_failed_checks_to_fault(assignment_pk: int) -> bool:
-    """Change how the assignment ended, because it did not fail the checks by the annotator's fault. The place stays free."""
-    failed = Assignment.objects.filter(pk=assignment_pk, released_reason=Released.FAILED_CHECKS)
-    return bool(failed.update(released_reason=Released.FAULT))
+def has_failed_test(assignment: Assignment) -> bool:
+    """Return whether the second attempt at the test before the work failed, too."""
+    return assignment.qualification_attempts.filter(number=2, is_passed=False).exists()
+
+
+def has_ended_by_wrong_answers(assignment: Assignment) -> bool:
+    """Return whether wrong answers to attention checks or to a test ended the work, also if an objection was upheld since."""
+    if assignment.released_reason == Released.SCREENED_OUT:
+        return has_failed_test(assignment)
+    return assignment.released_reason in (Released.FAILED_CHECKS, Released.FAULT)
+
+
+def change_failed_checks_to_fault(assignment_pk: int) -> str:
+    """Change how the assignment ended, because its answers were not wrong by the annotator's fault. The place stays free.
+
+    Return how it had ended before, or "" if nothing was changed.
+    """
+    failed = Assignment.objects.filter(
+        pk=assignment_pk, released_reason__in=(Released.FAILED_CHECKS, Released.SCREENED_OUT)
+    )
+    before = failed.values_list("released_reason", flat=True).first() or ""
+    return before if failed.update(released_reason=Released.FAULT) else ""
 
 
 @transaction.atomic

@@ -372,6 +372,8 @@ def _first_outcome(assignment) -> str:
     """
     if assignment.submitted_at:
         return "complete"
+    if assignment.released_reason == Released.FAULT and assign.has_failed_test(assignment):
+        return "screened_out"
     if outcome := OUTCOME_BY_RELEASE.get(assignment.released_reason):
         return outcome
     closed_at = assignment.study.closed_at
@@ -426,6 +428,7 @@ def _render_done_page(request, assignment, ids) -> HttpResponse:
         "debriefing": render_cached_markdown(study_words["debriefing"])
         if study_words["debriefing"] and outcome == "complete"
         else "",
+        "has_failed_test": outcome == "screened_out" and assign.has_failed_test(assignment),
         "is_unqualified": outcome == "full"
         and not assign.has_required_pass(assignment.study, assignment.annotator_id, assignment.claimed_at),
         "is_late": assignment.is_late,

@@ -1,4 +1,4 @@
-"""An annotator whose work ended because of failed attention checks objects once, and an editor answers by a promised date."""
+"""An annotator whose work ended because of wrong answers objects once, and an editor answers by a promised date."""
 
 import pytest
 from django.test import Client
@@ -11,9 +11,10 @@ from annotators.pay.promises import get_pay_terms
 from studies.models import AuditEvent, StudyMember
 from studies.services.lifecycle import ActionRefused
 from tests.admin_pages import logged_in
+from tests.annotators.pages.quizzes import attempt, quiz_study
 from tests.attention import fresh, play, study_with_checks
 from tests.builders import panel, promised, user
-from tests.players import claimed
+from tests.players import answered, claimed
 
 from .objections import WHY, last_page, url
 
@@ -54,7 +55,7 @@ def test_an_upheld_objection_changes_outcome_and_pay_and_is_logged():
     assert (made.due_at - made.at).days in (13, 14) and owed(done) == ("failed_checks", "0.80")
     editor = logged_in(owner)
     listed = editor.get(reverse("admin:annotators_collecting", args=[done.study_id])).content.decode()
-    assert "failed attention checks" in listed and url(link, f"appeal/{made.pk}") in listed
+    assert "wrong answers" in listed and url(link, f"appeal/{made.pk}") in listed
     shown = editor.get(url(link, f"appeal/{made.pk}")).content.decode()
     assert WHY in shown and shown.count("To show that you read this") == 2 and "It now pays 0.80 USD" in shown
     answered = editor.post(url(link, f"appeal/{made.pk}"), {"answer": "You did.", "is_upheld": "yes"}, follow=True)
@@ -94,6 +95,31 @@ def test_an_upheld_objection_never_lowers_the_pay(rules):
         done.recruitment.outcome_pays.filter(outcome="fault").delete()
     answer_appeal(create_appeal(done, WHY, "checks"), "You did.", True, editor_of(done))
     assert owed(done) == ("fault", "0.80") and "0.80 USD" in last_page(done)
+
+
+def failed_test(**pays) -> Assignment:
+    study = quiz_study()
+    tried = claimed(study, "bad", promised(panel(study), **pays))
+    attempt(tried, 1)
+    answered(fresh(tried))
+    attempt(tried, 2)
+    return fresh(tried)
+
+
+def test_who_fails_the_test_reads_so_and_can_object():
+    done = failed_test(screened_out="0.60", fault="0.40")
+    page = last_page(done)
+    assert "In both attempts at the test" in page and "You did nothing wrong" not in page and 'href="#checks"' in page
+    assert owed(done) == ("screened_out", "0.60")
+    assert objects(done)["Location"] == f"/p/{done.code}/done/#checks"
+    made, owner = Appeal.objects.get(), editor_of(done)
+    shown = logged_in(owner).get(url(done.recruitment, f"appeal/{made.pk}")).content.decode()
+    assert "wrong answers in the test" in shown and "Attempt 2: 0 of 2 answers were right" in shown
+    answer_appeal(made, "Two questions were wrong.", True, owner)
+    assert fresh(done).released_reason == "fault" and owed(done) == ("fault", "0.60"), "never less than before"
+    assert AuditEvent.objects.get(verb="change outcome").data == {"before": "screened_out", "after": "fault"}
+    page = last_page(done)
+    assert "you were right" in page and "In both attempts at the test" in page
 
 
 def test_nobody_else_can_object():
