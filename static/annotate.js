@@ -168,6 +168,34 @@ on(document, "click keydown", (event) => {
 all("form:not(#answers)").forEach((other) => on(other, "submit", (event) => {
   if (other.dataset.sent) event.preventDefault();
   other.dataset.sent = 1;
+// An open link names nobody. So this browser remembers the pages that were begun by it, and the link offers them beside a new start.
+const ways = $("form[data-link]");
+if (page) {
+  const link = attempt(() => sessionStorage["heval:link"]);
+  attempt(() => sessionStorage.removeItem("heval:link"));
+  if (link) remember("begun:" + link, [...new Set([page, ...recall("begun:" + link) || []])].slice(0, 5));
+  const place = state === "over" ? "" : $("#place")?.textContent.split(",")[0];
+  if (link || recall("seen:" + page)) remember("seen:" + page, { at: Date.now(), place });
+} else if (ways) {
+  const offer = $("#places");
+  const list = () => {
+    const begun = recall("begun:" + pathname) || [];
+    offer.hidden = !begun.length;
+    if (!begun.length) return;
+    $("ul", offer).replaceChildren(...begun.map((href) => {
+      const { at, place } = recall("seen:" + href);
+      const words = place ? offer.dataset.open.replace("{place}", place) : offer.dataset.over;
+      const time = new Date(at).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+      const item = make("li", {});
+      item.append(make("a", { href, textContent: words.replace("{time}", time) }));
+      return item;
+    }));
+    $("[name=start]").textContent = offer.dataset.start;
+  };
+  on(window, "pageshow", list);
+  on(ways, "submit", () => attempt(() => { sessionStorage["heval:link"] = pathname; }));
+}
+
 }));
 all("[data-copies]").forEach((button) => {
   button.hidden = false;

@@ -641,10 +641,13 @@ _select_annotator = CompiledSelect(
 )
 
 
-def find_annotator(pool: str, person_id: str) -> Annotator:
-    """Return the annotator of this person id in the pool, unsaved if they are new. '' makes a new anonymous annotator."""
-    external_id = hash_person_id(pool, person_id) if person_id else keyed_hash("nobody", new_code())
-    rows = _select_annotator(pool, external_id) if person_id else []
+def find_annotator(pool: str, person_id: str, form_token: str = "") -> Annotator:
+    """Return the annotator of this person id in the pool, unsaved if they are new.
+
+    '' makes a new anonymous annotator, or finds the one whom this copy of the entry page's form made at its first press.
+    """
+    external_id = hash_person_id(pool, person_id) if person_id else keyed_hash("nobody", form_token or new_code())
+    rows = _select_annotator(pool, external_id) if person_id or form_token else []
     for pk, code in rows:
         return instance_from_row(Annotator, ("id", "code", "pool", "external_id"), (pk, code, pool, external_id))
     return Annotator(pool=pool, external_id=external_id)

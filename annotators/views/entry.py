@@ -114,7 +114,8 @@ def entry_page(request, key) -> HttpResponse:
             "preview_words": channel.preview_words,
         }
         return render_entry_page(request, recruitment, wording, **arrival_context)
-    annotator = assign.find_annotator(recruitment.pool, arrival.person)
+    form_token = request.POST.get("form", "")
+    annotator = assign.find_annotator(recruitment.pool, arrival.person, form_token)
     past_assignments = _past_assignments(recruitment, annotator)
     returning = next((assignment for assignment in reversed(past_assignments) if assignment.batch_id), None)
     # The assignment of a person for whom this link had no place. Its end page shows the code that the person got.
@@ -128,7 +129,7 @@ def entry_page(request, key) -> HttpResponse:
     )
     # Anybody could have written this link. A place that this copy of the form has claimed is theirs all the same.
     is_limited = bool(arrival.person) and not channel.link_is_personal
-    form_code = code_for_form(recruitment.key, arrival.person, request.POST.get("form", "")) if is_limited else ""
+    form_code = code_for_form(recruitment.key, arrival.person, form_token) if is_limited else ""
 
     def path(assignment: Assignment) -> str:
         shows_all = not is_limited or assignment.code == form_code
@@ -158,7 +159,8 @@ def entry_page(request, key) -> HttpResponse:
             remaining_parts=remaining_parts,
             own_path=path(returning) if returning else "",
             is_limited=is_limited,
-            form_token=new_form_token() if is_limited and not returning else "",
+            form_token=new_form_token() if not channel.link_is_personal and not returning else "",
+            is_open_link=not arrival.person,
         )
     if "decline" in request.POST:
         if returning is not None:
@@ -186,7 +188,8 @@ def entry_page(request, key) -> HttpResponse:
             error="Please tick the box if you agree to take part.",
             status=422,
             shares_preferences=request.POST.get("share") == "1",
-            form_token=new_form_token() if is_limited else "",
+            form_token=new_form_token() if not channel.link_is_personal else "",
+            is_open_link=not arrival.person,
         )
     claim = assign.claim_batch(
         study,

@@ -1,10 +1,13 @@
 """In Chromium: somebody opens the panel's link again, goes on here, and finds the address of these pages to copy."""
 
+import re
+
 import pytest
 
 from annotators.models import Assignment
 from tests.annotators.views.visit import Visit
 from tests.browsing import look_at, shot
+from tests.builders import recruitment
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -49,3 +52,35 @@ def test_the_link_offers_two_ways_and_the_pages_their_address(visit):
     assert own_code in first.page.locator("#own-address").inner_text()
     assert not wrong, "\n".join(wrong)
     assert not again.cookies and not again.complaints and not first.complaints
+
+
+def test_an_open_link_offers_what_this_browser_began_beside_a_new_start(visit, study):
+    person: Visit = visit()
+    page, wrong = person.page, []
+    person.door = f"{person.base}/e/{recruitment(study, 'open_link').key}/"
+    page.goto(person.door)
+    assert not page.locator("#places").is_visible()
+    person.start()
+    own = page.url
+    page.get_by_label("Yes").check()
+    person.go("start")
+    page.goto(person.door)
+    look_at(page, "open link", wrong)
+    shot(page, "open-link")
+    offer = page.locator("#places a")
+    assert "Go on at page 2 of" in offer.inner_text() and offer.get_attribute("href") == re.sub(
+        r"s1/$", "", own.removeprefix(person.base)
+    )
+    assert page.get_by_role("button", name="I am somebody else: start").is_visible()
+    offer.click()
+    page.wait_for_url("**/start/")
+    # Somebody else at the same browser takes a place of their own, and the list has both.
+    page.goto(person.door)
+    page.locator("#agree").check()
+    page.get_by_role("button", name="I am somebody else: start").click()
+    page.wait_for_url("**/s1/")
+    assert page.url != own and Assignment.objects.count() == 2
+    page.goto(person.door)
+    assert page.locator("#places a").count() == 2
+    assert not wrong, "\n".join(wrong)
+    assert not person.cookies and not person.complaints

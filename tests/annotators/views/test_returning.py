@@ -3,6 +3,7 @@
 Every channel, every way to end and every address of an assignment are taken from where the site itself has them.
 """
 
+import re
 from itertools import product
 
 import pytest
@@ -32,7 +33,7 @@ from tests.annotators.views.visitors import (
     given_away,
     undone,
 )
-from tests.builders import panel, spa_study
+from tests.builders import panel, recruitment, spa_study
 from tests.players import claimed, submitted
 
 pytestmark = pytest.mark.django_db
@@ -316,3 +317,15 @@ def test_another_task_of_the_panel_is_given_no_code_of_an_end_that_it_did_not_ha
             ):
                 send()
                 assert person.ways_back == {("RETURN_DONE-7K", "")} and person.path == person.link, words
+
+
+def test_a_second_press_of_an_open_links_button_opens_the_same_place():
+    """Also if the first answer was lost on its way. The link itself, opened again, offers a new start."""
+    link = recruitment(spa_study(), "open_link")
+    address = f"/e/{link.key}/"
+    token = re.search(r'name="form" value="([^"]+)"', Client().get(address).content.decode())[1]
+    doors = {Client().post(address, START | {"form": token})["Location"] for _ in range(2)}
+    assert len(doors) == 1 and Assignment.objects.count() == Annotator.objects.count() == 1
+    fresh_token = re.search(r'name="form" value="([^"]+)"', Client().get(address).content.decode())[1]
+    assert fresh_token != token
+    assert Client().post(address, START | {"form": fresh_token})["Location"] not in doors
