@@ -18,6 +18,7 @@ const forget = (start, but) => attempt((storage) => Object.keys(storage).forEach
 
 const clock = (time) => new Date(time).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
 function say(words, isBad = false) {
+  if (!form) return;
   $(".saved").classList.toggle("unsaved", isBad);
   $(".saved span").textContent = words;
 }
@@ -105,9 +106,19 @@ function moveOn() {
   else if (next) goTo(next);
 }
 
+// Counts what is typed. Nothing is cut off: what is too long says so, and can be shortened.
 function addCount(field) {
-  const line = make("p", { className: "count" });
-  const count = () => { line.textContent = `${[...field.value].length} of ${field.maxLength}`; };
+  const most = Number(field.dataset.most);
+  const line = $(`[id="${field.id}-c"]`) || make("p", { className: "count" });
+  const allowed = line.textContent || most;
+  let wasOver = false;
+  const count = () => {
+    const over = [...field.value].length - most;
+    line.textContent = `${over + most} of ${allowed}`;
+    line.classList.toggle("wrong", over > 0);
+    if (over > 0 && !wasOver) say(`This text is too long: it has ${over + most} characters, and ${most} are allowed.`, true);
+    wasOver = over > 0;
+  };
   on(field, "input", count);
   field.after(line);
   count();
@@ -128,7 +139,6 @@ function settle({ target }) {
 if (state === "open") {
   forget(page, pathname);
   restore();
-  all("textarea").forEach(addCount);
   // Load the clock of the place after the page. Until then, the server's text shows how long the place is kept.
   const place = $("#place-status");
   if (place) on(window, "load", () => setTimeout(async () => {
@@ -158,16 +168,6 @@ if (state === "open") {
   }, 1000);
 } else if (page) forget(state === "over" ? page : pathname);
 
-on(document, "click keydown", (event) => {
-  const link = event.target.closest(".picture");
-  if (event.key === "Escape") $(".large")?.classList.remove("large");
-  if (!link || event.key || event.ctrlKey || event.metaKey) return;
-  event.preventDefault();
-  link.classList.toggle("large");
-});
-all("form:not(#answers)").forEach((other) => on(other, "submit", (event) => {
-  if (other.dataset.sent) event.preventDefault();
-  other.dataset.sent = 1;
 // An open link names nobody. So this browser remembers the pages that were begun by it, and the link offers them beside a new start.
 const ways = $("form[data-link]");
 if (page) {
@@ -196,6 +196,17 @@ if (page) {
   on(ways, "submit", () => attempt(() => { sessionStorage["heval:link"] = pathname; }));
 }
 
+on(document, "click keydown", (event) => {
+  const link = event.target.closest(".picture");
+  if (event.key === "Escape") $(".large")?.classList.remove("large");
+  if (!link || event.key || event.ctrlKey || event.metaKey) return;
+  event.preventDefault();
+  link.classList.toggle("large");
+});
+all("textarea[data-most]").forEach(addCount);
+all("form:not(#answers)").forEach((other) => on(other, "submit", (event) => {
+  if (other.dataset.sent) event.preventDefault();
+  other.dataset.sent = 1;
 }));
 all("[data-copies]").forEach((button) => {
   button.hidden = false;

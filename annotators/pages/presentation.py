@@ -136,8 +136,13 @@ class ShownField:
 
     @property
     def described_by(self) -> str:
-        """Return the ids of the elements that describe this field: its help, the allowed numbers, and its error."""
-        descriptions = (("h", self.help), ("n", self.field.kind == "number"), ("e", self.error))
+        """Return the ids of the elements that describe this field: its help, the allowed numbers or length, and its error."""
+        descriptions = (
+            ("h", self.help),
+            ("n", self.field.kind == "number"),
+            ("c", getattr(self.field, "minimum_length", 0)),
+            ("e", self.error),
+        )
         return " ".join(f"{self.id}-{letter}" for letter, is_there in descriptions if is_there)
 
 

@@ -70,7 +70,12 @@ def test_words_are_kept_with_their_markup_shown_as_text():
     )
     # HTML swallows one line break after the tag: the one of the template, not the annotator's.
     assert ">\n\n&lt;/textarea&gt;&lt;b&gt;me</textarea>" in html
-    assert 'maxlength="300"' in html
+    assert 'data-most="300"' in html
+
+
+def test_the_least_length_is_said_before_and_to_a_screen_reader():
+    (attrs,) = (page := drawn(shown(TextField(True, minimum_length=20, maximum_length=300)))).named("s1.q1")
+    assert "20 to 300 characters" in page.words and "s1-q1-c" in attrs["aria-describedby"].split()
 
 
 def test_a_refused_field_says_so_beside_it_and_to_a_screen_reader():
