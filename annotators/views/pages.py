@@ -440,6 +440,10 @@ def _render_done_page(request, assignment, ids) -> HttpResponse:
         "offer": _arm_offer_context(assignment) if outcome == "complete" else None,
         "has_work": outcome == "complete" and has_parts_overview(assignment),
         "remaining_parts": remaining_parts,
+        # The overview of parts says it, too, where there is one.
+        "earned": parts_overview_context(assignment)["earned"]
+        if remaining_parts and remaining_parts.done > 1 and not has_parts_overview(assignment)
+        else None,
         "has_ended_before": ended not in ("complete", "withdrawn"),
     }
     allow_form_target(request, way_back)
