@@ -264,6 +264,12 @@ ACTS = {
         lambda w, by: withdrawal.mark_inquiry_handled(w.inquiry, by),
         may_repeat=True,
     ),
+    "annotators/participation/withdrawal:answer_inquiry": Act(
+        Action.MANAGE_ASSIGNMENTS,
+        "answer inquiry",
+        collected,
+        lambda w, by: withdrawal.answer_inquiry(w.inquiry, "Thank you.", by),
+    ),
     "annotators/pay/ledger:update_ledger": Act(
         Action.PAY, "pay due", collected, lambda w, by: ledger.update_ledger(w.door, by=by), may_repeat=True
     ),
