@@ -158,6 +158,12 @@ TIME_COLUMNS = (
         "Images that the annotator could not see, separated by semicolons, each after its page: s2.read:i2.A. Pages without "
         "questions appear only here.",
     ),
+    Column(
+        "device",
+        "text",
+        "The coarse class of the device on which the batch was claimed. Empty if unknown.",
+        levels=_values(Assignment.Device),
+    ),
 )
 RESPONSE_COLUMNS = IDENTITY_COLUMNS + PAGE_COLUMNS + ANSWER_COLUMNS
 ASSIGNMENT_COLUMNS = IDENTITY_COLUMNS + TIME_COLUMNS
@@ -314,6 +320,7 @@ _SEAT = (
     "design__version",
     "is_late",
     "released_reason",
+    "device",
 )
 _SEAT_TIMES = ("claimed_at", "consented_at", "started_at", "submitted_at", "released_at", "withdrawn_at")
 
@@ -347,7 +354,23 @@ def read_assignment_rows(study: Study, assignments: QuerySet) -> list[Assignment
 
 
 def _seat(study: Study, row: tuple, visits: list, reasons: list[str]) -> AssignmentRow:
-    pk, code, annotator, ordinal, channel, batch, arm, condition, origin, trust, version, is_late, reason, *rest = row
+    (
+        pk,
+        code,
+        annotator,
+        ordinal,
+        channel,
+        batch,
+        arm,
+        condition,
+        origin,
+        trust,
+        version,
+        is_late,
+        reason,
+        device,
+        *rest,
+    ) = row
     claimed, consented, started, submitted, released, withdrawn = map(parse_time, rest)
     identity = (
         assignment_pseudonym(code),
@@ -376,6 +399,7 @@ def _seat(study: Study, row: tuple, visits: list, reasons: list[str]) -> Assignm
         active,
         len(visits),
         _unseen(visits),
+        device or None,
     )
     return AssignmentRow(pk, identity, times, [visit[0] for visit in visits], [visit[1] for visit in visits])
 

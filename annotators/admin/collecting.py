@@ -83,6 +83,7 @@ class InquiryAdmin(ReadOnlyAdmin):
             "robots": study.assignments.filter(origin="robot", submitted_at__isnull=False).count(),
             **figures_of_people(study),
             "median_times": monitor.median_working_times(study),
+            "devices": monitor.count_devices(study),
             "comments": list(monitor.latest_survey_comments(study)),
             "appeals": list(appeals_awaiting_answer(recruitments)),
             "inquiries": [(inquiry, describe_page_key(inquiry.page_key)) for inquiry in inquiries],

@@ -75,6 +75,11 @@ class Assignment(models.Model):
         FULL = "full"
         WITHDRAWN = "withdrawn"
 
+    class Device(models.TextChoices):
+        PHONE = "phone"
+        TABLET = "tablet"
+        COMPUTER = "computer"
+
     code = models.CharField(max_length=32, unique=True, default=new_code, editable=False)
     # No own indexes: the constraints below begin with these columns. Each further index costs a page write per answer.
     study = protected_foreign_key(Study, "assignments", db_index=False)
@@ -96,6 +101,8 @@ class Assignment(models.Model):
     consented_at = optional_noneditable_datetime_field()
     # The answer to a question of its own: whether others may train models with this person's preferences.
     shares_preferences = models.BooleanField(default=False, db_default=False, editable=False)
+    # The coarse class of the device on which the place was taken. Empty: unknown, or not an annotator's.
+    device = models.CharField(max_length=8, blank=True, default="", db_default="", choices=Device, editable=False)
     claimed_at = models.DateTimeField(db_default=Now())
     reserved_until = optional_noneditable_datetime_field()
     started_at = optional_noneditable_datetime_field()

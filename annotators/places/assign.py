@@ -149,6 +149,7 @@ def claim_batch(
     code: str = "",
     design: Design | None = None,
     is_in_steps: bool = False,
+    device: str = "",
 ) -> ClaimResult:
     """Give the annotator a batch, or return their live assignment. Create the annotator if they are new.
 
@@ -167,6 +168,7 @@ def claim_batch(
         "is_consented": is_consented,
         "shares_preferences": shares_preferences,
         "code": code,
+        "device": device,
     }
     is_known_alone = annotator._state.adding and design is not None and not is_in_steps
     asks_for_pass = bool(study.required_qualification) and origin == Assignment.Origin.LIVE
@@ -418,6 +420,7 @@ def _create_assignment(
     is_consented: bool,
     shares_preferences: bool,
     code: str,
+    device: str,
 ) -> Assignment:
     """``shares_preferences``: as the person answered now; an earlier yes holds, too."""
     ordinals = {row.ordinal for row in history if not row.released_at}
@@ -436,6 +439,7 @@ def _create_assignment(
         consent_version=design.version if design and is_consented else None,
         consented_at=Now() if is_consented else None,
         shares_preferences=is_consented and (shares_preferences or any(row.shares_preferences for row in history)),
+        device=device,
         qualified_by=find_valid_pass(study, annotator, design),
     )
     insert_and_read_back(assignment, "claimed_at", "reserved_until", "consented_at")

@@ -275,6 +275,12 @@ def median_working_times(study: Study) -> MedianTimes:
     return MedianTimes(len(rows), median(minutes) if minutes else None, median(active) if active else None)
 
 
+def count_devices(study: Study) -> list[tuple[str, int]]:
+    """Return how many places annotators took on each class of device, the most frequent first. '' is unknown."""
+    taken = _filter_live(Assignment.objects.filter(study=study, batch__isnull=False)).order_by()
+    return list(taken.values_list("device").annotate(n=Count("pk")).order_by("-n", "device"))
+
+
 def update_median_working_time(study: Study) -> bool:
     """Store the median time of the latest submissions if there are enough. Return whether it changed."""
     submitted = _filter_live(

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
+from django.conf import settings
 from django.core.signing import BadSignature, TimestampSigner
 from django.http import Http404, HttpResponse, HttpResponseRedirect
 from django.views.decorators.http import require_http_methods
@@ -26,6 +27,7 @@ from .lookup import (
     OUTCOME_BY_NOTICE,
     add_annotator_headers,
     allow_framing,
+    device_class,
     get_panel_way_back,
     has_assignment_ended,
     has_parts_overview,
@@ -203,6 +205,7 @@ def entry_page(request, key) -> HttpResponse:
         code="" if returning else form_code,
         design=link.design,
         is_in_steps=link.has_plan and opens_in_steps(recruitment),
+        device=device_class(request),
     )
     if claim.outcome == "claimed" and claim.assignment:
         return HttpResponseRedirect(path(claim.assignment))
@@ -302,5 +305,6 @@ def render_entry_page(request, recruitment, wording: Wording, status=200, **opti
         "currency": currency,
         "early": early_end_pay_lines(recruitment, currency, wording) if offer.pays else [],
         "action": f"?{urlencode(request.GET)}" if request.GET else "",
+        "own_address": f"{settings.SITE_URL}{request.get_full_path()}",
     }
     return render_without_context_processors(request, "annotate/landing.html", context | options, status=status)

@@ -24,6 +24,8 @@ from annotators.recruitment.channels import REGISTRY, WayBack
 from studies.design.wording import Wording, wording_of
 from studies.models import Study
 
+Device = Assignment.Device
+
 # Responses of annotators' pages: headers, rendering, notices, and the way back to the panel.
 
 
@@ -144,6 +146,19 @@ def newest_study_wording(study: Study) -> Wording:
     """Return the texts of the study's newest version, for visitors who have no assignment yet."""
     latest = study.designs.order_by("version").values_list("pk", flat=True).last()
     return wording_of(study, latest)
+
+
+def device_class(request) -> str:
+    """Return the coarse class of the browser's device by the name that it gives itself: all that is stored about it.
+
+    An iPad calls itself a computer unless it is set to ask for mobile pages.
+    """
+    agent = request.headers.get("User-Agent", "")
+    if "iPad" in agent or "Tablet" in agent or ("Android" in agent and "Mobi" not in agent):
+        return Device.TABLET
+    if "Mobi" in agent:
+        return Device.PHONE
+    return Device.COMPUTER if any(name in agent for name in ("Windows", "Macintosh", "Linux", "CrOS")) else ""
 
 
 def get_panel_way_back(recruitment: Recruitment | None, outcome: str, external_ids, receipt: str = "") -> WayBack:

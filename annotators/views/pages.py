@@ -67,6 +67,7 @@ from ..models import PageVisit, Response
 from .lookup import (
     add_annotator_headers,
     allow_form_target,
+    device_class,
     get_assignment_or_404_and_allow_framing,
     get_page_assignment_or_404_and_allow_framing,
     get_panel_way_back,
@@ -529,6 +530,7 @@ def start_another_part(request, code) -> HttpResponse:
         trust=assignment.trust,
         external_ids=assignment.external_ids,
         is_consented=assignment.consented_at is not None,
+        device=device_class(request),
     )
     if claim.outcome == "claimed" and claim.assignment:
         return HttpResponseRedirect(f"/p/{claim.assignment.code}/")

@@ -16,6 +16,8 @@ LABELS = {
         "asks_to_share_preferences": "Ask whether preferences may be given away",
         "joins_rounds": "Join a person's answers in several rounds",
         "required_qualification": "Required qualification",
+        "minimum_width": "Smallest screen",
+        "needs_mouse": "Needs a mouse",
         "licence": "Licence of the data",
         "stimuli_source": "Source of the texts",
         "compared_groups": "Compare groups by",
@@ -100,7 +102,7 @@ HELP = {
 
 # A group with the class ``collapse`` is folded.
 FIELDSETS: tuple[tuple[str, Any], ...] = (
-    ("The study", {"fields": ("title", "language", "exclusion_group", "required_qualification", "keeps_origin_out"), "classes": ["part-study"]}),
+    ("The study", {"fields": ("title", "language", "exclusion_group", "required_qualification", ("minimum_width", "needs_mouse"), "keeps_origin_out"), "classes": ["part-study"]}),
     (
         "Texts for annotators",
         {"fields": ("public_title", "purpose", "instructions", "debriefing", "content_warning"), "classes": ["part-words", "collapse"]},

@@ -36,6 +36,8 @@ LATER_STUDY_FIELDS: dict[str, Any] = {
     "asks_to_share_preferences": False,
     "joins_rounds": False,
     "required_qualification": "",
+    "minimum_width": 0,
+    "needs_mouse": False,
     "licence": "",
     "stimuli_source": "",
     "template": "",

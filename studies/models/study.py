@@ -75,6 +75,11 @@ class Study(models.Model):
         TOPIC = "topic", "topics"
         SOURCE = "source", "sources"
 
+    class MinimumWidth(models.IntegerChoices):
+        ANY = 0, "any"
+        TABLET = 600, "at least 600 pixels wide: a tablet or a computer"
+        COMPUTER = 1000, "at least 1000 pixels wide: a computer or a large tablet"
+
     class SectionOrder(models.TextChoices):
         FIXED = "fixed", "as listed"
         COUNTERBALANCED = (
@@ -144,6 +149,16 @@ class Study(models.Model):
         help_text="Only people who passed a test with this qualification in another study can take part.",
     )
 
+    minimum_width = models.PositiveSmallIntegerField(
+        default=MinimumWidth.ANY,
+        choices=MinimumWidth,
+        help_text="People on a smaller screen read before the consent that they need another device. They take no place.",
+    )
+    needs_mouse = models.BooleanField(
+        "needs a mouse",
+        default=False,
+        help_text="People whose device has only a touch screen read before the consent that they need another one.",
+    )
     purpose = models.TextField(blank=True, help_text="What the annotator will do, in one or two sentences. Markdown.")
     instructions = models.TextField(blank=True, help_text="Shown on a page before the first item. Markdown.")
     consent = models.TextField(blank=True, help_text="What the annotator agrees to. Markdown.")

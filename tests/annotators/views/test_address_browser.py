@@ -5,9 +5,10 @@ import re
 import pytest
 
 from annotators.models import Assignment
+from tests.accessibility import violations
 from tests.annotators.views.visit import Visit
-from tests.browsing import look_at, shot
-from tests.builders import recruitment
+from tests.browsing import PHONE, look_at, shot
+from tests.builders import launched, panel, recruitment, spa_draft, user
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -84,3 +85,30 @@ def test_an_open_link_offers_what_this_browser_began_beside_a_new_start(visit, s
     assert page.locator("#places a").count() == 2
     assert not wrong, "\n".join(wrong)
     assert not person.cookies and not person.complaints
+
+
+def test_a_study_for_wide_screens_says_so_before_the_consent_and_takes_no_place(visit):
+    link = panel(launched(spa_draft(owner=user("other"), minimum_width=1000, needs_mouse=True)))
+    touch = {"viewport": PHONE, "has_touch": True, "is_mobile": True}
+    phone, desk, seen = visit(**touch, java_script_enabled=False), visit(), visit(**touch)
+    for person in (phone, desk, seen):
+        person.door = f"{person.base}/e/{link.key}/?who={'clara' if person is seen else 'berta'}&session=s1"
+    wrong = []
+    phone.page.goto(phone.door)
+    notice = phone.page.locator(".device")
+    assert (
+        "a screen that is at least 1000 pixels wide and a mouse" in notice.inner_text()
+        and phone.door.removeprefix(phone.base) in notice.inner_text()
+    )
+    assert not phone.page.get_by_role("button", name="Start").is_visible()
+    desk.page.goto(desk.door)
+    assert not desk.page.locator(".device").is_visible() and "Device" in desk.page.locator("dl").inner_text()
+    desk.start()
+    assert Assignment.objects.get().device == "computer"
+    # Who has begun may go on with any device.
+    phone.page.goto(desk.door)
+    assert phone.page.get_by_role("button", name="Go on here").is_visible() and not notice.is_visible()
+    seen.page.goto(seen.door)
+    wrong += violations(seen.page)
+    shot(seen.page, "device")
+    assert not wrong and not seen.cookies

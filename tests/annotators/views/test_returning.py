@@ -329,3 +329,25 @@ def test_a_second_press_of_an_open_links_button_opens_the_same_place():
     fresh_token = re.search(r'name="form" value="([^"]+)"', Client().get(address).content.decode())[1]
     assert fresh_token != token
     assert Client().post(address, START | {"form": fresh_token})["Location"] not in doors
+
+
+@pytest.mark.parametrize(
+    ("agent", "device"),
+    [
+        (
+            "Mozilla/5.0 (iPhone; CPU iPhone OS 19_1 like Mac OS X) AppleWebKit/605 Version/19 Mobile/15E148 Safari/604",
+            "phone",
+        ),
+        ("Mozilla/5.0 (Linux; Android 15; Pixel 9) AppleWebKit/537 Chrome/150.0 Mobile Safari/537", "phone"),
+        ("Mozilla/5.0 (Linux; Android 15; SM-X900) AppleWebKit/537 Chrome/150.0 Safari/537", "tablet"),
+        ("Mozilla/5.0 (iPad; CPU OS 12_2 like Mac OS X) AppleWebKit/605 Mobile/15E148 Safari/604", "tablet"),
+        ("Mozilla/5.0 (X11; Linux x86_64; rv:150.0) Gecko/20100101 Firefox/150.0", "computer"),
+        ("Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537 Chrome/150.0 Safari/537", "computer"),
+        ("curl/8", ""),
+    ],
+)
+def test_only_the_class_of_the_device_is_stored(agent, device):
+    link = panel(spa_study())
+    client = Client(headers={"User-Agent": agent})
+    client.post(f"/e/{link.key}/?who=anna&session=1", START)
+    assert Assignment.objects.get().device == device
