@@ -18,7 +18,6 @@ const forget = (start, but) => attempt((storage) => Object.keys(storage).forEach
 
 const clock = (time) => new Date(time).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
 function say(words, isBad = false) {
-  if (!form) return;
   $(".saved").classList.toggle("unsaved", isBad);
   $(".saved span").textContent = words;
 }
@@ -106,24 +105,6 @@ function moveOn() {
   else if (next) goTo(next);
 }
 
-// Counts what is typed. Nothing is cut off: what is too long says so, and can be shortened.
-function addCount(field) {
-  const most = Number(field.dataset.most);
-  const line = $(`[id="${field.id}-c"]`) || make("p", { className: "count" });
-  const allowed = line.textContent || most;
-  let wasOver = false;
-  const count = () => {
-    const over = [...field.value].length - most;
-    line.textContent = `${over + most} of ${allowed}`;
-    line.classList.toggle("wrong", over > 0);
-    if (over > 0 && !wasOver) say(`This text is too long: it has ${over + most} characters, and ${most} are allowed.`, true);
-    wasOver = over > 0;
-  };
-  on(field, "input", count);
-  field.after(line);
-  count();
-}
-
 // An answer clears "Cannot answer?", and a reason in "Cannot answer?" clears the answer.
 function settle({ target }) {
   const field = target.closest(".field");
@@ -168,32 +149,13 @@ if (state === "open") {
   }, 1000);
 } else if (page) forget(state === "over" ? page : pathname);
 
-// An open link names nobody. So this browser remembers the pages that were begun by it, and the link offers them beside a new start.
-const ways = $("form[data-link]");
+// An open link names nobody. So this browser remembers what was begun by it, and the link offers that (open-link.js).
 if (page) {
   const link = attempt(() => sessionStorage["heval:link"]);
   attempt(() => sessionStorage.removeItem("heval:link"));
   if (link) remember("begun:" + link, [...new Set([page, ...recall("begun:" + link) || []])].slice(0, 5));
   const place = state === "over" ? "" : $("#place")?.textContent.split(",")[0];
   if (link || recall("seen:" + page)) remember("seen:" + page, { at: Date.now(), place });
-} else if (ways) {
-  const offer = $("#places");
-  const list = () => {
-    const begun = recall("begun:" + pathname) || [];
-    offer.hidden = !begun.length;
-    if (!begun.length) return;
-    $("ul", offer).replaceChildren(...begun.map((href) => {
-      const { at, place } = recall("seen:" + href);
-      const words = place ? offer.dataset.open.replace("{place}", place) : offer.dataset.over;
-      const time = new Date(at).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
-      const item = make("li", {});
-      item.append(make("a", { href, textContent: words.replace("{time}", time) }));
-      return item;
-    }));
-    $("[name=start]").textContent = offer.dataset.start;
-  };
-  on(window, "pageshow", list);
-  on(ways, "submit", () => attempt(() => { sessionStorage["heval:link"] = pathname; }));
 }
 
 on(document, "click keydown", (event) => {
@@ -203,7 +165,6 @@ on(document, "click keydown", (event) => {
   event.preventDefault();
   link.classList.toggle("large");
 });
-all("textarea[data-most]").forEach(addCount);
 all("form:not(#answers)").forEach((other) => on(other, "submit", (event) => {
   if (other.dataset.sent) event.preventDefault();
   other.dataset.sent = 1;

@@ -1,4 +1,4 @@
-// Sliders beside number fields, and answers by number keys. Pages with questions load this script and work without it.
+// Sliders beside number fields, counts below texts, and answers by number keys. Pages with questions load this script and work without it.
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const $ = (...where) => all(...where)[0];
 const make = (tag, properties) => Object.assign(document.createElement(tag), properties);
@@ -134,6 +134,23 @@ function addKeys(groups, setting) {
   });
 }
 
+// Counts what is typed. Nothing is cut off: what is too long says so, and can be shortened.
+function addCount(field) {
+  const most = Number(field.dataset.most);
+  const line = document.getElementById(field.id + "-c") || make("p", { className: "count" });
+  const allowed = line.textContent || most;
+  const count = () => {
+    const n = [...field.value].length, isOver = n > most;
+    line.classList.toggle("wrong", isOver);
+    line.role = isOver ? "alert" : null;
+    line.textContent = `${n} of ${allowed}${isOver ? ": too long" : ""}`;
+  };
+  on(field, "input", count);
+  field.after(line);
+  count();
+}
+
+all("textarea[data-most]").forEach(addCount);
 all("[data-has-range]").forEach(addSlider);
 const groups = all("[role=radiogroup]");
 // In a panel's frame the browser may forbid storage. Then the setting lasts only for this page.
