@@ -112,7 +112,19 @@ class OutputSerializer(RowSerializer):
 
     class Meta:
         model = Output
-        fields = ("system", "prompt", "sample", "format", "text", "media", "alt", "is_empty", "original", "language")
+        fields = (
+            "system",
+            "prompt",
+            "sample",
+            "format",
+            "text",
+            "media",
+            "alt",
+            "is_empty",
+            "original",
+            "language",
+            "warning",
+        )
         read_only_fields = ("media",)
         # ``bulk.store`` checks rules about several columns for all rows together.
         validators = ()

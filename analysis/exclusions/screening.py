@@ -66,11 +66,11 @@ def apply_rules(study: Study, rule_input: RuleInput) -> list[AppliedRule]:
 
 
 def _leaves_unseen_images_out(study: Study) -> bool:
-    """Return whether the study shows images, and was launched since answers about unseen images are left out."""
+    """Return whether the study shows images or warnings, and was launched since answers about unseen images are left out."""
     if study.counting_version < Study.JUDGED_COUNTING:
         return False
-    outputs = Output.objects.filter(system__study=study)
-    return any(rows.exclude(media="").exists() for rows in (study.prompts.all(), outputs))
+    outputs = Output.objects.filter(system__study=study).exclude(media="", warning="")
+    return study.prompts.exclude(media="").exists() or outputs.exists()
 
 
 def _applied(slug: str, settings: Mapping[str, Any], role: str, material: RuleInput) -> AppliedRule:

@@ -214,6 +214,8 @@ def recipe(study: Study) -> list[str]:
 def _outputs(study: Study) -> Iterator[dict[str, Any]]:
     rows = Output.objects.filter(system__study=study).order_by("system__name", "prompt__key", "sample")
     for row in rows.values(*OUTPUT_FIELDS).iterator(chunk_size=500):
+        if not row["warning"]:
+            del row["warning"]
         yield row | {name: stimulus_text(study, row[name]) for name in ("text", "alt", "original")}
 
 

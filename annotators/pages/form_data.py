@@ -30,7 +30,10 @@ def page_image_name(position: int, label: str = "") -> str:
 
 
 def page_image_names(page: Page, images: Collection[tuple[str, int]]) -> list[str]:
-    """Return the names of the page's images in display order. ``images`` are all images of the annotator's plan."""
+    """Return the names of the page's images, and outputs with a warning, in display order.
+
+    ``images`` are all of these in the annotator's plan.
+    """
     names = []
     for item in page.items:
         if ("prompt", item.id) in images:
@@ -330,7 +333,7 @@ def describe_posted_answers(page_fields: Mapping[str, PageField], data: QueryDic
                 ask, part = inputs[name]
                 question, answer = f"{ask.text} ({part})" if part else ask.text, ask.field.displayed_text(value, part)
             elif name.startswith(UNSEEN_PREFIX):
-                question, answer = f"Image {name.removeprefix(UNSEEN_PREFIX)}", "I cannot see this image"
+                question, answer = name.removeprefix(UNSEEN_PREFIX), "I cannot see this, or do not want to"
             else:
                 question, answer = "", None
             # If one name has several values, a form shows only the first.

@@ -5,7 +5,7 @@ They never contain a system, an arm or a kind of item.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from functools import cached_property, lru_cache
 from typing import Any
@@ -55,11 +55,12 @@ class ShownOutput:
     alt: str = ""
     language: str = ""
     image: "ShownImage | None" = None
+    warning: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownImage:
-    """The name of an image in the form, and whether the annotator said that they could not see it."""
+    """The name in the form of an image, or of an output with a warning, and whether the annotator did not see it."""
 
     name: str
     is_unseen: bool = False
@@ -197,7 +198,11 @@ class ShownPage:
 
     @property
     def has_images(self) -> bool:
-        return any(item.image or any(exposure.output.image for exposure in item.exposures) for item in self.items)
+        return any(item.image or any(exposure.output.media for exposure in item.exposures) for item in self.items)
+
+    @property
+    def has_warnings(self) -> bool:
+        return any(exposure.output.warning for item in self.items for exposure in item.exposures)
 
     @property
     def errors(self) -> list[ShownField]:
@@ -300,7 +305,7 @@ def _texts_query(items: int) -> CompiledSelect:
     return CompiledSelect(
         lambda *ids: Exposure.objects.filter(item__in=ids).order_by().values_list(
             "pk", "item_id", "output__format", "output__text", "output__media", "output__alt", "output__is_empty",
-            "output__language", "item__prompt__text", "item__prompt__source", "item__prompt__media", "item__prompt__language",
+            "output__language", "output__warning", "item__prompt__text", "item__prompt__source", "item__prompt__media", "item__prompt__language",
         ),
         *(int for _ in range(items)),
     )  # fmt: skip
@@ -308,11 +313,11 @@ def _texts_query(items: int) -> CompiledSelect:
 
 def _load_texts(
     items: tuple[int, ...],
-) -> tuple[dict[int, tuple[str, str, str, str, bool, str]], dict[int, tuple]]:
+) -> tuple[dict[int, tuple[str, str, str, str, bool, str, str]], dict[int, tuple]]:
     """Return the columns of each exposure's output and of each item's prompt."""
     outputs, prompts = {}, {}
-    for pk, item, format, text, media, alt, is_empty, language, *prompt in _texts_query(len(items))(*items):
-        outputs[pk] = (format, text, media, alt, is_empty, language)
+    for pk, item, format, text, media, alt, is_empty, language, warning, *prompt in _texts_query(len(items))(*items):
+        outputs[pk] = (format, text, media, alt, is_empty, language, warning)
         prompts[item] = tuple(prompt)
     return outputs, prompts
 
@@ -329,7 +334,9 @@ def _items(assignment: Assignment, page: Page, fields_by_subject, typed: Mapping
 
     def output(item, label: str, exposure: int) -> ShownOutput:
         url = f"{assignment.path}m/{opaque_media_id(assignment.code, exposure)}" if texts[exposure][2] else ""
-        return _output(*texts[exposure], url, image(item.position, label))
+        *columns, warning = texts[exposure]
+        shown = _output(*columns, url, own := image(item.position, label))
+        return replace(shown, warning=warning, image=own) if warning else shown
 
     # The first of two sections with the same items may ask about outputs before annotators read the document.
     hides_source = page.section.settings.get("source") == "hidden"

@@ -82,7 +82,7 @@ class BatchPlan:
     ``text_lengths``: the characters of each exposure's text. ``source_numbers``: a number for each exposure, the same for
     texts of one system in items of one kind. Only the draw of positions reads it, and only in studies whose positions are
     balanced. ``images``: ("output", exposure id) and ("prompt", item
-    id) of images. ``test_items``: the ids of test questions. ``checks``: the attention checks, which pages of the live
+    id) of images and of outputs with a warning. ``test_items``: the ids of test questions. ``checks``: the attention checks, which pages of the live
     sections ask.
     """
 
@@ -126,7 +126,7 @@ def _plan(batch_id: int | None, design_id: int | None) -> BatchPlan:
     if design_id:
         version = Design.objects.values_list("version", flat=True).get(pk=design_id)
         rows = rows.exclude(item__retired_in__version__lte=version)
-    for item, section, number, exposure, system, kind, length, image, prompt_image in rows.values_list(
+    for item, section, number, exposure, system, kind, length, image, warning, prompt_image in rows.values_list(
         "item_id",
         "item__section__position",
         "number",
@@ -135,11 +135,12 @@ def _plan(batch_id: int | None, design_id: int | None) -> BatchPlan:
         "item__kind",
         Length("output__text"),
         "output__media",
+        "output__warning",
         "item__prompt__media",
     ):
         if kind == Item.Kind.TEST:
             test_items.add(item)
-        if image:
+        if image or warning:
             images.add(("output", exposure))
         if prompt_image:
             images.add(("prompt", item))

@@ -17,6 +17,7 @@ LABELS = {
         "joins_rounds": "Join a person's answers in several rounds",
         "required_qualification": "Required qualification",
         "minimum_width": "Smallest screen",
+        "warning_limit": "Most outputs with a warning, for each person",
         "needs_mouse": "Needs a mouse",
         "licence": "Licence of the data",
         "stimuli_source": "Source of the texts",
@@ -105,7 +106,7 @@ FIELDSETS: tuple[tuple[str, Any], ...] = (
     ("The study", {"fields": ("title", "language", "exclusion_group", "required_qualification", ("minimum_width", "needs_mouse"), "keeps_origin_out"), "classes": ["part-study"]}),
     (
         "Texts for annotators",
-        {"fields": ("public_title", "purpose", "instructions", "debriefing", "content_warning"), "classes": ["part-words", "collapse"]},
+        {"fields": ("public_title", "purpose", "instructions", "debriefing", "content_warning", "warning_limit"), "classes": ["part-words", "collapse"]},
     ),
     (
         "Consent and ethics",

@@ -166,7 +166,19 @@ class OutputAdmin(StimulusAdmin):
     list_select_related = ("system__study", "prompt")
     search_fields = ("prompt__key", "system__name", "text")
     search_help_text = "Prompt key, system or words"
-    fields = ("system", "prompt", "sample", "format", "text", "is_empty", "language", "large_image", "alt", "original")
+    fields = (
+        "system",
+        "prompt",
+        "sample",
+        "format",
+        "text",
+        "is_empty",
+        "language",
+        "large_image",
+        "alt",
+        "warning",
+        "original",
+    )
     readonly_fields = ("system", "prompt", "sample", "large_image", "original")
     ordering = ("prompt__key", "system__name", "sample")
 

@@ -38,6 +38,7 @@ LATER_STUDY_FIELDS: dict[str, Any] = {
     "required_qualification": "",
     "minimum_width": 0,
     "needs_mouse": False,
+    "warning_limit": None,
     "licence": "",
     "stimuli_source": "",
     "template": "",
@@ -68,6 +69,7 @@ PROMISED = ("power", "power_error", "half_width", "half_width_error", "value", "
 # What an output is, in a design and in an archive.
 OUTPUT_FIELDS = (
     "system__name", "prompt__key", "sample", "format", "text", "media", "alt", "is_empty", "original", "language",
+    "warning",
 )  # fmt: skip
 
 
@@ -218,8 +220,14 @@ def serialize_design(study: Study) -> dict[str, Any]:
                 )
             ),
             "outputs": sorted(
-                [system, prompt, sample, _sha256(kind, text, media, alt, str(is_empty), original, language)]
-                for system, prompt, sample, kind, text, media, alt, is_empty, original, language in outputs.order_by().values_list(
+                # An output without a warning has no part for it: designs that were frozen before there were warnings keep their hash.
+                [
+                    system,
+                    prompt,
+                    sample,
+                    _sha256(*texts, str(is_empty), original, language, *([warning] if warning else [])),
+                ]
+                for system, prompt, sample, *texts, is_empty, original, language, warning in outputs.order_by().values_list(
                     *OUTPUT_FIELDS
                 )
             ),

@@ -51,7 +51,7 @@ MAX_BUNDLE_BYTES = 200 * 1024 * 1024
 MAX_PROBLEMS = 100
 
 PROMPT_FIELDS = ("key", "text", "source", "media", "domain", "language", "attributes", "group")
-OUTPUT_FIELDS = ("sample", "format", "text", "media", "alt", "is_empty", "original", "language")
+OUTPUT_FIELDS = ("sample", "format", "text", "media", "alt", "is_empty", "original", "language", "warning")
 SECTION_FIELDS = ("position", "protocol", "purpose", "m", "settings")
 # Only sections that are tests have them.
 TEST_FIELDS = ("pass_mark", "qualification")
@@ -549,6 +549,8 @@ class BundleValidator(DesignValidator):
                 self.prompts[str(columns["key"])] = columns
         self.outputs: dict[tuple[str, str, int], dict[str, Any]] = {}
         for path, row in self.listed_rows_with_paths(self.value, "outputs"):
+            if isinstance(row, dict):  # bundles that were written before there were warnings
+                row = {"warning": ""} | row
             if not self.check_object(row, path, (*OUTPUT_FIELDS, "system", "prompt")):
                 continue
             columns = self.check_columns(Output, row, OUTPUT_FIELDS, path)

@@ -234,6 +234,9 @@ def serialize_bundle(study: Study) -> dict[str, Any]:
         {"system": output.system.name, "prompt": output.prompt.key, **_columns(output, OUTPUT_FIELDS)}
         for output in rows.order_by("prompt__key", "system__name", "sample").iterator(1000)
     ]
+    for row in outputs:
+        if not row["warning"]:  # as in bundles that were written before there were warnings
+            del row["warning"]
     names = {row["media"] for row in (*prompts, *outputs)} - {""}
     return design | {
         "schema": SCHEMA,

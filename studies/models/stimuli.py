@@ -58,6 +58,13 @@ class Output(DesignModel):
     )
     original = models.TextField(blank=True)
     language = models.CharField(max_length=12, blank=True, validators=LANGUAGE_VALIDATORS)
+    warning = models.CharField(
+        max_length=200,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="What may disturb people. They read this first, open the output themselves, and need not judge it.",
+    )
 
     class Meta:
         ordering = ["prompt__key", "system__name", "sample"]

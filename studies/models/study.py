@@ -172,6 +172,13 @@ class Study(models.Model):
     )
     retention = models.CharField(max_length=300, blank=True, help_text="Which data is kept, and for how long.")
     content_warning = models.CharField(max_length=300, blank=True)
+    warning_limit = models.PositiveSmallIntegerField(
+        "most outputs with a warning",
+        null=True,
+        blank=True,
+        validators=SMALLINT_VALIDATORS,
+        help_text="For each person, over all batches. A launch that could show more is refused. Empty: no limit.",
+    )
     asks_to_share_preferences = models.BooleanField(
         "ask whether preferences may be given away",
         default=False,

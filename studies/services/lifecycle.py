@@ -222,6 +222,7 @@ def launch(
             if sha256_of(text) != before:
                 raise edited
             batches.publish()
+            _check_warning_limit(study)
             progress(count, count, "Freezing the design")
             Design.objects.create(study=study, version=1, canonical=text, sha256=sha256_of(text), by=by)
             open_to = _open_to(study, study.target_n or 0)
@@ -240,6 +241,24 @@ def launch(
     databases.analyze_tables(*LAUNCH_MODELS)
     study.refresh_from_db()
     return study
+
+
+def _check_warning_limit(study: Study) -> None:
+    """Raise NotReady if a person could get more outputs with a warning than the study allows."""
+    if study.warning_limit is None:
+        return
+    shown = Exposure.objects.filter(item__placements__batch__study=study).exclude(output__warning="").order_by()
+    counts = shown.values("item__placements__batch").annotate(n=models.Count("pk")).values_list("n", flat=True)
+    most = max(counts, default=0) * study.batches_per_annotator
+    if most > study.warning_limit:
+        raise NotReady(
+            [
+                Problem(
+                    f"A person could get {most} outputs with a warning; the limit is {study.warning_limit}. Show fewer of them, or raise the limit.",
+                    "warning_limit",
+                )
+            ]
+        )
 
 
 @contextmanager

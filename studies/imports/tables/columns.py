@@ -206,13 +206,13 @@ def parse_non_negative_integer_cell(value: Any, column: str | None) -> int | Non
 
 ALIASES = {"key": "prompt_key", "prompt": "prompt_text"}
 PROMPT_COLUMNS = ("prompt_key", "prompt_text", "source", "group", "domain", "language", "prompt_image", "attributes")
-OUTPUT_COLUMNS = ("system", "sample", "text", "image", "format", "alt", "is_empty", "output_language")
+OUTPUT_COLUMNS = ("system", "sample", "text", "image", "format", "alt", "is_empty", "output_language", "warning")
 BATCH_COLUMNS = ("batch", "position", "arm", "section")
 COLUMNS = (*PROMPT_COLUMNS, *OUTPUT_COLUMNS, "outputs", *BATCH_COLUMNS)
 # Parts of an output in wide columns, such as "alt:ada", and the keys of an output written as an object.
 PARTS = {
     "output": "text", "text": "text", "image": "image", "format": "format", "alt": "alt", "is_empty": "is_empty",
-    "sample": "sample", "language": "output_language",
+    "sample": "sample", "language": "output_language", "warning": "warning",
 }  # fmt: skip
 # Names that a header may write in another case.
 KNOWN_COLUMNS = Columns(optional=(*COLUMNS, *ALIASES, *GROUP_COLUMNS))
@@ -255,6 +255,7 @@ class OutputCells:
     format: str | None = None
     alt: str | None = None
     language: str | None = None
+    warning: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -496,6 +497,7 @@ def _output(options: Options, system: Any, column: str, parts: dict[str, Any], c
         _format(parts.get("format"), columns.get("format")),
         _line(parts.get("alt"), columns.get("alt"), 300),
         _language(parts.get("output_language"), columns.get("output_language")),
+        _line(parts.get("warning"), columns.get("warning"), 200),
     )
 
 

@@ -29,7 +29,7 @@ from studies.stimuli.texts import name_key
 
 # This many texts are enough to detect a mark that gives a system away.
 MAX_PROFILED_TEXTS = 2_000
-NO_EXTRAS = ("plain", "", "")
+NO_EXTRAS = ("plain", "", "", "")
 CACHE_KILOBYTES = 16_000
 
 
@@ -102,6 +102,7 @@ class OutputState(NamedTuple):
     format: str
     alt: str
     language: str
+    warning: str
     row: int | None = None
 
 
@@ -118,7 +119,7 @@ class ExistingStimuli:
     def __post_init__(self) -> None:
         table = self.staging.table
         self._prompts = table("prompts", "key", "number text source domain language media attributes grp row")
-        self._outputs = table("outputs", "prompt system sample", "content format alt language row")
+        self._outputs = table("outputs", "prompt system sample", "content format alt language warning row")
         self._names = table("names", "kind folded", "name")
         # Where each content occurs first, and the first prompt with each text.
         self.places = table("places", "content", "system prompt key")
@@ -239,13 +240,25 @@ def load_existing_stimuli(study: Study, *, with_batches: bool = False) -> Existi
         Output.objects.filter(system__study=study.pk)
         .order_by("pk")
         .values_list(
-            "system_id", "prompt_id", "sample", "format", "text", "media", "alt", "is_empty", "original", "language"
+            "system_id",
+            "prompt_id",
+            "sample",
+            "format",
+            "text",
+            "media",
+            "alt",
+            "is_empty",
+            "original",
+            "language",
+            "warning",
         )
     )
-    for system_id, prompt_id, sample, kind, text, media, alt, is_empty, original, language in rows.iterator(2000):
+    for system_id, prompt_id, sample, kind, text, media, alt, is_empty, original, language, warning in rows.iterator(
+        2000
+    ):
         system, (prompt, key) = system_ids[system_id], prompt_keys.get(prompt_id) or (0, "")
         content = output_content_digest(original or text, media, is_empty)
-        existing.keep_output(prompt, system, sample, OutputState(content, kind, alt, language))
+        existing.keep_output(prompt, system, sample, OutputState(content, kind, alt, language, warning))
         existing.places.add(content, system, prompt, key)
         if text and (profile := existing.profiles[names[system]]).n < MAX_PROFILED_TEXTS:
             profile.add(original or text)

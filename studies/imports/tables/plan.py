@@ -489,6 +489,7 @@ class ImportPlan:
             cells.format if cells.format is not None else before.format,
             cells.alt if cells.alt is not None else before.alt,
             cells.language if cells.language is not None else before.language,
+            cells.warning if cells.warning is not None else before.warning,
             entry.row,
         )
         self.stored.keep_output(prompt.number, system, sample, state)
@@ -504,7 +505,7 @@ class ImportPlan:
             change = ImportChange(entry.row, label, "", after[:4000])
             self._note_change(change, (cells.system, entry.prompt.key, sample))
         self._note_text(entry, system, prompt.number, cells, content)
-        columns = (cells.system, entry.prompt.key, sample, cells.text, media, cells.is_empty, *state[1:4])
+        columns = (cells.system, entry.prompt.key, sample, cells.text, media, cells.is_empty, *state[1:5])
         self._write(self.additions if known is None else self.changes, "o", *columns)
         return sample
 

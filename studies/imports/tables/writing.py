@@ -181,7 +181,7 @@ def _end_unfinished(job: Job, **columns: Any) -> None:
 
 PROMPT_COLUMNS = ("study_id", "key", "text", "source", "domain", "language", "media", "attributes", "group")
 OUTPUT_COLUMNS = (
-    "system_id", "prompt_id", "sample", "text", "media", "is_empty", "format", "alt", "language", "original"
+    "system_id", "prompt_id", "sample", "text", "media", "is_empty", "format", "alt", "language", "warning", "original"
 )  # fmt: skip
 WRITING = "Writing prompts and outputs"
 

@@ -122,7 +122,7 @@ def test_the_note_is_in_every_export_and_in_the_codebook_and_a_notice_counts_the
         two.send()
     (first, second) = next(assignment_row_chunks(Selection(study)))
     keys = list(full_page_state(one.assignment).sequence.keys)
-    assert first.times[-1] == f"{keys[0]}:i1;{keys[0]}:i1.A;{keys[2]}:i3;{keys[2]}:i3.A" and second.times[-1] is None
+    assert first.times[-2] == f"{keys[0]}:i1;{keys[0]}:i1.A;{keys[2]}:i3;{keys[2]}:i3.A" and second.times[-2] is None
     for table in ("responses", "assignments"):
         (column,) = (one for one in build_export_codebook(study)["tables"][table] if one["name"] == "unseen")
         assert "i2.A" in column["meaning"]
