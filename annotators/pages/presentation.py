@@ -334,8 +334,8 @@ def _items(assignment: Assignment, page: Page, fields_by_subject, typed: Mapping
 
     def output(item, label: str, exposure: int) -> ShownOutput:
         url = f"{assignment.path}m/{opaque_media_id(assignment.code, exposure)}" if texts[exposure][2] else ""
-        *columns, warning = texts[exposure]
-        shown = _output(*columns, url, own := image(item.position, label))
+        warning = texts[exposure][6]
+        shown = _output(*texts[exposure][:6], url, own := image(item.position, label))
         return replace(shown, warning=warning, image=own) if warning else shown
 
     # The first of two sections with the same items may ask about outputs before annotators read the document.
