@@ -138,11 +138,13 @@ KIND = "rehearsal"
 MIN_PEOPLE, DEFAULT_PEOPLE, MAX_PEOPLE = 3, 12, 200  # people
 
 
-def get_or_create_rehearsal_job(recruitment: Recruitment, n_people: int = DEFAULT_PEOPLE, *, by) -> Job:
+def get_or_create_rehearsal_job(recruitment: Recruitment, n_people: int = DEFAULT_PEOPLE, *, by, seed: int = 0) -> Job:
     """Return the rehearsal job that is waiting or running, otherwise a new one."""
     check_permission_or_404(by, Action.PANEL, recruitment.study)
     job = rehearsal_jobs_of(recruitment).filter(ended_at=None).first()
-    return job or jobs.submit(KIND, study=recruitment.study, by=by, recruitment=recruitment.pk, people=n_people)
+    return job or jobs.submit(
+        KIND, study=recruitment.study, by=by, recruitment=recruitment.pk, people=n_people, seed=seed
+    )
 
 
 def rehearsal_jobs_of(recruitment: Recruitment) -> QuerySet[Job]:

@@ -4,7 +4,7 @@ import pytest
 
 from annotators.models import Recruitment
 from studies.acts import ACTS
-from studies.models import Study
+from studies.models import Job, Study
 from studies.services import jobs
 from tests.builders import draft_study, launched, spa_draft, user
 
@@ -213,3 +213,20 @@ def test_a_launched_study_is_amended_by_names(api, olga):
     ):
         assert len(errors_of(api.post(at, {"reason": "x", **changes}), 400)) == 1, changes
     assert study.designs.count() == 2
+
+
+def test_the_pages_are_looked_at_and_a_report_is_invented_and_a_link_rehearsed_by_jobs(olga, api, client):
+    study = spa_draft(owner=olga)
+    at = f"studies/{study.code}/"
+    client.force_login(olga)
+    for address in api.get(f"{at}preview/").json().values():
+        assert client.get(address).status_code == 200, address
+    made = api.post(f"{at}preview/", {"are_systems_equal": True})
+    assert made.status_code == 202 and made.json()["kind"] == "invented_report"
+    key = Recruitment.objects.create(study=study, channel="open_link").key
+    for _ in range(2):  # two requests are one rehearsal
+        made = api.post(f"{at}links/{key}/rehearse/", {"people": 9, "seed": 4})
+        assert made.status_code == 202 and made.json()["kind"] == "rehearsal"
+    arguments = Job.objects.get(kind="rehearsal").arguments
+    assert (arguments["people"], arguments["seed"]) == (9, 4)
+    assert api.post(f"{at}links/{key}/rehearse/", {"people": 2}).status_code == 400
