@@ -179,11 +179,11 @@ def main(robots: int) -> None:
     run = timed("analysis", lambda: run_analysis(study, None, by=owner))
     for sentence in run.result["conclusions"]:
         print("   ", sentence["apa"], "|", sentence["recovered"])
-    for form in ("csv", "jsonl", "archive"):
-        out = home / f"export.{form}"
+    for file in ("responses.csv", "responses.jsonl", "archive.zip"):
+        out = home / file
         timed(
-            f"export {form}",
-            lambda form=form, out=out: call_command("export", str(study.code), "--format", form, "--output", str(out)),
+            f"export {file}",
+            lambda file=file, out=out: call_command("study", "export", str(study.code), file, "--output", str(out)),
         )
         print(f"    {out.stat().st_size:,} bytes")
 

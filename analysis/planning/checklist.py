@@ -22,7 +22,7 @@ from .pilots import resolve_prior
 from .results import DOCUMENTED_KEYS, documented_rate
 from .run import FORMAT, planned_items_each, planned_target
 
-# Single values of a plan's inputs by name, as REST and `heval plan` take them.
+# Single values of a plan's inputs by name, as REST and `heval study plan` take them.
 
 
 # Every value that can be sent > what it is. Shares and probabilities are from 0 to 1.

@@ -420,7 +420,7 @@ def _panel(
     }
 
 
-# The approximate numbers of a plan as data, for REST and `heval plan`. They take milliseconds and load no numpy.
+# The approximate numbers of a plan as data, for REST and `heval study plan`. They take milliseconds and load no numpy.
 
 
 def quick_numbers(

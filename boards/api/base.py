@@ -18,7 +18,7 @@ from rest_framework.permissions import SAFE_METHODS, BasePermission
 from analysis.api.base import ApiView
 from analysis.api.permissions import TokenThrottle, get_api_token
 from analysis.api.renderers import BodyTooLarge, refuse_compressed_or_too_large
-from analysis.api.tokens import TokenAuthentication
+from analysis.api.tokens import OperatorAuthentication, TokenAuthentication
 from analysis.api.uploads import MAX_FIELDS_BYTES, StrictMultiPartParser
 from boards.access import KEY_PREFIX, BoardAction, find_team, is_allowed, role_in_board
 from boards.models import Board, Submission, Team
@@ -168,7 +168,12 @@ class BoardsAPIView(ApiView):
     """A resource that reads without a token where the board is public."""
 
     tag = "boards"
-    authentication_classes = (TeamKeyAuthentication, TokenAuthentication, SessionAuthentication)
+    authentication_classes = (
+        TeamKeyAuthentication,
+        OperatorAuthentication,
+        TokenAuthentication,
+        SessionAuthentication,
+    )
     permission_classes = (BoardPermission,)
     throttle_classes = (CallerThrottle,)
     caller: Caller

@@ -397,7 +397,9 @@ def choose_anchor(request, slug, number) -> HttpResponse:
 def _key_page(request, board: Board, team: Team, key: str) -> HttpResponse:
     """Show the key of a team, which is not stored and can be shown only now."""
     link = f"{settings.SITE_URL}/boards/{board.slug}/team/{key}/"
-    return render_page(request, "team_key", {"board": board, "team": team, "key": key, "link": link})
+    return render_page(
+        request, "team_key", {"board": board, "team": team, "key": key, "link": link, "site": settings.SITE_URL}
+    )
 
 
 @login_required

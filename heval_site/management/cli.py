@@ -11,16 +11,13 @@ COMMANDS = {
     "up": "serve the web site and run jobs",
     "worker": "run only jobs, without a broker",
     "prepare": "prepare the database, the cache and the folders",
-    "study": "create, launch, link, close, report: what is done to a study",
-    "plan": "say what a study of this size can find, and what it costs",
+    "study": "create, plan, launch, link, close, report: all about one study",
+    "token": "make a token for programs",
     "import": "import a study, stimuli or existing answers from files",
-    "export": "export a study's answers, or the whole study, to files",
     "simulate": "let robots with known preferences answer a study",
-    "rehearse": "rehearse a study with a stand-in of its panel",
     "reconcile": "read the panel's submissions, from its service or its file",
     "update_ledger": "record the payments due to a link's people, or show them",
     "rerun": "recompute the numbers of an archive, and say which differ",
-    "compare": "compare closed studies, or links, with the same question",
     "submit": "submit outputs to a board of this or another site",
     "power": "print the exact power of a classical test, or its people",
     "judge": "say by the exit code whether a judge is good enough",
@@ -29,6 +26,7 @@ COMMANDS = {
     "move": "move a site from SQLite to PostgreSQL",
     "doctor": "check this installation and say how to fix problems",
     "secret": "print a new random secret",
+    "completion": "print the completion of these names for bash",
 }
 # These only talk to a site: see ``site_command.SiteCommand``.
 SITE_COMMANDS = ("study", "submit", "judge")
@@ -85,6 +83,7 @@ def _run(arguments: list[str]) -> None:
     from django.conf import settings
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
+    from django.db.utils import OperationalError
 
     name, *rest = arguments
     try:
@@ -95,6 +94,8 @@ def _run(arguments: list[str]) -> None:
         execute_from_command_line(["heval", COMMAND_MODULES.get(name, name), *rest])
     except ImproperlyConfigured as error:
         sys.exit(f"heval: {error}")
+    except OperationalError as error:
+        sys.exit(f"heval: The database cannot be used: {error}. heval doctor says what to change.")
 
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@ from heval_site.management.client import WrongUse
 from heval_site.management.client.http import Connection, wsgi_transport
 
 
-def connect(study: str, username: str, on_wait: Callable[[str], object]) -> tuple[Connection, str]:
-    """Return a connection as the named user, or as the owner of the study; and the code of the study. Raise WrongUse."""
+def connect(study: str, board: str, username: str, on_wait: Callable[[str], object]) -> tuple[Connection, str]:
+    """Return a connection as the named user, or as the owner of the study or board; and the code of the study. Raise WrongUse."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "heval_site.settings")
     from heval_site.wsgi import application  # isort: skip - it sets Django up
 
@@ -21,7 +21,11 @@ def connect(study: str, username: str, on_wait: Callable[[str], object]) -> tupl
     from studies.services import jobs
 
     found = find_study(study) if study else None
-    user = get_user_model().objects.filter(username=username).first() if username else found and found.owner
+    users = get_user_model().objects
+    if username:
+        user = users.filter(username=username).first()
+    else:
+        user = found.owner if found else users.filter(owned_boards__slug=board).first()
     if user is None and username:
         raise WrongUse(f"There is no user {username}. Correct --user.")
     if user is None:

@@ -1,11 +1,14 @@
 """Commands that talk to a site by the client of ``heval_site.management.client``. They need no database, and start without the applications."""
 
+import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, handle_default_options
 
-from heval_site.management.client import ClientError, TimedOut, WrongUse
+from heval_site.management import operator
+from heval_site.management.client import ClientError, Site, TimedOut, WrongUse
 from heval_site.management.client.http import checked_token
 from heval_site.management.client.tables import read_file
 
@@ -19,6 +22,34 @@ class SiteCommand(BaseCommand):
     """A command that reads the settings only to talk to this site."""
 
     requires_system_checks = []
+
+    @staticmethod
+    def add_site_arguments(parser: Any) -> None:
+        parser.add_argument("--site", default="", help="The address of another site (default: this one).")
+        parser.add_argument(
+            "--token-file", type=Path, help="With --site: a file with the token, instead of HEVAL_TOKEN."
+        )
+        parser.add_argument("--user", default="", help="On this site: act as this user (default: the owner).")
+        parser.add_argument("--json", action="store_true", help="Print JSON.")
+
+    def connect(self, options: dict[str, Any], study: str = "", board: str = "") -> tuple[Site, str]:
+        """Return the site, and the code of the named study. ``board``: whose owner acts on this site by default."""
+        if options["site"]:
+            site = self.make_site(options["site"], read_token(options["token_file"]))
+            return site, site.study(study).code if study else ""
+        connection, code = operator.connect(study, board, options["user"], self.say_progress)
+        return Site("", connection=connection), code
+
+    def make_site(self, address: str, token: str) -> Site:
+        return Site(address, token, on_wait=self.say_progress)
+
+    def end(self, data: Any, lines: list[str], code: int, options: dict[str, Any]) -> None:
+        """Print the data as JSON or else the lines, and exit with the code."""
+        for line in [json.dumps(data, ensure_ascii=False, default=str)] if options["json"] else lines:
+            self.stdout.write(line)
+        if code:
+            self.stdout.flush()
+            raise SystemExit(code)
 
     def run_from_argv(self, argv):
         """Run as Django does, which would then read the settings to close connections to databases."""

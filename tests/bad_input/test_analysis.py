@@ -18,6 +18,7 @@ from tests.admin_pages import logged_in
 from tests.analysis.api.rest import api_of
 from tests.builders import draft_study, launched, spa_draft, user
 from tests.players import submitted
+from tests.study_command import connection_stays
 
 pytestmark = pytest.mark.django_db
 
@@ -176,15 +177,15 @@ def test_a_token_of_a_form_that_is_none_asks_all_the_same(study, token):
 
 
 COMMANDS = {
-    "level": (["analyse", "{study}", "--level", "nan"], "level"),
-    "level infinite": (["analyse", "{study}", "--level", "inf"], "level"),
-    "resamples": (["analyse", "{study}", "--resamples", "98"], "resamples"),
-    "stars": (["analyse", "{study}", "--star-scheme", "x"], "star_scheme"),
-    "deltas": (["analyse", "{study}", "--deltas", "nan"], "deltas"),
-    "origins": (["analyse", "{study}", "--origins", "mars"], "mars"),
-    "no origin": (["analyse", "{study}", "--origins", ""], "origins"),
-    "origins of an export": (["export", "{study}", "--origins", "live,mars"], "--origins: .mars."),
-    "no study": (["analyse", "%00"], "no study %00"),
+    "level": (["study", "report", "{study}", "--level", "nan"], "level"),
+    "level infinite": (["study", "report", "{study}", "--level", "inf"], "level"),
+    "resamples": (["study", "report", "{study}", "--resamples", "98"], "resamples"),
+    "stars": (["study", "report", "{study}", "--star-scheme", "x"], "star_scheme"),
+    "deltas": (["study", "report", "{study}", "--deltas", "nan"], "deltas"),
+    "origins": (["study", "report", "{study}", "--origins", "mars"], "mars"),
+    "no origin": (["study", "report", "{study}", "--origins", ""], "origins"),
+    "origins of an export": (["study", "export", "{study}", "responses.csv", "--origins", "live,mars"], "origins: "),
+    "no study": (["study", "report", "%00"], "no study %00"),
     "no code": (["simulate", "\0"], "no study"),
     "no robots": (["simulate", "{study}", "--robots", "0"], "--robots"),
     "no number of robots": (["simulate", "{study}", "--robots", "٣.0"], "--robots"),
@@ -198,7 +199,7 @@ COMMANDS = {
 
 @pytest.mark.parametrize(("words", "said"), COMMANDS.values(), ids=COMMANDS)
 def test_a_command_names_what_it_cannot_take_and_does_nothing(study, words, said):
-    with pytest.raises(CommandError, match=said):
+    with connection_stays(), pytest.raises(CommandError, match=said):
         call_command(*(word.format(study=study.code) for word in words), stdout=StringIO(), stderr=StringIO())
     assert not AnalysisRun.objects.exists() and not study.assignments.exists()
 

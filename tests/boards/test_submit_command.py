@@ -1,8 +1,10 @@
 """``heval submit``: what it sends, what it waits for, and which exit code says what."""
 
 import csv
+import io
 import json
 import shlex
+import sys
 
 import httpx
 import pytest
@@ -13,7 +15,9 @@ from boards.services import snapshots
 from heval_site.management.cli import COMMANDS
 from heval_site.management.commands import submit
 from tests.boards import builders
-from tests.boards.submitting import connected, run_submit, through_django
+from tests.boards.submitting import connected, run_submit
+from tests.in_process import through_django
+from tests.study_command import connection_stays
 
 pytestmark = pytest.mark.django_db
 
@@ -145,7 +149,7 @@ def test_waiting_goes_on_while_the_site_is_away(board, file):
 def test_waiting_ends_at_its_limit_and_after_a_withdrawal(board, file):
     with connected(), pytest.raises(CommandError, match="has no score yet") as refused:
         run_submit("tales", file, "--wait", "--timeout", "0.001", "--poll-every", "60")
-    assert refused.value.returncode == submit.TIMED_OUT
+    assert refused.value.returncode == 12
 
     def withdraw(seconds):
         from boards.services.submissions import withdraw as act
@@ -160,10 +164,10 @@ def test_waiting_ends_at_its_limit_and_after_a_withdrawal(board, file):
 @pytest.mark.parametrize(
     ("strengths", "options", "code", "words"),
     [
-        ({"good": -4.0}, (), 2, "Regression: the whole interval shows a loss of more than 0 points."),
+        ({"good": -4.0}, (), 10, "Regression: the whole interval shows a loss of more than 0 points."),
         ({"good": 1.4}, ("--max-loss", "60"), 0, "No regression: the whole interval excludes"),
         ({"good": 1.4}, ("--max-loss", "1"), 0, "Undecided: a loss of more than 1 points is neither"),
-        ({"good": 1.4}, ("--max-loss", "1", "--strict"), 3, "Undecided"),
+        ({"good": 1.4}, ("--max-loss", "1", "--strict"), 11, "Undecided"),
     ],
 )
 def test_the_exit_code_says_what_the_interval_shows(board, file, strengths, options, code, words):
@@ -184,7 +188,7 @@ def test_a_baseline_is_named_by_its_number_too_and_must_exist_before_anything_is
     with connected(sleep=scores(board, good=-4.0)):
         first = run_submit("tales", file, "--wait")
         second = run_submit("tales", file, "--wait", "--baseline", "1")
-    assert first[0] == 0 and second[0] == 2
+    assert first[0] == 0 and second[0] == 10
 
 
 def test_a_baseline_without_an_interval_is_undecided(board, file):
@@ -192,16 +196,16 @@ def test_a_baseline_without_an_interval_is_undecided(board, file):
         run_submit("tales", file, "--wait")
         code, printed = run_submit("tales", file, "--wait", "--baseline", "good", "--strict")
     assert (code, "Undecided: there is no interval, because a submission has no baseline in itself." in printed) == (
-        3,
+        11,
         True,
     )
 
 
 def test_the_three_verdicts_meet_at_the_limit():
-    assert submit.judge(-2.0, 5.0, 2.0)[0] == submit.NO_REGRESSION
-    assert submit.judge(-4.0, -2.0, 2.0)[0] == submit.UNDECIDED
-    assert submit.judge(-4.0, -2.01, 2.0)[0] == submit.REGRESSION
-    assert submit.judge(0.0, 0.0, 0.0)[0] == submit.NO_REGRESSION
+    assert submit.judge(-2.0, 5.0, 2.0)[0] == 0
+    assert submit.judge(-4.0, -2.0, 2.0)[0] == 11
+    assert submit.judge(-4.0, -2.01, 2.0)[0] == 10
+    assert submit.judge(0.0, 0.0, 0.0)[0] == 0
 
 
 def test_a_token_is_read_from_a_file_and_is_no_argument(board, file, tmp_path, key, monkeypatch):
@@ -216,16 +220,32 @@ def test_a_token_is_read_from_a_file_and_is_no_argument(board, file, tmp_path, k
     assert "--token" not in options and "submit" in COMMANDS
 
 
-def test_a_wrong_option_does_not_exit_with_the_code_of_a_regression(board, file, capsys):
-    parser = submit.Command().create_parser("heval", "submit")
-    with pytest.raises(SystemExit) as end:
-        parser.parse_args(["tales", str(file), "--max-loss", "much"])
-    assert end.value.code == 1
-    assert "invalid float value" in capsys.readouterr().err
+def test_wrong_use_and_a_refusal_have_codes_of_their_own(board, file, monkeypatch):
+    for options in (["--strict"], ["--wait", "--baseline", "nobody"], ["--timeout", "0"]):
+        with connected(), pytest.raises(CommandError) as refused:
+            run_submit("tales", file, *options)
+        assert refused.value.returncode == 2, options
+    with connected(), pytest.raises(CommandError) as refused:
+        run_submit("nothing", file)
+    assert refused.value.returncode == 1
+    assert not Submission.objects.filter(team__isnull=False).exists()
 
 
-def test_a_refusal_exits_with_one():
-    assert CommandError("x").returncode == submit.FAILED
+def test_outputs_come_from_the_standard_input_and_are_answered_as_json(board, file, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(file.read_bytes())))
+    with connected(), pytest.raises(CommandError, match="Add --name"):
+        run_submit("tales", "-")
+    with connected():
+        code, printed = run_submit("tales", "-", "--name", "piped", "--json")
+    shown = json.loads(printed)
+    assert (code, shown["submission"]["name"], shown["comparison"]) == (0, "piped", None)
+
+
+def test_on_the_server_the_owner_of_the_board_submits_for_a_team(board, file):
+    team = board.teams.get()
+    with connection_stays():
+        assert run_submit("tales", file, "--team", team.name, site="")[0] == 0
+    assert Submission.objects.get(name="good").team == team
 
 
 def test_the_rating_of_a_bradley_terry_board_is_printed():

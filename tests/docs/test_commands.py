@@ -45,6 +45,8 @@ def wrong_command(is_line: bool, words: list[str]) -> str:
         return f"there is no command {name}"
     parser = load_command_class(known[name], name).create_parser("heval", name)
     if not is_line:
+        if name == "study" and rest:
+            parser = parser._subparsers._group_actions[0].choices[rest[0]]
         asked = {word.strip("[]…").partition("=")[0] for word in rest if word.strip("[]").startswith("--")}
         return " ".join(sorted(asked - set(parser._option_string_actions)))
     try:
@@ -68,9 +70,10 @@ def test_every_command_line_is_one_that_heval_takes():
     "text",
     [
         "```text\nheval exprot 1\n```",
-        "```text\nheval export 1 --outptu x\n```",
+        "```text\nheval study export 1 x.csv --outptu x\n```",
         "```text\nheval update_ledger --dry-run\n```",
         "run `heval import X --replaces`",
+        "run `heval study plan --poeple 3`",
     ],
 )
 def test_the_search_for_commands_finds_a_wrong_one(text):

@@ -17,8 +17,8 @@ pytestmark = pytest.mark.slow
 def test_the_pdf_of_a_stored_study_has_its_report(upgraded, tmp_path, title):
     home, path = tmp_path / "home", tmp_path / "report.pdf"
     shutil.copytree(upgraded, home)
-    heval("analyse", title, "--resamples", "99", home=home)
-    heval("export", title, "--format", "pdf", "--output", str(path), home=home)
+    heval("study", "report", title, "--resamples", "99", home=home)
+    heval("study", "export", title, "report.pdf", "--output", str(path), home=home)
     with sqlite3.connect(home / "heval.sqlite3") as database:
         ((result,),) = database.execute("SELECT result FROM analysis_analysisrun ORDER BY id DESC LIMIT 1")
     assert missing(json.loads(result), path.read_bytes()) == []

@@ -31,7 +31,6 @@ BANNED_MODULES = {
 MAY_FETCH = {
     "annotators/recruitment/panels/http_client.py",
     "heval_site/management/client/http.py",
-    "heval_site/management/site_client.py",
     "heval_site/rehearsal/child_process.py",
 }
 

@@ -1,8 +1,11 @@
-"""The table of acts as a file of the client, which imports nothing of heval: the command line makes its verbs from it."""
+"""The tables of acts and of the values of a plan as a file of the client, which imports nothing of heval: the command line makes its verbs from it."""
 
 import json
 
+from analysis.planning.checklist import HELP, TEXTS, WHOLE
 from studies.acts import ACTS
+
+from .markdown import as_sentence
 
 
 def acts_json() -> str:
@@ -16,7 +19,7 @@ def acts_json() -> str:
                     "name": field.name,
                     "help": field.help or field.label,
                     "is_required": field.is_required,
-                    "is_number": bool(field.maximum),
+                    "type": "int" if field.maximum else "str",
                     "choices": [value for value, _ in field.choices],
                     "default": field.default,
                 }
@@ -25,4 +28,12 @@ def acts_json() -> str:
         }
         for act in ACTS.values()
     ]
-    return json.dumps(acts, indent=1, ensure_ascii=False) + "\n"
+    values = [
+        {
+            "name": name,
+            "help": as_sentence(text),
+            "type": "str" if name in TEXTS else "int" if name in WHOLE else "float",
+        }
+        for name, text in HELP.items()
+    ]
+    return json.dumps({"acts": acts, "plan": values}, indent=1, ensure_ascii=False) + "\n"

@@ -3,14 +3,16 @@
 This package is also the wheel ``heval_client`` (``tools/heval_client``), so it imports nothing of heval and no Django.
 """
 
-from .asynchronous import AsyncSite, AsyncStudy
+from .asynchronous import AsyncBoard, AsyncSite, AsyncStudy
 from .calls import ClientError, Fault, NotReachable, Refused, TimedOut, WrongUse
 from .results import Checklist, Link, Problem, Verdict
-from .site import Site, Study
+from .site import Board, Site, Study
 
 __all__ = [
+    "AsyncBoard",
     "AsyncSite",
     "AsyncStudy",
+    "Board",
     "Checklist",
     "ClientError",
     "Fault",

@@ -3,14 +3,15 @@
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
-from . import operations
+from . import boards, operations
 from .calls import Steps, T, ask
 from .http import AsyncConnection, checked_token
 from .operations import JOB_SECONDS, POLL_SECONDS, WAIT_SECONDS
 from .results import Checklist, Link, Problem, Verdict
-from .site import as_frame, created
-from .tables import Outputs
+from .site import as_frame, created, whole_file
+from .tables import Outputs, Table
 
 
 class AsyncSite:
@@ -58,6 +59,30 @@ class AsyncSite:
     async def studies(self) -> list[dict[str, Any]]:
         return await self.run(operations.rows_of("studies/"))
 
+    def board(self, name: str) -> "AsyncBoard":
+        return AsyncBoard(self, name)
+
+
+class AsyncBoard:
+    """A board of a site, see ``Board``."""
+
+    def __init__(self, site: AsyncSite, name: str):
+        self.site, self.name = site, quote(name, safe="")
+
+    async def submit(
+        self, outputs: Table, name: str, *, request_key: str = "", timeout: float = WAIT_SECONDS, **fields: Any
+    ) -> dict[str, Any]:
+        return await self.site.run(boards.submit(self.name, outputs, {"name": name, **fields}, request_key, timeout))
+
+    async def submission(self, name: str) -> dict[str, Any]:
+        return await self.site.run(boards.find_submission(self.name, name))
+
+    async def wait(self, number: int, timeout: float = WAIT_SECONDS, poll: float = POLL_SECONDS) -> dict[str, Any]:
+        return await self.site.run(boards.wait_for_score(self.name, number, timeout, poll))
+
+    async def compare(self, number: int, baseline: int) -> dict[str, Any]:
+        return await self.site.run(boards.compare(self.name, number, baseline))
+
 
 class AsyncStudy:
     """One study of a site, see ``Study``."""
@@ -67,6 +92,24 @@ class AsyncStudy:
 
     async def check(self) -> Checklist:
         return await self.site.run(operations.check(self.code))
+
+    async def plan(self, is_quick: bool = False, timeout: float = JOB_SECONDS, **values: Any) -> dict[str, Any]:
+        return await self.site.run(operations.plan(self.code, values, is_quick, timeout))
+
+    async def rehearse(self, key: str = "", timeout: float = JOB_SECONDS, **sent: int) -> dict[str, Any]:
+        return await self.site.run(operations.rehearse(self.code, key, timeout, **sent))
+
+    async def preview(self) -> dict[str, str]:
+        return await self.site.get(f"studies/{self.code}/preview/")
+
+    async def invented_report(self, timeout: float = JOB_SECONDS, **sent: bool) -> dict[str, Any]:
+        return await self.site.run(operations.invented_report(self.code, timeout, **sent))
+
+    async def amend(self, reason: str, **changes: Mapping[str, Any]) -> dict[str, Any]:
+        return await self.act("amend", reason=reason, **changes)
+
+    async def pay(self) -> dict[str, Any]:
+        return await self.site.run(operations.pay(self.code))
 
     async def launch(self, acknowledged: Iterable[Problem | str] = (), timeout: float = JOB_SECONDS) -> dict[str, Any]:
         return await self.site.run(operations.launch(self.code, acknowledged, timeout))
@@ -115,11 +158,17 @@ class AsyncStudy:
     async def analyse(self, timeout: float = JOB_SECONDS, **parameters: Any) -> dict[str, Any]:
         return await self.site.run(operations.analyse(self.code, timeout, **parameters))
 
+    async def compare(self, others: Iterable[str], timeout: float = JOB_SECONDS, **parameters: Any) -> dict[str, Any]:
+        return await self.site.run(operations.compare(self.code, others, timeout, **parameters))
+
     async def verdicts(self) -> list[Verdict]:
         return await self.site.run(operations.verdicts(self.code))
 
     async def claim(self, words: str) -> Verdict:
         return await self.site.run(operations.claim(self.code, words))
+
+    async def judge(self) -> dict[str, Any]:
+        return await self.site.get(f"studies/{self.code}/judge/")
 
     async def answers(self, **parameters: Any) -> list[dict[str, Any]]:
         return await self.site.run(operations.answers(self.code, **parameters))
@@ -127,5 +176,8 @@ class AsyncStudy:
     async def frame(self, **parameters: Any) -> Any:
         return as_frame(await self.export("responses.csv", raw="1", **parameters))
 
-    async def export(self, name: str, **parameters: Any) -> bytes:
-        return await self.site.run(operations.export(self.code, name, **parameters))
+    async def export(self, name: str, path: str | Path | None = None, **parameters: Any) -> bytes:
+        if path is None:
+            return await self.site.run(operations.export(self.code, name, **parameters))
+        with whole_file(path) as part:
+            return await self.site.run(operations.export(self.code, name, part, **parameters))

@@ -4,6 +4,7 @@ import json
 import uuid
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 ATTEMPTS = 4
@@ -52,10 +53,24 @@ class Refused(ClientError):
         self.status, self.detail, self.errors = status, detail, tuple(errors)
         super().__init__("\n".join([f"{detail} (status {status})", *(f"  {fault}" for fault in self.errors)]))
 
+    @classmethod
+    def of(cls, status: int, problem: Any) -> "Refused":
+        """Return what a problem of REST says."""
+        if not isinstance(problem, dict):
+            problem = {}
+        faults = [
+            Fault(str(one.get("message", "")), one.get("row"), one.get("field"), one.get("key"))
+            for one in problem.get("errors", [])
+        ]
+        return cls(status, str(problem.get("detail") or problem.get("title") or "The site refused this."), faults)
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request below ``/api/v1/``. ``form`` and ``file`` (name and content) are sent as a form, ``body`` as JSON."""
+    """A request below ``/api/v1/``. ``form`` and ``file`` (name and content) are sent as a form, ``body`` as JSON.
+
+    ``target``: the file to which the content of a success is written while it arrives.
+    """
 
     method: str
     path: str
@@ -64,6 +79,7 @@ class Call:
     form: Mapping[str, Any] = field(default_factory=dict)
     file: tuple[str, bytes] | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    target: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +122,7 @@ def send(method: str, path: str, body: Any = None, request_key: str = "", **opti
 
     Raise NotReachable or Refused. ``options``: other parts of the Call.
     """
+    _check_json(body)
     headers = {"Idempotency-Key": request_key or uuid.uuid4().hex} if method == "POST" else {}
     call = Call(method, path, body=body, headers=headers, **options)
     for attempt in range(1, ATTEMPTS + 1):
@@ -124,6 +141,16 @@ def send(method: str, path: str, body: Any = None, request_key: str = "", **opti
     raise AssertionError("the last attempt returns or raises")
 
 
+def _check_json(body: Any) -> None:
+    for name, value in body.items() if isinstance(body, Mapping) else [("body", body)]:
+        try:
+            json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError):
+            raise WrongUse(
+                f"{name}: This cannot be sent as JSON. Give finite numbers, texts, lists and dicts."
+            ) from None
+
+
 def _retry_after(response: Response) -> int | None:
     text = response.headers.get("retry-after", "")
     return int(text) if text.isdecimal() else None
@@ -136,13 +163,4 @@ def _is_passing(response: Response) -> bool:
 def _accepted(response: Response) -> Response:
     if 200 <= response.status < 300:
         return response
-    problem = response.json()
-    if not isinstance(problem, dict):
-        problem = {}
-    faults = [
-        Fault(str(one.get("message", "")), one.get("row"), one.get("field"), one.get("key"))
-        for one in problem.get("errors", [])
-    ]
-    raise Refused(
-        response.status, str(problem.get("detail") or problem.get("title") or "The site refused this."), faults
-    )
+    raise Refused.of(response.status, response.json())

@@ -70,9 +70,9 @@ class _Connection:
             "headers": dict(call.headers),
         }
 
-    def _response(self, response: httpx.Response) -> Response:
+    def _response(self, response: httpx.Response, has_content: bool) -> Response:
         headers = {name.lower(): value for name, value in response.headers.items()}
-        return Response(self.site, response.status_code, headers, response.content)
+        return Response(self.site, response.status_code, headers, response.content if has_content else b"")
 
     def _not_reachable(self, error: httpx.HTTPError) -> NotReachable:
         reason = (
@@ -99,13 +99,23 @@ class Connection(_Connection):
                     step = steps.send(None)
                     continue
                 try:
-                    response = self._response(self._http.request(**self._request(step)))
+                    response = self._exchange(step)
                 except httpx.HTTPError as error:
                     step = steps.throw(self._not_reachable(error))
                 else:
                     step = steps.send(response)
         except StopIteration as end:
             return end.value
+
+    def _exchange(self, call: Call) -> Response:
+        with self._http.stream(**self._request(call)) as response:
+            if call.target is None or not response.is_success:
+                response.read()
+                return self._response(response, True)
+            with call.target.open("wb") as file:
+                for block in response.iter_bytes():
+                    file.write(block)
+            return self._response(response, False)
 
     def close(self) -> None:
         self._http.close()
@@ -127,13 +137,23 @@ class AsyncConnection(_Connection):
                     step = steps.send(None)
                     continue
                 try:
-                    response = self._response(await self._http.request(**self._request(step)))
+                    response = await self._exchange(step)
                 except httpx.HTTPError as error:
                     step = steps.throw(self._not_reachable(error))
                 else:
                     step = steps.send(response)
         except StopIteration as end:
             return end.value
+
+    async def _exchange(self, call: Call) -> Response:
+        async with self._http.stream(**self._request(call)) as response:
+            if call.target is None or not response.is_success:
+                await response.aread()
+                return self._response(response, True)
+            with call.target.open("wb") as file:
+                async for block in response.aiter_bytes():
+                    file.write(block)
+            return self._response(response, False)
 
     async def close(self) -> None:
         await self._http.aclose()

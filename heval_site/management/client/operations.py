@@ -5,6 +5,7 @@ import re
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from .calls import NotReachable, Pause, Refused, Steps, TimedOut, WrongUse, ask, send
@@ -115,6 +116,14 @@ def finish_job(code: str, job: Mapping[str, Any], timeout: float = JOB_SECONDS) 
     return one
 
 
+def _do_job(
+    code: str, path: str, body: Mapping[str, Any] | None = None, timeout: float = JOB_SECONDS
+) -> Steps[dict[str, Any]]:
+    """Start a job, wait for it, and return it."""
+    job = yield from ask("POST", f"studies/{code}/{path}", body)
+    return (yield from finish_job(code, job, timeout))
+
+
 def check(code: str) -> Steps[Checklist]:
     found = yield from ask("GET", f"studies/{code}/checklist/")
     return Checklist(tuple(Problem(one["key"], one["text"], one["is_blocking"]) for one in found["problems"]))
@@ -125,8 +134,7 @@ def launch(
 ) -> Steps[dict[str, Any]]:
     """Launch a draft, and return the study."""
     keys = [one.key if isinstance(one, Problem) else one for one in acknowledged]
-    job = yield from ask("POST", f"studies/{code}/launch/", {"acknowledged": keys})
-    yield from finish_job(code, job, timeout)
+    yield from _do_job(code, "launch/", {"acknowledged": keys}, timeout)
     return (yield from ask("GET", f"studies/{code}/"))
 
 
@@ -184,9 +192,79 @@ def wait(
 
 def analyse(code: str, timeout: float = JOB_SECONDS, **parameters: Any) -> Steps[dict[str, Any]]:
     """Run an analysis, and return it with its result."""
-    job = yield from ask("POST", f"studies/{code}/analyses/", parameters)
-    done = yield from finish_job(code, job, timeout)
+    done = yield from _do_job(code, "analyses/", parameters, timeout)
     return (yield from ask("GET", f"studies/{code}/analyses/{done['result']['number']}/"))
+
+
+def compare(
+    code: str, others: Iterable[str], timeout: float = JOB_SECONDS, link: str = "", **parameters: Any
+) -> Steps[dict[str, Any]]:
+    """Compare closed studies with the same question, or their links as ``STUDY:LINK``, and return the comparison with its result."""
+    named = [f"{code}:{link}" if link else code]
+    for other in others:
+        name, key = split_link(other)
+        found = yield from find_study(name)
+        named.append(f"{found}:{key}" if key else found)
+    done = yield from _do_job(code, "comparisons/", {"studies": named, **parameters}, timeout)
+    return (yield from ask("GET", f"studies/{code}/comparisons/{done['result']['number']}/"))
+
+
+def split_link(named: str) -> tuple[str, str]:
+    """Return the name of the study and the key of the link, or "" for a whole study.
+
+    >>> split_link("Students:4be1c09a77d2"), split_link("Which is better: a study")
+    (('Students', '4be1c09a77d2'), ('Which is better: a study', ''))
+    """
+    name, _, link = named.rpartition(":")
+    return (name, link) if name and link.isalnum() else (named, "")
+
+
+def plan(
+    code: str, values: Mapping[str, Any], is_quick: bool = False, timeout: float = JOB_SECONDS
+) -> Steps[dict[str, Any]]:
+    """Return what a study of this size can find, and what it costs: approximate numbers, and a plan that is simulated and stored.
+
+    ``values`` differ from those of the draft. The prior ``pilot:CODE`` reads the answers of another study first.
+    """
+    prior, pilot, study = str(values.get("prior", "")).partition("pilot:")
+    if pilot and not prior:
+        found = yield from find_study(study)
+        yield from _do_job(code, "plans/pilots/", {"pilot": found}, timeout)
+        values = {**values, "prior": f"pilot:{found}"}
+    numbers = yield from ask("GET", f"studies/{code}/plans/numbers/", parameters=values)
+    stored, power = None, numbers["power"]
+    if not is_quick:
+        done = yield from _do_job(code, "plans/", values, timeout)
+        stored = yield from ask("GET", f"studies/{code}/plans/{done['result']['plan']}/")
+        power = stored["result"]["plan"]["planned"]["power"]
+    has_power = power >= numbers["inputs"]["target"]["wanted"]
+    return {"approximate": numbers, "plan": stored, "has_wanted_power": has_power}
+
+
+def rehearse(code: str, key: str = "", timeout: float = JOB_SECONDS, **sent: int) -> Steps[dict[str, Any]]:
+    """Rehearse a link with robots, by default the only link of the study, and return what was found. ``sent``: ``people``, ``seed``."""
+    if not key:
+        keys = [one.key for one in (yield from links(code))]
+        if len(keys) != 1:
+            raise WrongUse(
+                f"The study has {len(keys)} links. Name the one to rehearse: {', '.join(keys) or 'make one'}."
+            )
+        key = keys[0]
+    done = yield from _do_job(code, f"links/{key}/rehearse/", sent, timeout)
+    return done["result"]
+
+
+def invented_report(code: str, timeout: float = JOB_SECONDS, **sent: bool) -> Steps[dict[str, Any]]:
+    """Let robots answer a copy of a draft, and return their report. ``sent``: ``are_systems_equal``."""
+    done = yield from _do_job(code, "preview/", sent, timeout)
+    return done["result"]["result"]
+
+
+def pay(code: str) -> Steps[dict[str, Any]]:
+    """Return pay by hour, the cost of each link, and all ``payments``."""
+    report = yield from ask("GET", f"studies/{code}/pay/")
+    payments = yield from rows_of(f"studies/{code}/payments/")
+    return {**report, "payments": payments}
 
 
 def verdicts(code: str, claim: str | None = None) -> Steps[list[Verdict]]:
@@ -214,11 +292,39 @@ def claim(code: str, words: str) -> Steps[Verdict]:
     return verdict
 
 
-def export(code: str, name: str, **parameters: Any) -> Steps[bytes]:
-    """Return the file of an export, such as ``responses.csv``, ``items.jsonl`` or ``archive.zip``."""
-    if not re.fullmatch(r"[a-z_]+\.[a-z.]+", name):
+def export(code: str, name: str, target: Path | None = None, **parameters: Any) -> Steps[bytes]:
+    """Return the file of an export, such as ``responses.csv``, ``scores.parquet``, ``payments.csv``, ``archive.zip`` or ``report.pdf``.
+
+    ``parameters``: ``origins``, ``withdrawn`` and ``raw``; of a report its ``analysis`` (default: the newest).
+    ``target``: where it is written while it arrives, instead of being returned.
+    """
+    if not re.fullmatch(r"[a-z_]+\.[A-Za-z0-9.]+", name):
         raise WrongUse(f"There is no export {name}. Use one such as responses.csv, items.jsonl or archive.zip.")
-    return (yield from send("GET", f"studies/{code}/exports/{name}", parameters=parameters)).content
+    if name == "report.pdf":
+        return (yield from _report_pdf(code, parameters.get("analysis"), target))
+    at = f"studies/{code}/{'' if name == 'payments.csv' else 'exports/'}{name}"
+    try:
+        return (yield from send("GET", at, parameters=parameters, target=target)).content
+    except Refused as refused:
+        if refused.status != 404:
+            raise
+    # What is not sent while it is read is written to a file by a job.
+    table, _, form = name.partition(".")
+    sent: dict[str, Any] = {"table": table, "format": form, "withdrawn": bool(parameters.get("withdrawn"))}
+    if parameters.get("origins"):
+        sent["origins"] = parameters["origins"].split(",")
+    job = yield from _do_job(code, "exports/", sent)
+    return (yield from send("GET", f"studies/{code}/jobs/{job['code']}/file/", target=target)).content
+
+
+def _report_pdf(code: str, number: int | None, target: Path | None) -> Steps[bytes]:
+    if number is None:
+        newest = yield from ask("GET", f"studies/{code}/verdict/")
+        if (number := newest["analysis"]) is None:
+            raise WrongUse("The study has no analysis yet. Start one first.")
+    at = f"analyses/{number}/report.pdf"
+    yield from _do_job(code, at)
+    return (yield from send("GET", f"studies/{code}/{at}", target=target)).content
 
 
 def answers(code: str, **parameters: Any) -> Steps[list[dict[str, Any]]]:

@@ -1,16 +1,18 @@
 """The client whose methods wait for their results. ``asynchronous`` has the same methods for asyncio."""
 
 import io
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
-from . import operations
+from . import boards, operations
 from .calls import Steps, T, WrongUse, ask
 from .http import Connection, checked_token
 from .operations import JOB_SECONDS, POLL_SECONDS, WAIT_SECONDS
 from .results import Checklist, Link, Problem, Verdict
-from .tables import Outputs, read_json_file
+from .tables import Outputs, Table, read_json_file
 
 
 def created(
@@ -81,6 +83,35 @@ class Site:
     def studies(self) -> list[dict[str, Any]]:
         return self.run(operations.rows_of("studies/"))
 
+    def board(self, name: str) -> "Board":
+        """Return the board with this last part of its address."""
+        return Board(self, name)
+
+
+class Board:
+    """A board of a site."""
+
+    def __init__(self, site: Site, name: str):
+        self.site, self.name = site, quote(name, safe="")
+
+    def submit(
+        self, outputs: Table, name: str, *, request_key: str = "", timeout: float = WAIT_SECONDS, **fields: Any
+    ) -> dict[str, Any]:
+        """Submit the outputs of the system ``name``. ``fields``: ``description``, ``url``, ``is_anonymous``, ``columns``, ``team``."""
+        return self.site.run(boards.submit(self.name, outputs, {"name": name, **fields}, request_key, timeout))
+
+    def submission(self, name: str) -> dict[str, Any]:
+        """Return the submission with this name or number."""
+        return self.site.run(boards.find_submission(self.name, name))
+
+    def wait(self, number: int, timeout: float = WAIT_SECONDS, poll: float = POLL_SECONDS) -> dict[str, Any]:
+        """Wait until the submission has a score. Raise TimedOut after ``timeout`` seconds."""
+        return self.site.run(boards.wait_for_score(self.name, number, timeout, poll))
+
+    def compare(self, number: int, baseline: int) -> dict[str, Any]:
+        """Return the difference from the score of another submission, with its interval."""
+        return self.site.run(boards.compare(self.name, number, baseline))
+
 
 class Study:
     """One study of a site."""
@@ -94,6 +125,30 @@ class Study:
     def check(self) -> Checklist:
         """Return what the draft lacks, and warnings."""
         return self.site.run(operations.check(self.code))
+
+    def plan(self, is_quick: bool = False, timeout: float = JOB_SECONDS, **values: Any) -> dict[str, Any]:
+        """Return what a study of this size can find. ``values``: such as ``people``, where they differ from the draft's."""
+        return self.site.run(operations.plan(self.code, values, is_quick, timeout))
+
+    def rehearse(self, key: str = "", timeout: float = JOB_SECONDS, **sent: int) -> dict[str, Any]:
+        """Rehearse a link with robots. ``sent``: ``people``, ``seed``."""
+        return self.site.run(operations.rehearse(self.code, key, timeout, **sent))
+
+    def preview(self) -> dict[str, str]:
+        """Return the addresses where members look at the ``pages``, and read a ``report`` with invented answers."""
+        return self.site.get(f"studies/{self.code}/preview/")
+
+    def invented_report(self, timeout: float = JOB_SECONDS, **sent: bool) -> dict[str, Any]:
+        """Let robots answer a copy of the draft, and return their report. ``sent``: ``are_systems_equal``."""
+        return self.site.run(operations.invented_report(self.code, timeout, **sent))
+
+    def amend(self, reason: str, **changes: Mapping[str, Any]) -> dict[str, Any]:
+        """Change words, pay or minutes after the launch. ``changes``: ``study``, ``arms``, ``questions``."""
+        return self.act("amend", reason=reason, **changes)
+
+    def pay(self) -> dict[str, Any]:
+        """Return pay by hour, the cost of each link, and all ``payments``."""
+        return self.site.run(operations.pay(self.code))
 
     def launch(self, acknowledged: Iterable[Problem | str] = (), timeout: float = JOB_SECONDS) -> dict[str, Any]:
         """Launch the draft. ``acknowledged``: the warnings that you accept, or their keys."""
@@ -148,6 +203,10 @@ class Study:
     def analyse(self, timeout: float = JOB_SECONDS, **parameters: Any) -> dict[str, Any]:
         return self.site.run(operations.analyse(self.code, timeout, **parameters))
 
+    def compare(self, others: Iterable[str], timeout: float = JOB_SECONDS, **parameters: Any) -> dict[str, Any]:
+        """Compare the study with others that ask the same question. ``parameters``: ``link``, ``comparisons``, ``origins``, ``level``."""
+        return self.site.run(operations.compare(self.code, others, timeout, **parameters))
+
     def verdicts(self) -> list[Verdict]:
         """Return what the newest analysis decides about each planned comparison."""
         return self.site.run(operations.verdicts(self.code))
@@ -155,6 +214,10 @@ class Study:
     def claim(self, words: str) -> Verdict:
         """Return what the newest analysis decides about a claim such as “new beats old”."""
         return self.site.run(operations.claim(self.code, words))
+
+    def judge(self) -> dict[str, Any]:
+        """Return whether the judge of the study is good enough."""
+        return self.site.get(f"studies/{self.code}/judge/")
 
     def answers(self, **parameters: Any) -> list[dict[str, Any]]:
         """Return one dict for each judgement, with the columns of the exports."""
@@ -165,11 +228,22 @@ class Study:
         return as_frame(self.export("responses.csv", raw="1", **parameters))
 
     def export(self, name: str, path: str | Path | None = None, **parameters: Any) -> bytes:
-        """Return the file of an export, such as ``responses.csv`` or ``archive.zip``, and write it to ``path``."""
-        content = self.site.run(operations.export(self.code, name, **parameters))
-        if path is not None:
-            Path(path).write_bytes(content)
-        return content
+        """Return the file of an export, such as ``responses.csv`` or ``archive.zip``, or write it to ``path``: whole or not at all."""
+        if path is None:
+            return self.site.run(operations.export(self.code, name, **parameters))
+        with whole_file(path) as part:
+            return self.site.run(operations.export(self.code, name, part, **parameters))
+
+
+@contextmanager
+def whole_file(path: str | Path) -> Iterator[Path]:
+    """Give a file that gets the name ``path`` when nothing has failed."""
+    part = Path(path).with_name(f".{Path(path).name}.part")
+    try:
+        yield part
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def as_frame(content: bytes) -> Any:

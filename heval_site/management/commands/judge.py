@@ -1,42 +1,25 @@
 """``heval judge STUDY``: say whether a study's judge is good enough, for people and, by the exit code, for programs."""
 
-from pathlib import Path
+from heval_site.management.client import Study
+from heval_site.management.site_command import EXIT_CODES, NO, OPEN, YES, SiteCommand
 
-from django.conf import settings
-from django.core.management.base import CommandError
-
-from heval_site.management.site_client import SiteCommand, StudyClient, read_token
-
-GOOD, NOT_GOOD, STALE_OR_OPEN, FAILED = 0, 1, 2, 3
-CODES = {"good": GOOD, "not_good": NOT_GOOD, "stale": STALE_OR_OPEN, "open": STALE_OR_OPEN}
+CODES = {"good": YES, "not_good": NO, "stale": OPEN, "open": OPEN}
 
 
 class Command(SiteCommand):
     help = (
-        "Print whether the judge of a study is good enough, on this site or another. Exit with 0 if it is, 1 if it is not, 2 if the "
-        "result is stale or open, and 3 if the site does not say. The token comes from HEVAL_TOKEN or --token-file."
+        "Print whether the judge of a study is good enough, on this site or another: yes, no, or open if the result is open or stale. "
+        f"{EXIT_CODES}"
     )
-    failed = FAILED
 
     def add_arguments(self, parser):
-        parser.add_argument("study", help="The code of the study, which is in the address of its pages.")
-        parser.add_argument("--site", help="The address of the site (default: SITE_URL, this site).")
-        parser.add_argument("--token-file", type=Path, help="A file with the token, instead of HEVAL_TOKEN.")
+        parser.add_argument("study", metavar="STUDY", help="The study's code, the beginning of its code, or title.")
+        self.add_site_arguments(parser)
 
-    def handle(self, *, study, site, token_file, **options):
-        try:
-            found = self.make_client(site or settings.SITE_URL, study, read_token(token_file)).get("judge/")
-        except CommandError as error:
-            raise CommandError(str(error), returncode=FAILED) from None
+    def handle(self, *, study, **options):
+        found = Study(*self.connect(options, study)).judge()
         basis = f"{found['n_verdicts']} verdicts of {found['n_people']} people about {found['n_outputs']} outputs"
         computed = f", computed {found['at'][:10]}" if found["at"] else ""
-        self.stdout.write(f"{found['headline']} ({basis}{computed})")
         # A site of an earlier version says nothing about its sample.
-        for sentence in filter(None, [found.get("sample"), *found["sentences"]]):
-            self.stdout.write(f"  {sentence}")
-        if code := CODES[found["state"]]:
-            self.stdout.flush()
-            raise SystemExit(code)
-
-    def make_client(self, site: str, study: str, token: str) -> StudyClient:
-        return StudyClient(site, study, token)
+        sentences = [f"  {one}" for one in (found.get("sample"), *found["sentences"]) if one]
+        self.end(found, [f"{found['headline']} ({basis}{computed})", *sentences], CODES[found["state"]], options)

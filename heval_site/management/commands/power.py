@@ -137,7 +137,7 @@ OPTIONS_OF = {"p": "share", "p_x": "share", "p_y": "other", "n_x": "n", "n_y": "
 class Command(BaseCommand):
     help = (
         "Print the exact power of a classical test for --n, or without it the least number of people with the wanted power. These tests "
-        "have one value for each person. `heval plan` plans studies in which people judge many prompts."
+        "have one value for each person. `heval study plan` plans studies in which people judge many prompts."
     )
     requires_system_checks = []
 

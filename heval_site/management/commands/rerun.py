@@ -12,6 +12,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from heval_site.backup import CODE
+from heval_site.management.site_command import EXIT_CODES, NO
 
 # What the process gets of this one's environment. All else, such as the database, would be that of a site.
 KEPT = ("PATH", "LANG", "TMPDIR", "PYTHONPATH", "OPENBLAS_NUM_THREADS", "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
@@ -26,11 +27,11 @@ LATER = {
 class Command(BaseCommand):
     help = (
         "Recompute every analysis of a study's archive from the archive alone, in a temporary site that is deleted, and say which numbers differ. "
-        "The exit code is 0 if all are equal, 1 if some differ or the archive cannot be used, and 2 after a wrong call."
+        f"{EXIT_CODES}"
     )
 
     def add_arguments(self, parser):
-        parser.add_argument("archive", type=Path, help="the zip that “Download the archive” or heval export gave")
+        parser.add_argument("archive", type=Path, help="the zip that “Download the archive” or heval study export gave")
         parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
     def handle(self, *, archive, **options):
@@ -42,7 +43,7 @@ class Command(BaseCommand):
         lines = [json.dumps(result, indent=1, ensure_ascii=False)] if options["json"] else result_lines(result)
         self.stdout.write("\n".join(lines))
         if not result["is_equal"]:
-            sys.exit(1)
+            sys.exit(NO)
 
     def _rerun(self, archive: Path, verbosity: int) -> dict[str, Any]:
         with tempfile.TemporaryDirectory() as home:

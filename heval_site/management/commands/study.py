@@ -8,9 +8,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from heval_site.management import operator
 from heval_site.management.client import Site, Study, Verdict, WrongUse
+from heval_site.management.client.operations import split_link
 from heval_site.management.client.tables import parse_json
+from heval_site.management.rehearsal_lines import report_lines
 from heval_site.management.site_command import (
     EXIT_CODES,
     NO,
@@ -19,10 +20,12 @@ from heval_site.management.site_command import (
     YES,
     SiteCommand,
     read_input,
-    read_token,
 )
 
-ACTS = json.loads(files("heval_site.management.client").joinpath("acts.json").read_text(encoding="utf-8"))
+TABLES = json.loads(files("heval_site.management.client").joinpath("acts.json").read_text(encoding="utf-8"))
+ACTS = TABLES["acts"]
+TYPES = {"str": str, "int": int, "float": float}
+SEVERITIES = {"block": "No claim", "warn": "Warning", "info": "Note"}
 HOUR = 3600
 # What a verb gives: what --json prints, the lines for a person, and the exit code.
 Result = tuple[Any, list[str], int]
@@ -43,12 +46,7 @@ class Command(SiteCommand):
                 verb.add_argument(
                     "study", metavar="STUDY", help="The study's code, the beginning of its code, or title."
                 )
-            verb.add_argument("--site", default="", help="The address of another site (default: this one).")
-            verb.add_argument(
-                "--token-file", type=Path, help="With --site: a file with the token, instead of HEVAL_TOKEN."
-            )
-            verb.add_argument("--user", default="", help="On this site: act as this user (default: the study's owner).")
-            verb.add_argument("--json", action="store_true", help="Print JSON.")
+            self.add_site_arguments(verb)
             return verb
 
         verb = add("create", "Make a draft, and print its code.", is_about_study=False)
@@ -74,6 +72,31 @@ class Command(SiteCommand):
         verb.add_argument("--template", default="", metavar="KEY", help="Make it of this template.")
         verb.add_argument("--bundle", metavar="FILE", help="Make it of this bundle.")
         add("check", "Print what a draft lacks, and warnings with their keys. Exit with 10 if it cannot be launched.")
+        verb = add(
+            "plan",
+            "Print what a study of this size can find, and what it costs. The plan is simulated and stored. Exit with 10 if the study "
+            "has not the wanted power.",
+        )
+        verb.add_argument("--quick", action="store_true", help="Only approximate numbers; store nothing.")
+        for value in TABLES["plan"]:
+            verb.add_argument(
+                f"--{value['name'].replace('_', '-')}", type=TYPES[value["type"]], metavar="X", help=value["help"]
+            )
+        verb = add(
+            "preview",
+            "Print where members look at the pages as annotators will see them. With --report, robots answer a copy of a draft, and what "
+            "their report says is printed.",
+        )
+        verb.add_argument("--report", action="store_true", help="Make a report with invented answers.")
+        verb.add_argument("--equal", action="store_true", help="With --report: the systems are equally good.")
+        verb = add(
+            "rehearse",
+            "Rehearse a link with robots against a stand-in of its panel, in a copy that is deleted. Exit with 10 if something was not as "
+            "expected.",
+        )
+        verb.add_argument("--link", default="", metavar="KEY", help="The link (default: the only one).")
+        verb.add_argument("--people", type=int, default=12, help="How many robots come.")
+        verb.add_argument("--seed", type=int, default=0, help="Seed of the robots' answers.")
         verb = add("launch", "Launch a draft.")
         verb.add_argument(
             "--acknowledge",
@@ -91,12 +114,20 @@ class Command(SiteCommand):
             for field in act["fields"]:
                 verb.add_argument(
                     f"--{field['name'].replace('_', '-')}",
-                    type=int if field["is_number"] else str,
+                    type=TYPES[field["type"]],
                     choices=field["choices"] or None,
                     required=field["is_required"] and field["default"] is None,
                     default=field["default"],
                     help=field["help"],
                 )
+        verb = add("amend", "Change words, pay or minutes of a launched study. Later annotators get the new version.")
+        verb.add_argument(
+            "file",
+            metavar="FILE",
+            help='A JSON object with study, arms or questions, such as {"study": {"contact": "…"}}.',
+        )
+        verb.add_argument("--reason", required=True, help="The study's log keeps it.")
+        add("pay", "Print the pay by hour and the cost of each link. With --json, also all payments.")
         add("status", "Print the state of a study and how many people answered.")
         verb = add("wait", "Wait until a study is closed, or has its people.")
         verb.add_argument("--until", choices=("closed", "target"), default="closed", help="Default: closed.")
@@ -106,6 +137,27 @@ class Command(SiteCommand):
         verb.add_argument("--origins", help="Answers to count, separated by commas.")
         verb.add_argument("--level", type=float, help="Confidence level.")
         verb.add_argument("--resamples", type=int, help="Number of resamples.")
+        verb.add_argument("--star-scheme", metavar="SCHEME", help="Which p-values have stars.")
+        verb.add_argument(
+            "--deltas",
+            type=float,
+            nargs="+",
+            metavar="DELTA",
+            help="Two choices: further values of delta, such as .01.",
+        )
+        verb = add(
+            "compare",
+            "Compare closed studies that ask the same question, keep the result with the first, and print what it says. A study may also "
+            "be one of its links, as STUDY:LINK.",
+        )
+        verb.add_argument("other", metavar="OTHER", nargs="+", help="Another study, or one of its links.")
+        verb.add_argument(
+            "--comparison",
+            action="append",
+            help="If the studies compare different systems: the name of the comparison of each study, in their order.",
+        )
+        verb.add_argument("--origins", help="Answers to count, separated by commas.")
+        verb.add_argument("--level", type=float, help="Confidence level.")
         verb = add(
             "verdict",
             "Say whether the newest report shows a claim. Exit with 0 for yes, 10 for no and 11 if it is open.",
@@ -114,9 +166,16 @@ class Command(SiteCommand):
             "claim", metavar="CLAIM", nargs="?", help="Such as “new beats old” (default: all that were planned)."
         )
         verb = add("export", "Print a file of the study's data, or write it with --output.")
-        verb.add_argument("file", metavar="FILE", help="Such as responses.csv, items.jsonl or archive.zip.")
+        verb.add_argument(
+            "file",
+            metavar="FILE",
+            help="Such as responses.csv, scores.parquet, payments.csv, archive.zip or report.pdf.",
+        )
         verb.add_argument("--output", type=Path, help="The file to write.")
         verb.add_argument("--origins", help="Answers to export, separated by commas.")
+        verb.add_argument("--withdrawn", action="store_true", help="Include the rows of people who withdrew.")
+        verb.add_argument("--raw", action="store_true", help="Write CSV without the apostrophe before formulas.")
+        verb.add_argument("--analysis", type=int, help="Of report.pdf: the number of the report (default: the newest).")
         add("log", "Print who did what to the study.")
 
     def handle(self, *, verb, **options):
@@ -125,27 +184,10 @@ class Command(SiteCommand):
             if verb in {act["name"] for act in ACTS}
             else globals()[f"_{verb}"]
         )
-        data, lines, code = do(self._thing(verb, options), options)
-        if options["json"]:
-            lines = [json.dumps(data, ensure_ascii=False, default=str)]
-        for line in lines:
-            self.stdout.write(line)
-        if code:
-            self.stdout.flush()
-            raise SystemExit(code)
-
-    def _thing(self, verb: str, options: dict[str, Any]) -> Any:
-        """Return the site for the verb ``create``, and the study for the others."""
-        name = options.get("study", "")
-        if options["site"]:
-            site = self.make_site(options["site"], read_token(options["token_file"]))
-            return site.study(name) if verb != "create" else site
-        connection, code = operator.connect(name, options["user"], self.say_progress)
-        site = Site("", connection=connection)
-        return Study(site, code) if verb != "create" else site
-
-    def make_site(self, address: str, token: str) -> Site:
-        return Site(address, token, on_wait=self.say_progress)
+        if verb == "compare":
+            options["study"], options["link"] = split_link(options["study"])
+        site, code = self.connect(options, options.get("study", ""))
+        self.end(*do(Study(site, code) if code else site, options), options)
 
 
 def _create(site: Site, options: dict[str, Any]) -> Result:
@@ -176,6 +218,49 @@ def _check(study: Study, options: dict[str, Any]) -> Result:
     lines += [f"Warning: {one.text} [{one.key}]" for one in found.warnings]
     data = [{"key": one.key, "text": one.text, "is_blocking": one.is_blocking} for one in found.problems]
     return data, lines or ["Nothing is missing."], NO if found.missing else YES
+
+
+def _plan(study: Study, options: dict[str, Any]) -> Result:
+    found = study.plan(options["quick"], **_given(options, *(one["name"] for one in TABLES["plan"])))
+    numbers, plan = found["approximate"], found["plan"]
+    lines = [*numbers["sentences"], *numbers["advice"], *(plan["sentences"] if plan else ())]
+    return found, lines, YES if found["has_wanted_power"] else NO
+
+
+def _preview(study: Study, options: dict[str, Any]) -> Result:
+    if not options["report"]:
+        found = study.preview()
+        return found, [found["pages"]], YES
+    result = study.invented_report(are_systems_equal=options["equal"])
+    return result, _conclusions(result), YES
+
+
+def _rehearse(study: Study, options: dict[str, Any]) -> Result:
+    report = study.rehearse(options["link"], people=options["people"], seed=options["seed"])
+    return report, list(report_lines(report)), YES if report["is_ok"] else NO
+
+
+def _amend(study: Study, options: dict[str, Any]) -> Result:
+    changes = parse_json(read_input(options["file"]), options["file"])
+    if not isinstance(changes, dict):
+        raise WrongUse(f"{options['file']} is not a JSON object. Give one with study, arms or questions.")
+    design = study.amend(**{**changes, "reason": options["reason"]})
+    return design, [f"The design has version {design['version']}."], YES
+
+
+def _pay(study: Study, options: dict[str, Any]) -> Result:
+    found = study.pay()
+    currency = found["currency"]
+    lines = [
+        f"{arm['arm']}: {arm['people']} people"
+        + (f", median {arm['per_hour']['median']} {currency} an hour" if arm["per_hour"] else "")
+        for arm in found["arms"]
+    ]
+    sums = ("paid", "ordered", "due", "unrecorded", "to_come", "total")
+    for link in found["links"]:
+        amounts = ", ".join(f"{link[name]} {name.replace('_', ' ')}" for name in sums if link[name] is not None)
+        lines.append(f"link {link['link']}: {amounts} {link['currency']}")
+    return found, lines or ["The study has no link."], YES
 
 
 def _launch(study: Study, options: dict[str, Any]) -> Result:
@@ -216,17 +301,34 @@ def _wait(study: Study, options: dict[str, Any]) -> Result:
 
 
 def _report(study: Study, options: dict[str, Any]) -> Result:
-    sent = {name: options[name] for name in ("level", "resamples") if options[name] is not None}
-    if options["origins"]:
-        sent["origins"] = [name.strip() for name in options["origins"].split(",")]
-    run = study.analyse(**sent)
-    result = run["result"]
+    run = study.analyse(**_given(options, "level", "resamples", "star_scheme", "deltas", "origins"))
+    end = f"Analysis {run['number']}, result SHA-256 {run['result_sha256']}"
+    return run, [*_conclusions(run["result"]), end], YES
+
+
+def _given(options: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Return the options that are given. Origins are a list."""
+    sent = {name: options[name] for name in names if options[name] is not None}
+    if "origins" in sent:
+        sent["origins"] = [name.strip() for name in sent["origins"].split(",")]
+    return sent
+
+
+def _conclusions(result: dict[str, Any]) -> list[str]:
     lines = []
     for one in result["conclusions"]:
-        lines += [f"{one['claim']} {one['text']}", *(f"  {warning['text']}" for warning in one["warnings"])]
-    if result["outcomes"]["is_hidden"]:
-        lines.append(result["outcomes"]["reason"])
-    return run, [*lines, f"Analysis {run['number']}, result SHA-256 {run['result_sha256']}"], YES
+        lines += [
+            f"{one['claim']} {one['text']}",
+            *(f"  {SEVERITIES[w['severity']]}: {w['text']}" for w in one["warnings"]),
+        ]
+    return [*lines, result["outcomes"]["reason"]] if result["outcomes"]["is_hidden"] else lines
+
+
+def _compare(study: Study, options: dict[str, Any]) -> Result:
+    sent = {"comparisons": options["comparison"]} if options["comparison"] else {}
+    found = study.compare(options["other"], link=options["link"], **sent, **_given(options, "origins", "level"))
+    end = f"Comparison {found['number']}, result SHA-256 {found['result_sha256']}"
+    return found, [*found["result"]["sentences"], end], YES
 
 
 def _verdict(study: Study, options: dict[str, Any]) -> Result:
@@ -245,19 +347,18 @@ def _verdict(study: Study, options: dict[str, Any]) -> Result:
 
 
 def _export(study: Study, options: dict[str, Any]) -> Result:
-    content = study.export(options["file"], origins=options["origins"])
-    if options["output"] is None:
-        sys.stdout.buffer.write(content)
+    flags = {name: "1" for name in ("withdrawn", "raw") if options[name]}
+    chosen = {name: options[name] for name in ("origins", "analysis") if options[name] is not None}
+    output = options["output"]
+    if output is None:
+        sys.stdout.buffer.write(study.export(options["file"], **flags, **chosen))
         return None, [], YES
     try:
-        options["output"].write_bytes(content)
+        study.export(options["file"], output, **flags, **chosen)
+        size = output.stat().st_size
     except OSError as error:
-        raise WrongUse(f"{options['output']} cannot be written: {error.strerror}. Name another file.") from None
-    return (
-        {"file": str(options["output"]), "bytes": len(content)},
-        [f"{len(content)} bytes are in {options['output']}."],
-        YES,
-    )
+        raise WrongUse(f"{output} cannot be written: {error.strerror}. Name another file.") from None
+    return {"file": str(output), "bytes": size}, [f"{size} bytes are in {output}."], YES
 
 
 def _log(study: Study, options: dict[str, Any]) -> Result:

@@ -1,32 +1,27 @@
 """``heval submit BOARD FILE``: submit outputs to a board of any site, wait for the score, and compare it with a baseline."""
 
-import time
-import uuid
 from pathlib import Path
 from typing import Any
 
-from django.conf import settings
-from django.core.management.base import CommandError
+from heval_site.management.client import WrongUse
+from heval_site.management.site_command import EXIT_CODES, NO, OPEN, YES, SiteCommand, read_input
 
-from heval_site.management.site_client import BoardClient, NotReachable, SiteCommand, read_token, refusal_lines
-
-CHECK_POLL_SECONDS = 3
-NO_REGRESSION, FAILED, REGRESSION, UNDECIDED, TIMED_OUT = 0, 1, 2, 3, 4
+HOUR = 3600
 
 
 class Command(SiteCommand):
     help = (
-        "Submit a file of outputs to a board, on this site or another. With --wait and --baseline, exit with 2 if the system is shown "
-        "to be worse. The token comes from HEVAL_TOKEN or --token-file: the key of a team, or a researcher's token."
+        "Submit a file of outputs to a board, on this site or another. With --wait and --baseline, exit with 10 if the system is shown "
+        "to be worse. With --site, the token comes from HEVAL_TOKEN or --token-file: the key of a team, or a researcher's token. "
+        f"{EXIT_CODES}"
     )
-    failed = FAILED
 
     def add_arguments(self, parser):
         parser.add_argument("board", help="The last part of the board's address.")
         parser.add_argument(
             "file",
-            type=Path,
-            help="A table (CSV, JSON or a workbook) with the columns prompt, output and optionally empty; or a ZIP of images.",
+            help="A table (CSV, JSON or a workbook) with the columns prompt, output and optionally empty; or a ZIP of images. "
+            "“-” is the standard input.",
         )
         parser.add_argument("--name", help="The name of the system (default: the file's name).")
         parser.add_argument("--description", default="", help="A description for the board's page.")
@@ -39,9 +34,8 @@ class Command(SiteCommand):
             metavar="ROLE=COLUMN",
             help="What a column with another name is: prompt_key=id, text=answer, is_empty=failed. May be repeated.",
         )
-        parser.add_argument("--team", help="With a researcher's token: the team that submits.")
-        parser.add_argument("--site", help="The address of the site (default: SITE_URL, this site).")
-        parser.add_argument("--token-file", type=Path, help="A file with the token, instead of HEVAL_TOKEN.")
+        parser.add_argument("--team", help="For members of the board: the team that submits.")
+        self.add_site_arguments(parser)
         parser.add_argument(
             "--request-token",
             help="A name of this request. Another request with the same name stores nothing and returns the first submission.",
@@ -57,132 +51,73 @@ class Command(SiteCommand):
             metavar="POINTS",
             help="A loss of at most so many points against the baseline is no regression (default: 0).",
         )
-        parser.add_argument("--strict", action="store_true", help="Exit with 3 if the interval decides neither.")
+        parser.add_argument("--strict", action="store_true", help="Exit with 11 if the interval decides neither.")
 
     def handle(self, *, board, file, wait, baseline, max_loss, strict, timeout, poll_every, **options):
         if baseline is not None and not wait:
-            raise CommandError("--baseline compares scores. Add --wait.")
+            raise WrongUse("--baseline compares scores. Add --wait.")
         if baseline is None and (strict or max_loss):
-            raise CommandError("--max-loss and --strict compare with a baseline. Add --baseline.")
+            raise WrongUse("--max-loss and --strict compare with a baseline. Add --baseline.")
         if not 0 <= max_loss <= 100:
-            raise CommandError("--max-loss is not between 0 and 100 points. Correct it.")
+            raise WrongUse("--max-loss is not between 0 and 100 points. Correct it.")
         if not (timeout > 0 and poll_every > 0):
-            raise CommandError("--timeout and --poll-every must be greater than 0. Correct them.")
-        client = self.make_client(options["site"] or settings.SITE_URL, board, read_token(options["token_file"]))
-        compared = None if baseline is None else _find_submission(client, baseline)
-        stored = client.submit(file, _fields(file, options), options["request_token"] or uuid.uuid4().hex)
-        if "check" in stored:
-            stored = self._wait_for_check(client, stored, timeout * 3600)
-        self.stdout.write(f"Submission {stored['number']} “{stored['name']}” is stored: {stored['n_outputs']} outputs.")
-        if not wait:
-            return
-        self.stdout.flush()
-        scored = self._wait_for_score(client, stored["number"], timeout * 3600, poll_every)
-        self.stdout.write(_score_line(scored))
+            raise WrongUse("--timeout and --poll-every must be greater than 0. Correct them.")
+        if file == "-" and not options["name"]:
+            raise WrongUse("The standard input names no system. Add --name.")
+        target = self.connect(options, board=board)[0].board(board)
+        compared = None if baseline is None else target.submission(baseline)
+        stored = target.submit(
+            read_input(file) if file == "-" else file,
+            options["name"] or Path(file).stem,
+            request_key=options["request_token"] or "",
+            timeout=timeout * HOUR,
+            is_anonymous="true" if options["anonymous"] else "false",
+            columns=options["map"],
+            **{name: options[name] for name in ("description", "url", "team")},
+        )
+        lines = [f"Submission {stored['number']} “{stored['name']}” is stored: {stored['n_outputs']} outputs."]
+        code, found = YES, None
+        if wait:
+            self.say_progress(lines[0])
+            stored = target.wait(stored["number"], timeout * HOUR, poll_every)
+            lines.append(_score_line(stored))
         if compared is not None:
-            code = self._compare(client, scored, compared, max_loss)
-            if code == REGRESSION or (code == UNDECIDED and strict):
-                raise SystemExit(code)
+            found = target.compare(stored["number"], compared["number"])
+            code, more = _comparison(found, compared, max_loss)
+            lines += more
+        if code == OPEN and not strict:
+            code = YES
+        self.end({"submission": stored, "comparison": found}, lines, code, options)
 
-    def make_client(self, site: str, board: str, token: str) -> BoardClient:
-        return BoardClient(site, board, token)
 
-    def _wait_for_check(self, client: BoardClient, check: dict[str, Any], seconds: float) -> dict[str, Any]:
-        """Wait until the site has read a large file. Return the submission. Raise CommandError with all problems."""
-        end = time.monotonic() + seconds
-        self.stdout.write("The site checks the images.")
-        self.stdout.flush()
-        while check["state"] in ("waiting", "running"):
-            if time.monotonic() > end:
-                text = "The check has not ended yet. Run the same command again to wait on."
-                raise CommandError(text, returncode=TIMED_OUT)
-            client.sleep(CHECK_POLL_SECONDS)
-            check = client.get(f"checks/{check['check']}/")
-        if check["submission"] is None:
-            refusal = {"title": "Nothing was stored.", "errors": check["errors"]}
-            raise CommandError("\n".join(refusal_lines(400, refusal)))
-        return client.get(f"submissions/{check['submission']}/")
-
-    def _wait_for_score(self, client: BoardClient, number: int, seconds: float, poll_every: float) -> dict[str, Any]:
-        end = time.monotonic() + seconds
-        state = ""
-        while True:
-            try:
-                one = client.get(f"submissions/{number}/")
-            except NotReachable as error:
-                self.stderr.write(f"{error} Waiting goes on.")
-            else:
-                if one["state"] == "scored":
-                    return one
-                if one["state"] == "withdrawn":
-                    raise CommandError("The submission was withdrawn, so it gets no score. Submit it again.")
-                if one["state"] != state:
-                    state = one["state"]
-                    self.stdout.write(
-                        "It waits for the next round." if state == "waiting" else f"It is in round {one['round']}."
-                    )
-                    self.stdout.flush()
-            if time.monotonic() + poll_every > end:
-                raise CommandError(
-                    f"Submission {number} has no score yet. It keeps its place. Run the same command again to wait on.",
-                    returncode=TIMED_OUT,
-                )
-            client.sleep(poll_every)
-
-    def _compare(self, client: BoardClient, scored: dict[str, Any], baseline: dict[str, Any], max_loss: float) -> int:
-        """Print the difference from the baseline and what it shows. Return the exit code that goes with it."""
-        found = client.get(f"submissions/{scored['number']}/comparison/", baseline=baseline["number"])
-        self.stdout.write(
-            f"Baseline: submission {baseline['number']} “{baseline['name']}”, {found['criterion']} score."
-        )
-        if found["low"] is None:
-            self.stdout.write(f"Undecided: there is no interval, because {found['reason']}.")
-            return UNDECIDED
-        self.stdout.write(
-            f"Difference: {found['estimate']:+.1f} {found['unit']}, interval {found['low']:+.1f} to {found['high']:+.1f}. With probability "
-            f"{100 * found['level']:g} %, the intervals of all pairs of the {found['systems']} systems hold at once."
-        )
-        code, text = judge(found["low"], found["high"], max_loss)
-        self.stdout.write(text)
-        return code
+def _comparison(found: dict[str, Any], baseline: dict[str, Any], max_loss: float) -> tuple[int, list[str]]:
+    """Return what the difference from the baseline shows, as an exit code and as lines."""
+    head = f"Baseline: submission {baseline['number']} “{baseline['name']}”, {found['criterion']} score."
+    if found["low"] is None:
+        return OPEN, [head, f"Undecided: there is no interval, because {found['reason']}."]
+    numbers = (
+        f"Difference: {found['estimate']:+.1f} {found['unit']}, interval {found['low']:+.1f} to {found['high']:+.1f}. With probability "
+        f"{100 * found['level']:g} %, the intervals of all pairs of the {found['systems']} systems hold at once."
+    )
+    code, text = judge(found["low"], found["high"], max_loss)
+    return code, [head, numbers, text]
 
 
 def judge(low: float, high: float, max_loss: float) -> tuple[int, str]:
     """Return the exit code and the sentence for an interval of the difference from a baseline.
 
     >>> judge(-5.0, -2.5, 2.0)
-    (2, 'Regression: the whole interval shows a loss of more than 2 points.')
+    (10, 'Regression: the whole interval shows a loss of more than 2 points.')
     >>> judge(-1.5, 3.0, 2.0)
     (0, 'No regression: the whole interval excludes a loss of more than 2 points.')
     >>> judge(-3.0, 1.0, 2.0)[0]
-    3
+    11
     """
     if high < -max_loss:
-        return REGRESSION, f"Regression: the whole interval shows a loss of more than {max_loss:g} points."
+        return NO, f"Regression: the whole interval shows a loss of more than {max_loss:g} points."
     if low >= -max_loss:
-        return NO_REGRESSION, f"No regression: the whole interval excludes a loss of more than {max_loss:g} points."
-    return UNDECIDED, f"Undecided: a loss of more than {max_loss:g} points is neither shown nor excluded."
-
-
-def _fields(file: Path, options: dict[str, Any]) -> dict[str, Any]:
-    fields = {
-        "name": options["name"] or file.stem,
-        "description": options["description"],
-        "url": options["url"],
-        "is_anonymous": "true" if options["anonymous"] else "false",
-        "columns": options["map"],
-    }
-    return fields | ({"team": options["team"]} if options["team"] else {})
-
-
-def _find_submission(client: BoardClient, name: str) -> dict[str, Any]:
-    """Return the submission with this name, or with this number."""
-    found = client.get("submissions/", name=name)["results"]
-    if not found and name.isdecimal():
-        return client.get(f"submissions/{name}/")
-    if not found:
-        raise CommandError(f"The board has no submission “{name}” that you can see. Correct --baseline.")
-    return found[0]
+        return YES, f"No regression: the whole interval excludes a loss of more than {max_loss:g} points."
+    return OPEN, f"Undecided: a loss of more than {max_loss:g} points is neither shown nor excluded."
 
 
 def _score_line(one: dict[str, Any]) -> str:

@@ -4,7 +4,6 @@ import io
 import json
 
 import pytest
-from django.core.management import CommandError, call_command
 
 from analysis.data.export_codebook import build_export_codebook, build_export_codebook_markdown
 from analysis.data.flat_rows import Selection, format_time
@@ -12,6 +11,7 @@ from tests.analysis.api.rest import api_of, body_of
 from tests.analysis.data.exported import STORED, export, json_rows
 from tests.builders import draft_study, spa_study, user
 from tests.players import submitted
+from tests.study_command import exported, refusal
 
 pytestmark = pytest.mark.postgres
 
@@ -31,12 +31,11 @@ def test_the_codebook_explains_every_column_question_system_and_arm(study):
     json.dumps(book, allow_nan=False)
 
 
-def test_parquet_has_the_cells_of_the_json_lines(study, tmp_path):
+def test_parquet_has_the_cells_of_the_json_lines(study, settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path / "media"
     parquet = pytest.importorskip("pyarrow.parquet")
     for table in STORED:
-        path = tmp_path / f"{table}.parquet"
-        call_command("export", str(study.code), format="parquet", table=table, output=str(path), stderr=io.StringIO())
-        read = parquet.read_table(path)
+        read = parquet.read_table(io.BytesIO(exported(study, f"{table}.parquet", tmp_path)))
         rows = json_rows(export(table, "jsonl", Selection(study)))
         assert read.num_rows == len(rows)
         for name in read.column_names:
@@ -50,8 +49,7 @@ def test_parquet_has_the_cells_of_the_json_lines(study, tmp_path):
 
 def test_without_pyarrow_the_message_says_how_to_get_it(study, monkeypatch, tmp_path):
     monkeypatch.setattr("analysis.data.exports.find_spec", lambda name: None)
-    with pytest.raises(CommandError, match="pip install .pyarrow"):
-        call_command("export", str(study.code), format="parquet", output=str(tmp_path / "x.parquet"))
+    assert "pip install 'pyarrow" in refusal("export", study.code, "responses.parquet")[1]
     answer = api_of(study.owner).post(f"studies/{study.code}/exports/", {})
     assert answer.status_code == 409 and "pyarrow" in answer.json()["detail"]
     assert list(tmp_path.iterdir()) == []
@@ -78,35 +76,30 @@ def test_a_parquet_export_is_made_by_a_job_and_fetched(study, settings, tmp_path
 def test_the_command_writes_what_rest_sends(study, tmp_path):
     api = api_of(study.owner)
     for form in ("csv", "jsonl"):
-        path = tmp_path / f"r.{form}"
-        call_command("export", str(study.code)[:8], format=form, output=str(path), stderr=io.StringIO())
-        assert path.read_bytes() == body_of(api.get(f"studies/{study.code}/exports/responses.{form}"))
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["r.csv", "r.jsonl"]
+        sent = body_of(api.get(f"studies/{study.code}/exports/responses.{form}"))
+        assert exported(study, f"responses.{form}", tmp_path) == sent
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["responses.csv", "responses.jsonl"]
 
 
 def test_the_command_says_what_is_wrong(study, tmp_path):
-    for arguments, options, message in (
-        (["nonsense"], {}, "no study nonsense"),
-        (["0" * 32], {}, "no study"),
-        ([str(study.code)], {"origins": "mars"}, "mars"),
-        ([str(study.code)], {"output": str(tmp_path / "no" / "x.csv")}, "cannot be written"),
-        ([str(study.code)], {"format": "parquet"}, "--output"),
+    for arguments, message in (
+        (["nonsense", "responses.csv"], "no study nonsense"),
+        (["0" * 32, "responses.csv"], "no study"),
+        ([study.code, "responses.csv", "--origins", "mars"], "origins: "),
+        ([study.code, "nothing.csv"], "responses"),
+        ([study.code, "../x"], "There is no export ../x"),
+        ([study.code, "responses.csv", "--output", tmp_path / "no" / "x.csv"], "cannot be written"),
     ):
-        with pytest.raises(CommandError, match=message):
-            call_command("export", *arguments, **options)
+        assert message in refusal("export", *arguments)[1]
 
 
 def test_the_command_hides_outcomes_while_a_study_collects(db, tmp_path):
     study = spa_study(user("owner"))
     submitted(study, "p", comment="x")
-    path = str(tmp_path / "x")
-    for form in ("csv", "jsonl", "archive", "parquet"):
-        with pytest.raises(CommandError, match="still collecting"):
-            call_command("export", str(study.code), format=form, output=path)
-    quiet = {"stderr": io.StringIO()}
-    call_command("export", str(study.code), table="assignments", output=path, **quiet)
-    call_command("export", str(study.code), format="codebook", output=path, **quiet)
-    call_command("export", str(study.code), include_hidden_outcomes=True, output=path, **quiet)
+    for file in ("responses.csv", "responses.jsonl", "archive.zip", "responses.parquet"):
+        assert "collect" in refusal("export", study.code, file)[1], file
+    for file in ("assignments.csv", "codebook.md"):
+        assert exported(study, file, tmp_path)
 
 
 def test_the_codebook_says_what_is_planted(db):

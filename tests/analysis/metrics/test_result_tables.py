@@ -15,7 +15,7 @@ from itertools import combinations
 
 import pandas as pd
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 from django.db.models.functions import Now
 
 from analysis.data.exports import TABLES
@@ -26,6 +26,7 @@ from annotators.models import Annotator, Assignment, Response
 from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from studies.models import Contrast, Output, Study, StudyMember
 from studies.services import jobs, lifecycle
+from tests import study_command
 from tests.analysis.api.rest import api_of
 from tests.builders import (
     add_choice,
@@ -85,10 +86,8 @@ def study(db, stored_study) -> Study:
     return Study.objects.get(pk=stored_study)
 
 
-def exported(study, table, form, tmp_path, **options) -> bytes:
-    path = tmp_path / f"{table}.{form}"
-    call_command("export", str(study.code), table=table, format=form, output=str(path), stderr=io.StringIO(), **options)
-    return path.read_bytes()
+def exported(study, table, form, tmp_path, *options) -> bytes:
+    return study_command.exported(study, f"{table}.{form}", tmp_path, *options)
 
 
 def records(data: bytes) -> list[dict]:
@@ -260,10 +259,7 @@ def test_each_script_prints_the_headline_of_the_report(study, tmp_path):
         own = api.get(f"studies/{study.code}/exports/{name}").body
         assert own.count(b"\n") < 40
         (tmp_path / name).write_bytes(own)
-        call_command(
-            "export", str(study.code), format=name, output=str(tmp_path / f"again-{name}"), stderr=io.StringIO()
-        )
-        assert (tmp_path / f"again-{name}").read_bytes() == own
+        assert study_command.exported(study, name, tmp_path) == own
     for file in ("headline.csv", "headline.parquet"):
         run = [sys.executable, str(tmp_path / "headline.py"), file]
         output = subprocess.run(run, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
@@ -288,9 +284,7 @@ def test_the_script_for_r_prints_the_headline_of_the_report(study, tmp_path, lan
     ]:
         text = text.replace(old, new)
     (tmp_path / "headline.csv").write_text(text, encoding="utf-8")
-    call_command(
-        "export", str(study.code), format="headline.R", output=str(tmp_path / "headline.R"), stderr=io.StringIO()
-    )
+    study_command.exported(study, "headline.R", tmp_path)
     run = ["Rscript", "headline.R"]
     environment = os.environ | {"LC_ALL": language}
     output = subprocess.run(run, cwd=tmp_path, env=environment, check=True, capture_output=True).stdout.decode()
@@ -361,9 +355,10 @@ def test_best_and_worst_say_nothing_about_the_others(tmp_path):
     add_section(draft, "best_worst", m=3)
     launched(draft)
     assignment = submitted(draft, "a", is_consented=True, shares_preferences=True)
-    rows = records(exported(draft, "preferences", "jsonl", tmp_path, include_hidden_outcomes=True))
+    study_command.run("outcomes", draft.code, "--reason", "The test asks.")
+    rows = records(exported(draft, "preferences", "jsonl", tmp_path))
     assert Counter(row["strength"] for row in rows) == {1.0: 3, 0.5: 12} and assignment.submitted_at
-    assert exported(draft, "preference_ties", "jsonl", tmp_path, include_hidden_outcomes=True) == b""
+    assert exported(draft, "preference_ties", "jsonl", tmp_path) == b""
 
 
 def test_hidden_outcomes_stay_hidden(tmp_path, client):
@@ -441,9 +436,8 @@ def test_texts_of_others_leave_as_hashes(tmp_path):
     assert row["chosen"] == f"sha256:{sha256(output.text.encode()).hexdigest()}"
     for table, form in (("preferences", "csv"), ("every_eval_ever", "jsonl"), ("mqm", "tsv"), ("dataset", "zip")):
         _nothing_in(lines, exported(study, table, form, tmp_path))
-    call_command("export", str(study.code), format="archive", output=str(tmp_path / "a.zip"), stderr=io.StringIO())
-    _nothing_in(lines, (tmp_path / "a.zip").read_bytes())
-    for file in ("a.zip", "dataset.zip"):
+    _nothing_in(lines, exported(study, "archive", "zip", tmp_path))
+    for file in ("archive.zip", "dataset.zip"):
         with zipfile.ZipFile(tmp_path / file) as archive:
             assert source in archive.read("README.md").decode()
 

@@ -2,16 +2,13 @@
 
 import json
 import time
-from contextlib import suppress
 from dataclasses import replace
-from io import StringIO
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from django.core.exceptions import PermissionDenied
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.core.management import CommandError, call_command
 from django.http import Http404
 from django.urls import reverse
 
@@ -28,6 +25,7 @@ from studies.models import Job, PilotFile, Study, StudyMember, StudyPilot
 from studies.models.guards import AppendOnlyViolation
 from studies.services import copying, jobs, lifecycle
 from studies.services.lifecycle import ActionRefused
+from tests import study_command
 from tests.analysis.api.rest import api_of, body_of
 from tests.builders import add_choice, add_section, add_spa, add_survey, choice_study, draft_study, launched, user
 
@@ -280,13 +278,12 @@ def test_rest_reads_a_pilot_as_a_job_and_then_plans_with_it(pilot, owner, same_o
 
 @pytest.mark.slow
 def test_the_command_reads_the_pilot_itself(pilot, same_orders):
-    out = StringIO()
-    with suppress(SystemExit):
-        call_command("plan", "--prior", f"pilot:{pilot.code}", "--quick", stdout=out)
-    assert "This power is averaged over what the pilot leaves open" in out.getvalue()
+    draft = planned_draft(pilot.owner)
+    _, said = study_command.run("plan", draft.code, "--prior", f"pilot:{str(pilot.code)[:8]}", "--quick")
+    assert "This power is averaged over what the pilot leaves open" in said
     assert StudyPilot.objects.get().study == pilot
-    with pytest.raises(CommandError, match="--prior: You can read no study with this code"):
-        call_command("plan", "--prior", "pilot:none", "--quick")
+    code, said = study_command.refusal("plan", draft.code, "--prior", "pilot:none", "--quick")
+    assert code == 2 and "There is no study none" in said
 
 
 def test_the_live_numbers_are_the_assurance_of_the_stored_draws(owner, client):

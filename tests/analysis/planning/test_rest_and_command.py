@@ -1,17 +1,16 @@
-"""Plans over REST and by ``heval plan``: the same names, numbers and refusals."""
+"""Plans over REST and by ``heval study plan``: the same names, numbers and refusals."""
 
 import json
-from io import StringIO
 
 import pytest
-from django.core.management import CommandError, call_command
 
-from analysis.planning.checklist import changed_inputs, starting_inputs
+from analysis.planning.checklist import HELP, changed_inputs, starting_inputs
 from analysis.stats import power_of_means
 from analysis.stats.planning.closed_forms import quick_plan
-from studies.imports.bundle_files import bundle_text
+from heval_site.management.commands.study import Command
 from studies.models import Job, SizePlan, Study
 from studies.services import jobs
+from tests import study_command
 from tests.analysis.api.rest import api_of, body_of
 from tests.builders import add_choice, choice_study, draft_study, user
 from tests.size_plans import planned_size
@@ -39,17 +38,6 @@ def answer(response, status=200):
 
 def errors(response) -> dict[str, str]:
     return {one["field"]: one["message"] for one in answer(response, 400)["errors"]}
-
-
-def printed(*arguments, code=0) -> str:
-    out = StringIO()
-    try:
-        call_command("plan", *arguments, stdout=out)
-        found = 0
-    except SystemExit as ended:
-        found = ended.code
-    assert found == code, out.getvalue()
-    return out.getvalue()
 
 
 # REST
@@ -122,59 +110,36 @@ def test_a_plan_is_simulated_read_and_chosen(draft, few_runs):
 def test_a_launched_study_is_not_planned():
     study = choice_study(by=user("owner"))
     assert api(study)("POST", "", {"people": 12}).status_code == 409
-    with pytest.raises(CommandError, match="--quick shows approximate numbers") as refused:
-        printed("--study", str(study.code))
-    assert refused.value.returncode == 2
-    assert "power (approximate)" in printed("--study", str(study.code), "--quick", code=1)
+    code, said = study_command.refusal("plan", study.code)
+    assert code == 1 and "409" in said
+    code, said = study_command.run("plan", study.code, "--quick")
+    assert code == 10 and "power (approximate)" in said
 
 
 # The command
 
 
 @pytest.mark.slow
-def test_the_command_prints_both_kinds_of_numbers_and_exits_by_the_power(few_runs):
-    size = ("--people", "12", "--prompts", "20", "--each", "5")
-    text = printed(*size, "--difference", ".6", "--seed", "1", code=1)
-    assert text.startswith("12 people, 5 prompts each, every prompt judged 3 times")
-    assert "power (approximate)" in text and "40 simulated studies" in text and "seed 1)" in text
-    found = json.loads(printed(*size, "--difference", ".95", "--seed", "1", "--json"))
-    assert found["has_wanted_power"] and found["simulated"]["plan"]["planned"]["power"] > 0.8
+def test_the_command_prints_both_kinds_of_numbers_and_exits_by_the_power(draft, few_runs):
+    size = ("plan", str(draft.code)[:8], "--people", "12", "--prompts", "20", "--prompts-each", "5")
+    code, said = study_command.run(*size, "--difference", ".6")
+    assert code == 10 and said.startswith("12 people, 5 prompts each, every prompt judged 3 times")
+    assert "power (approximate)" in said and "the share of 40 simulated studies" in said
+    code, said = study_command.run(*size, "--difference", ".95", "--json")
+    found = json.loads(said)
+    assert code == 0 and found["has_wanted_power"] and found["plan"]["result"]["plan"]["planned"]["power"] > 0.8
     assert found["approximate"]["inputs"]["target"]["difference"] == 0.95
+    assert [plan.inputs["size"]["people"] for plan in draft.size_plans.all()] == [12, 12]
+
+
+def test_each_value_of_rest_is_an_option_and_a_wrong_one_is_named(draft):
+    parser = Command().create_parser("heval", "study")
+    help_text = parser._subparsers._group_actions[0].choices["plan"].format_help()
+    assert not [name for name in HELP if f"--{name.replace('_', '-')} " not in help_text]
+    code, said = study_command.refusal("plan", draft.code, "--people", "1000000", "--quick")
+    assert code == 1 and "people: 1000000 is more than 100000. Plan a smaller study." in said
+    assert (
+        "sd_people: This parameter must be a decimal number of at least 0"
+        in study_command.refusal("plan", draft.code, "--sd-people", "-1")[1]
+    )
     assert not SizePlan.objects.exists()
-
-
-def test_the_command_reads_a_bundle_and_keeps_nothing_of_it(draft, tmp_path):
-    path = tmp_path / "study.bundle.json"
-    path.write_text(bundle_text(draft))
-    n = Study.objects.count()
-    text = printed(str(path), "--quick", code=1)
-    assert text.startswith("9 people, 4 prompts each") and Study.objects.count() == n
-
-
-@pytest.mark.slow
-def test_the_command_stores_the_plan_of_a_draft(draft, few_runs):
-    printed("--study", str(draft.code)[:8], "--people", "12", "--prompts", "20", "--each", "5", code=1)
-    assert draft.size_plans.get().inputs["size"]["people"] == 12
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--people", "1000000"], "--people: 1000000 is more than 100000. Plan a smaller study."),
-        (["--prompts", "0"], "--prompts: 0 is not a whole number of at least 1."),
-        (
-            ["--each", "80"],
-            "--each: 80 is more than the 60 prompts. Add prompts, or let each person answer about fewer.",
-        ),
-        (["--sd-people", "-1"], "--sd-people: -1.0 is not a number from 0 to 10."),
-        (["--difference", "60"], "--difference: 60.0 is not a probability between 0 and 1, such as 0.6."),
-        (["--study", "nowhere"], "There is no study"),
-        (["no.json"], "There is no file no.json. Correct the path."),
-        (["no.json", "--study", "x"], "Give one of them"),
-        (["--study", "x", "--seed", "1"], "Leave out --seed or --study"),
-    ],
-)
-def test_the_command_names_the_wrong_option(arguments, message):
-    with pytest.raises(CommandError) as refused:
-        printed(*arguments)
-    assert message in str(refused.value) and refused.value.returncode == 2

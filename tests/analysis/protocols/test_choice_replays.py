@@ -1,15 +1,13 @@
 """The labels that strategies need at several values of delta. ``tests.test_dialogues`` has the paper's Table 6."""
 
-from io import StringIO
-
 import pytest
-from django.core.management import call_command
 from django.urls import reverse
 
 from analysis.models import AnalysisRun
 from analysis.report.build import build_report
 from studies.models import Job, Study
 from studies.services import lifecycle
+from tests import study_command
 from tests.admin_pages import logged_in
 from tests.analysis.api.rest import api_of
 from tests.builders import choice_study, spa_study, user
@@ -60,8 +58,8 @@ def test_the_form_the_command_and_rest_take_values_of_delta(labelled):
     for job in Job.objects.filter(kind="analyse"):
         assert job.arguments["parameters"]["deltas"] == [0.001, 0.0001]
     assert Job.objects.count() == 2
-    call_command("analyse", str(labelled.code), "--resamples", "99", "--deltas", ".001", stdout=StringIO())
-    run = AnalysisRun.objects.get()
+    study_command.run("report", labelled.code, "--resamples", "99", "--deltas", ".001")
+    run = AnalysisRun.objects.latest("pk")
     assert run.parameters["deltas"] == [0.001]
     page = client.get(reverse("analysis", args=[labelled.pk, run.number])).content.decode()
     assert "delta also 0.001" in page and 'name="deltas" value="0.001"' in page

@@ -7,7 +7,6 @@ import zipfile
 from hashlib import sha256
 
 import pytest
-from django.core.management import call_command
 
 from analysis.data.exports import BLOCK_MAKERS
 from analysis.data.flat_rows import Selection, assignment_pseudonym
@@ -18,6 +17,7 @@ from studies.models import Study
 from tests.analysis.api.rest import analysis_of, api_of, body_of, closed_study, unguarded
 from tests.analysis.report.archived import analysed
 from tests.builders import draft_study, user
+from tests.study_command import exported
 
 pytestmark = pytest.mark.postgres
 
@@ -64,8 +64,7 @@ def test_two_archives_of_one_study_have_the_same_bytes(study, tmp_path):
     first = archive_of(study)
     assert archive_of(study) == first
     assert body_of(api_of(study.owner).get(f"studies/{study.code}/exports/archive.zip")) == first
-    call_command("export", str(study.code), format="archive", output=str(tmp_path / "a.zip"))
-    assert (tmp_path / "a.zip").read_bytes() == first
+    assert exported(study, "archive.zip", tmp_path) == first
 
 
 def test_it_holds_the_answers_that_its_analyses_were_made_from(study):

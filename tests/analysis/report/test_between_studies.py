@@ -3,11 +3,9 @@
 import json
 import math
 import statistics
-from io import StringIO
 
 import pytest
 from django.core.exceptions import PermissionDenied
-from django.core.management import CommandError, call_command
 from django.db.models import Value
 from django.db.models.functions import Concat
 from django.http import Http404
@@ -21,6 +19,7 @@ from annotators.participation.simulate import record_simulated_answers
 from studies.models import AuditEvent, Job, Question
 from studies.services import jobs
 from studies.services.lifecycle import ActionRefused, FieldsRefused
+from tests import study_command
 from tests.analysis.api.rest import api_of
 from tests.analysis.protocols.answers import answer
 from tests.analysis.report.reported import closed, finished, report
@@ -235,15 +234,14 @@ def test_the_page_starts_a_job_and_shows_what_it_stored(owner, pair):
 
 
 def test_the_command_prints_the_sentences(pair):
-    said = StringIO()
-    call_command("compare", "Students", "Crowd", "--level", "0.9", stdout=said)
+    _, said = study_command.run("compare", "Students", "Crowd", "--level", "0.9")
     row = StudiesComparison.objects.get()
-    assert said.getvalue().splitlines() == [
+    assert said.splitlines() == [
         *row.result["sentences"],
         f"Comparison 1, result SHA-256 {row.result_sha256}",
     ]
-    with pytest.raises(CommandError, match="from 2 to 6"):
-        call_command("compare", "Students")
+    code, said = study_command.refusal("compare", "Students", "Students")
+    assert code == 1 and "400" in said
 
 
 def test_equal_inputs_give_an_equal_result(pair):

@@ -1,9 +1,6 @@
 """The PDF of a report: made by a job, complete, and the same for the same analysis."""
 
-import io
-
 import pytest
-from django.core.management import CommandError, call_command
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
@@ -16,6 +13,7 @@ from annotators.participation.simulate import record_simulated_answers
 from studies.models import Job, StudyMember
 from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
+from tests import study_command
 from tests.analysis.api.rest import api_of, body_of
 from tests.analysis.report.printed import cut_tables, missing, squeezed, text_of_pdf
 from tests.analysis.report.reported import finished
@@ -151,13 +149,13 @@ def test_simulated_answers_and_withdrawals_are_on_the_first_page(owner):
     assert file_name(run) == "simulated-analysis-1.pdf"
 
 
-def test_the_command_writes_a_stored_report(weasyprint, owner, tmp_path):
+def test_the_command_writes_a_stored_report(weasyprint, owner, settings, tmp_path):
     run = collecting(owner)
-    path, code = tmp_path / "report.pdf", str(run.study.code)
-    with pytest.raises(CommandError, match="no such analysis"):
-        call_command("export", code, format="pdf", analysis=2, output=str(path))
-    call_command("export", code, format="pdf", analysis=1, output=str(path), stderr=io.StringIO())
-    assert path.read_bytes() == render_pdf(run.study.analyses.get())
+    assert "404" in study_command.refusal("export", run.study.code, "report.pdf", "--analysis", "2")[1]
+    settings.MEDIA_ROOT = tmp_path
+    for options in (["--analysis", "1"], []):
+        written = study_command.exported(run.study, "report.pdf", tmp_path, *options)
+        assert written == render_pdf(run.study.analyses.get())
 
 
 def best_and_worst(owner):

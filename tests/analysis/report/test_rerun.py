@@ -214,7 +214,7 @@ def test_the_command_says_by_its_code_whether_numbers_differ(study, tmp_path, ca
     with pytest.raises(SystemExit) as ended:
         call_command("rerun", str(changed), "--json")
     result = json.loads(capsys.readouterr().out)
-    assert ended.value.code == 1 and result["analyses"][0]["n_differences"] == 1
+    assert ended.value.code == 10 and result["analyses"][0]["n_differences"] == 1
     path.write_bytes(b"nothing")
     for file, code in ((path, 1), (tmp_path / "no.zip", 2)):
         with pytest.raises(CommandError) as refused:

@@ -12,7 +12,8 @@ from annotators.models import Assignment, PageVisit, Response
 from annotators.participation.simulate import CrowdSettings, default_system_strengths, record_simulated_answers
 from studies.protocols import REGISTRY, Protocol
 from studies.protocols.base.fields import Field, Robot
-from tests.builders import choice_study, launched, spa_study
+from tests import study_command
+from tests.builders import choice_study, launched, spa_study, user
 from tests.samples import sample_draft
 
 pytestmark = pytest.mark.django_db
@@ -121,7 +122,7 @@ def test_a_wrong_preference_is_named(preferences, message):
 
 @pytest.mark.slow
 def test_the_commands_simulate_and_analyse():
-    study = spa_study(target_n=8)
+    study = spa_study(user("olga"), target_n=8)
     said = StringIO()
     call_command(
         "simulate",
@@ -139,17 +140,12 @@ def test_the_commands_simulate_and_analyse():
         stdout=said,
     )
     assert "8 submitted, 0 screened out" in said.getvalue() and "beta 2" in said.getvalue()
-    said = StringIO()
-    call_command("analyse", study.title, "--origins", "robot", "--resamples", "199", stdout=said)
-    assert (
-        "beta was preferred to alpha, for exactly these prompts." in said.getvalue()
-        and "Analysis 1, result SHA-256" in said.getvalue()
-    )
+    _, said = study_command.run("report", study.code, "--origins", "robot", "--resamples", "199")
+    assert "beta was preferred to alpha, for exactly these prompts." in said and "Analysis 1, result SHA-256" in said
     for wrong in (
         ["simulate", "nothing"],
         ["simulate", str(study.code), "--prefer", "alpha"],
         ["simulate", str(study.code), "--acquiescent", "2"],
-        ["analyse", str(study.code), "--level", "3"],
     ):
         with pytest.raises(CommandError):
             call_command(*wrong, stdout=StringIO())

@@ -10,8 +10,8 @@ import time
 
 import httpx
 import pytest
-from django.core.management import CommandError, call_command
-from django.db import connections
+from django.core.management import call_command
+from django.db import OperationalError
 from django.test import Client
 
 from analysis.api.tokens import OPERATOR_KEY
@@ -22,32 +22,11 @@ from studies.acts import ACTS
 from studies.models import Study
 from studies.services import jobs, lifecycle
 from tests import ROOT
-from tests.builders import user
+from tests.builders import recruitment, spa_draft, spa_study, user
 from tests.in_process import FACTS, person_choosing, run_jobs, site_of
+from tests.study_command import refusal, run
 
 CLI = [sys.executable, "-m", "heval_site.management.cli"]
-
-
-def run(*arguments) -> tuple[int, str]:
-    """The exit code, and what is printed."""
-    printed = io.StringIO()
-    try:
-        call_command("study", *map(str, arguments), stdout=printed, stderr=io.StringIO())
-    except SystemExit as end:
-        return end.code, printed.getvalue()
-    return 0, printed.getvalue()
-
-
-def refusal(*arguments) -> tuple[int, str]:
-    with pytest.raises(CommandError) as refused:
-        run(*arguments)
-    return refused.value.returncode, str(refused.value)
-
-
-@pytest.fixture(autouse=True)
-def _connection_stays(monkeypatch):
-    """The end of a request in this process is not the end of the test's connection."""
-    monkeypatch.setattr(connections["default"], "close_if_unusable_or_obsolete", lambda: None)
 
 
 @pytest.fixture
@@ -158,6 +137,32 @@ def test_a_draft_that_lacks_something_says_what(where):
     assert code == 10 and "Missing: " in printed
     code, text = refusal("launch", name, *where)
     assert code == 1 and "409" in text
+
+
+def test_a_draft_is_previewed_and_a_launched_study_amended(olga, where, tmp_path):
+    draft = spa_draft(owner=olga, title="A draft")
+    code, printed = run("preview", draft.code, *where)
+    assert code == 0 and printed.endswith(f"/admin/studies/study/{draft.pk}/preview/\n")
+    study = spa_study(olga)
+    changes = tmp_path / "changes.json"
+    changes.write_text('{"study": {"contact": "new@example.org"}}')
+    assert run("amend", study.code, changes, "--reason", "It was wrong.", *where) == (0, "The design has version 2.\n")
+    study.refresh_from_db()
+    assert study.contact == "new@example.org"
+    changes.write_text("[]")
+    assert refusal("amend", study.code, changes, "--reason", "x", *where)[0] == 2
+    changes.write_text('{"study": {"seed": 3}}')
+    assert refusal("amend", study.code, changes, "--reason", "x", *where)[0] == 1
+
+
+def test_pay_is_printed_for_each_arm_and_link(olga, where, tmp_path):
+    study = spa_study(olga)
+    link = recruitment(study, reward="2.00", currency="GBP", wanted=3)
+    code, printed = run("pay", study.code, *where)
+    assert code == 0 and "all: 0 people" in printed and f"link {link.key}: 0.00 paid" in printed
+    assert json.loads(run("pay", study.code, "--json", *where)[1])["payments"] == []
+    assert run("export", study.code, "payments.csv", "--output", tmp_path / "payments.csv", *where)[0] == 0
+    assert "amount" in (tmp_path / "payments.csv").read_text()
 
 
 def test_wrong_use_has_exit_code_2(files, where, monkeypatch):
@@ -281,3 +286,31 @@ def test_a_pipe_that_closes_ends_without_a_traceback():
     process.stdout.close()
     said = process.stderr.read()
     assert process.wait(20) in (0, 141) and said == ""
+
+
+def test_a_database_that_cannot_be_used_is_a_line(monkeypatch):
+    from heval_site.management import cli
+
+    def fail(arguments):
+        raise OperationalError("unable to open database file")
+
+    monkeypatch.setattr("django.core.management.execute_from_command_line", fail)
+    with pytest.raises(SystemExit) as end:
+        cli.main(["simulate", "x"])
+    assert str(end.value.code).startswith("heval: The database cannot be used: unable to open database file. ")
+
+
+def test_bash_completes_commands_verbs_and_options(tmp_path):
+    printed = io.StringIO()
+    call_command("completion", stdout=printed)
+
+    def completed(*words) -> list[str]:
+        asked = f"COMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}; _heval; echo ${{COMPREPLY[@]}}"
+        shell = ["bash", "--norc", "-c", f"{printed.getvalue()}\n{asked}"]
+        return subprocess.run(shell, capture_output=True, text=True, check=True).stdout.split()
+
+    assert completed("heval", "up") == ["up", "update_ledger"]
+    assert completed("heval", "study", "ver") == ["verdict"]
+    assert completed("heval", "study", "launch", "x", "--ack") == ["--acknowledge"]
+    assert completed("heval", "up", "--no") == ["--no-migrate"]
+    assert completed("heval", "import", "new", "--own") == ["--owner"]

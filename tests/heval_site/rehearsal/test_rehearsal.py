@@ -8,19 +8,20 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from django.core.management import CommandError, call_command
 from django.test import Client
 
 from annotators.models import Annotator, Assignment, PanelOrder, Recruitment
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels.http_client import store_or_delete_secrets, stored_secret_dates
+from heval_site.management.rehearsal_lines import report_lines
 from heval_site.rehearsal import network_guard, rehearsal
 from heval_site.rehearsal.browser import Browser, HttpReply, Page, UnexpectedPage
 from heval_site.rehearsal.context import ROLES, choose_roles
 from heval_site.rehearsal.rehearsal import Rehearsal, entry_url
-from heval_site.rehearsal.results import build_report, report_lines
+from heval_site.rehearsal.results import build_report
 from studies.models import AuditEvent, Batch, Job, StudyMember
 from studies.services import jobs
+from tests import study_command
 from tests.admin_pages import logged_in
 from tests.builders import choice_study, promised, spa_draft, spa_study, user
 from tests.messages.checklist.qualification import asks_for_test_of_draft
@@ -215,16 +216,16 @@ def folders(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_draft_is_played_in_a_process_of_its_own_and_nothing_of_it_stays(folders, capsys):
+def test_a_draft_is_played_in_a_process_of_its_own_and_nothing_of_it_stays(folders):
     study = spa_draft(owner=user("owner"), m=1, both=False)
     asks_for_test_of_draft(study)  # robots need no pass
     recruitment = Recruitment.objects.create(study=study, channel="prolific", settings=CODES, currency="GBP", wanted=40)
     store_or_delete_secrets(recruitment, {"token": "canary-of-the-true-token"}, by=None)
     kept, events = stored_secret_dates(recruitment), AuditEvent.objects.count()
-    call_command("rehearse", recruitment.key, "--robots", "11", "--json")
-    printed = capsys.readouterr().out
+    events += 1  # that the rehearsal was asked for
+    code, printed = study_command.run("rehearse", study.code, "--people", "11", "--json")
     report = json.loads(printed)
-    assert report["is_ok"] and report["money"]["rewards"] == "100.00" and "canary" not in printed
+    assert code == 0 and report["is_ok"] and report["money"]["rewards"] == "100.00" and "canary" not in printed
     assert "Everything was as expected." in list(report_lines(report))
     assert "The study is not launched, so people could not take part. Launch it first." in report["before"]
     study.refresh_from_db()
@@ -260,11 +261,9 @@ def test_the_button_starts_a_job_and_the_page_shows_what_was_wrong(folders, monk
         and "the panel cannot tell them apart" in page
         and "Rehearse again" in page
     )
-    # The command ends with 1, whatever it prints.
-    monkeypatch.setattr("heval_site.management.commands.rehearse.run_rehearsal", lambda *_: job.result)
-    with pytest.raises(SystemExit) as ended:
-        call_command("rehearse", recruitment.key)
-    assert ended.value.code == 1
+    # The command says no by its exit code, whatever it prints.
+    monkeypatch.setattr(rehearsal, "run_rehearsal", lambda *_: job.result)
+    assert study_command.run("rehearse", study.code, "--link", recruitment.key)[0] == 10
 
 
 def test_only_editors_rehearse_and_they_read_what_failed():
@@ -372,12 +371,17 @@ def test_what_cannot_be_rehearsed_is_reported_before_anything_starts(monkeypatch
         return Recruitment.objects.create(study=study, channel=channel)
 
     monkeypatch.setattr(rehearsal, "_run_child", lambda *_: pytest.fail("nothing may start"))
-    with pytest.raises(CommandError, match="no link with the key nokey"):
-        call_command("rehearse", "nokey")
     launched = spa_study(user("owner"))
-    with pytest.raises(CommandError, match="3 to 200 people, not 2"):
-        call_command("rehearse", of(launched).key, "--robots", "2")
-    with pytest.raises(CommandError, match="cannot be launched as it is. Correct this first: .*target"):
-        call_command("rehearse", of(spa_draft(owner=user("owner"), target_n=None)).key)
-    with pytest.raises(CommandError, match="not installed"):
-        call_command("rehearse", of(launched, "gone").key)
+    for made, people, words in (
+        (of(launched), 2, "3 to 200 people, not 2"),
+        (
+            of(spa_draft(owner=user("owner"), target_n=None)),
+            12,
+            "cannot be launched as it is. Correct this first: .*target",
+        ),
+        (of(launched, "gone"), 12, "not installed"),
+    ):
+        with pytest.raises(rehearsal.RehearsalRefused, match=words):
+            rehearsal.run_rehearsal(made, people)
+    code, said = study_command.refusal("rehearse", launched.code)
+    assert code == 2 and "The study has 2 links. Name the one to rehearse: " in said

@@ -26,14 +26,8 @@ def raising(error):
 
 
 COMMANDS = {
-    "--quick shows approximate": command("plan", "--study", "{code}", make=launched),
-    "_read_bundle: There is no file": command("plan", "{folder}/none.json"),
-    "The file is larger than … bytes. Remove outputs from it.": command(
-        "plan", "{folder}/rows.csv", **{"heval_site.management.commands.plan.MAX_BUNDLE_BYTES": 10}
-    ),
     "The demo stores": without_database,
-    "The study is still": command("export", "{code}", make=launched),
-    "handle: There is no file": command("import_study", "{code}", "{folder}/none.csv"),
+    "There is no file": command("import_study", "{code}", "{folder}/none.csv"),
     "The import was stopped": only_informs(
         command("import_study", "{code}", "{folder}/rows.csv", **{IMPORT: raising(KeyboardInterrupt)})
     ),
@@ -42,14 +36,11 @@ COMMANDS = {
     "The file has prompts": command("import_study", "{code}", "{folder}/rows.csv"),
     "The columns have other": command("import_study", "{code}", "{folder}/own.csv"),
     "--pairs-by names attributes": command("import_study", "{code}", "{folder}/rows.csv", "--pairs-by", "domain"),
-    "A bundle and --study": command("plan", "{folder}/none.json", "--study", "{code}"),
-    "A stored plan": command("plan", "--study", "{code}", "--seed", "1"),
     "sd: … is not a number": command("power", "mean", "--difference", "0.1", "--sd", "0"),
     "tests: … is less": command("power", "mean", "--difference", "0.1", "--sd", "1", "--tests", "0"),
     "There is no link": (
         command("update_ledger", "nothing"),
         command("reconcile", "nothing"),
-        command("rehearse", "nothing"),
     ),
     "The channel … of this link": command("update_ledger", "{key}", make=lambda: link(channel="gone")),
     "--robots: … robots": command("simulate", "{code}", "--robots", "0", make=launched),
@@ -62,7 +53,6 @@ COMMANDS = {
             "heval_site.management.commands.up.is_migrated": lambda: False,
         },
     ),
-    "This file cannot be printed": command("export", "{code}", "--format", "parquet"),
     "The analyses could not be recomputed": command(
         "rerun",
         "{folder}/rows.csv",
@@ -72,9 +62,7 @@ COMMANDS = {
             )
         },
     ),
-    "has no such analysis": command("export", "{code}", "--format", "pdf"),
-    "cannot be written": command("export", "{code}", "--output", "{folder}/none/x.csv"),
-    "The file is larger than … bytes. Remove outputs from it, and import": command(
+    "The file is larger than": command(
         "import_study",
         "new",
         "{folder}/b.json",

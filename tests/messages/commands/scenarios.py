@@ -13,12 +13,13 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
 
 from analysis.data.snapshot import TooManySnapshots
+from heval_site.management.client import ClientError
 from heval_site.rehearsal.rehearsal import RehearsalRefused
 from studies.models import Study
 from tests import builders
 from tests.messages.lines import Shown
 
-REFUSALS = (CommandError, ImproperlyConfigured, ValueError, RehearsalRefused, TooManySnapshots)
+REFUSALS = (ClientError, CommandError, ImproperlyConfigured, ValueError, RehearsalRefused, TooManySnapshots)
 
 
 def draft() -> Study:

@@ -16,7 +16,7 @@ from tests.samples import sample_draft
 
 
 def rehearsed(*options, make=link):
-    return command("rehearse", "{key}", *options, make=make)
+    return lambda: said(lambda: rehearsal.run_rehearsal(make(), *options))
 
 
 def waiting(*words, limit=60.0):
@@ -64,9 +64,9 @@ def busy():
 
 ABC = {"alpha": 0.0, "beta": 0.0, "gamma": 0.0}
 COMMANDS = {
-    "There is no study": command("export", "nothing"),
+    "There is no study": command("simulate", "nothing"),
     "More than one study": command(
-        "export", "Twins", make=lambda: [builders.draft_study(title="Twins") for _ in range(2)]
+        "simulate", "Twins", make=lambda: [builders.draft_study(title="Twins") for _ in range(2)]
     ),
     "preferences: the study": preferring(**ABC, omega=1),
     "preferences: the system": preferring(alpha=0, beta=0),
@@ -74,15 +74,14 @@ COMMANDS = {
     "page …: a robot's": implausible,
     "Other reports are being": busy,
     "Parquet needs an optional": command(
+        "study",
         "export",
         "{code}",
-        "--format",
-        "parquet",
-        "--output",
-        "{folder}/x.parquet",
+        "responses.parquet",
+        make=lambda: builders.draft_study(owner=builders.user()),
         **{"analysis.data.exports.find_spec": lambda name: None},
     ),
-    "A rehearsal has … to … people": rehearsed("--robots", "9999"),
+    "A rehearsal has … to … people": rehearsed(9999),
     "This link's channel": rehearsed(make=lambda: link(channel="gone")),
     "_plan_of_copy: The study cannot be launched": rehearsed(make=lambda: builders.recruitment(draft())),
     "The … itself failed": failing_child,

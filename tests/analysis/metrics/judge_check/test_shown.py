@@ -3,7 +3,6 @@
 import os
 from unittest import mock
 
-import httpx
 import pytest
 from django.core.management import call_command
 from django.test import Client
@@ -12,11 +11,10 @@ from django.urls import reverse
 from analysis.metrics.judge_check.measuring import compute_result
 from analysis.models import JudgeCheckResult
 from heval_site.management.commands.judge import Command
-from heval_site.management.site_client import StudyClient
 from studies.models import Study
 from studies.services import jobs, lifecycle
 from tests.analysis.api.rest import api_of
-from tests.boards.submitting import through_django
+from tests.in_process import site_of
 
 from .builders import checked_study, judged_draft, store_judge
 
@@ -72,16 +70,12 @@ def test_a_draft_is_drawn_by_the_form_or_by_rest():
     assert study.judge_checks.count() == 3
 
 
-def run_command(study, api) -> int:
-    """The exit code of ``heval judge`` with the token of ``api``."""
-
-    def make_client(self, site, code, token):
-        return StudyClient(site, code, token, transport=httpx.MockTransport(through_django))
-
-    token = api.headers["Authorization"].removeprefix("Token ")
-    with mock.patch.dict(os.environ, {"HEVAL_TOKEN": token}), mock.patch.object(Command, "make_client", make_client):
+def run_command(study) -> int:
+    """The exit code of ``heval judge`` for the study's owner."""
+    site = mock.patch.object(Command, "make_site", lambda *_: site_of(study.owner))
+    with mock.patch.dict(os.environ, {"HEVAL_TOKEN": "any"}), site:
         try:
-            call_command("judge", str(study.code), site="http://localhost")
+            call_command("judge", str(study.code)[:8], site="http://localhost")
         except SystemExit as ended:
             return ended.code
     return 0
@@ -93,14 +87,14 @@ def test_the_result_is_shown_in_sentences_by_exit_code_and_by_a_badge_that_revea
     client, api = logged_in(study), api_of(study.owner)
     assert client.post(reverse("judge_check_compute", args=[study.pk]), follow=True).status_code == 200
     assert not JudgeCheckResult.objects.exists(), "outcomes are hidden"
-    assert run_command(study, api) == 2
+    assert run_command(study) == 11
     lifecycle.unblind(study, study.owner, "The judge is checked.")
     started = api.post(f"studies/{study.code}/judge/", {})
     assert started.status_code == 202
     jobs.run_waiting_jobs()
     page = page_of(client, study)
     assert "“strict” is good enough" in page and "The lower end is above the declared 40.0 %" in page
-    assert run_command(study, api) == 0
+    assert run_command(study) == 0
     assert "180 verdicts of 6 people about 30 outputs" in capsys.readouterr().out
     shown = api.get(f"studies/{study.code}/judge/").json()
     assert (shown["state"], shown["n_verdicts"], shown["criteria"][0]["is_met"]) == ("good", 180, True)
@@ -112,10 +106,10 @@ def test_the_result_is_shown_in_sentences_by_exit_code_and_by_a_badge_that_revea
 
 
 @pytest.mark.slow
-def test_a_judge_that_is_not_good_enough_ends_the_command_with_1():
+def test_a_judge_that_is_not_good_enough_ends_the_command_with_10():
     study, check = checked_study(says=lambda output, person, is_yes: (output + person) % 2)
     lifecycle.unblind(study, study.owner, "The judge is checked.")
     compute_result(Study.objects.get(pk=study.pk), study.owner)
-    assert run_command(study, api_of(study.owner)) == 1
+    assert run_command(study) == 10
     assert "is not shown to be good enough" in page_of(logged_in(study), study)
     assert "not good enough" in Client().get(reverse("judge_badge", args=[check.badge_key])).content.decode()

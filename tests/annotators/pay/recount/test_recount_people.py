@@ -9,7 +9,6 @@ import json
 from collections import Counter
 
 import pytest
-from django.core.management import call_command
 from django.urls import reverse
 
 from analysis.data.flat_rows import assignment_pseudonym
@@ -26,6 +25,7 @@ from tests.admin_pages import logged_in
 from tests.analysis.api.rest import api_of
 from tests.annotators.pay.recount.rows import counted_by_hand, finished, holding, in_time, left_out, live
 from tests.builders import user
+from tests.study_command import exported
 
 pytestmark = pytest.mark.django_db
 
@@ -188,17 +188,8 @@ def test_exports_have_a_row_for_everybody_whom_they_name(world, tmp_path):
                 ]
                 assert [row["assignment"] for row in rows] == [row["assignment"] for row in lines[:-1]] == mine
                 assert int(sent["X-Heval-Rows"]) == lines[-1]["rows"] == len(mine)
-                file = tmp_path / "file.csv"
-                call_command(
-                    "export",
-                    str(study.code),
-                    format="csv",
-                    table=table,
-                    origins=",".join(origins),
-                    withdrawn=withdrawn,
-                    output=str(file),
-                )
-                assert file.read_bytes() == sent.body
+                options = ["--origins", ",".join(origins), *(["--withdrawn"] if withdrawn else [])]
+                assert exported(study, f"{table}.csv", tmp_path, *options) == sent.body
                 if table == "responses":
                     found, path = [], f"studies/{study.code}/responses/?{query}&page_size=50"
                     while path:

@@ -1,12 +1,10 @@
-"""``heval analyse`` prints each claim, the warnings below it, and the hash of what was stored."""
-
-from io import StringIO
+"""``heval study report`` prints each claim, the warnings below it, and the hash of what was stored."""
 
 import pytest
-from django.core.management import call_command
 
 from analysis.models import AnalysisRun
 from analysis.protocols.blocks.warning_sentences import SEVERITY_LABELS
+from tests import study_command
 from tests.analysis.report.reported import finished
 from tests.builders import user
 
@@ -16,9 +14,7 @@ pytestmark = pytest.mark.django_db
 @pytest.mark.slow
 def test_the_command_prints_the_warnings_below_their_claim():
     study = finished(user(), n=5)
-    said = StringIO()
-    call_command("analyse", str(study.code), "--resamples", "199", stdout=said)
-    lines = said.getvalue().splitlines()
+    lines = study_command.run("report", study.code, "--resamples", "199")[1].splitlines()
     first = AnalysisRun.objects.get(study=study).result["conclusions"][0]
     assert first["warnings"]
     assert lines[: 1 + len(first["warnings"])] == [
@@ -33,6 +29,5 @@ def test_the_command_prints_the_warnings_below_their_claim():
 def test_the_command_prints_no_warning_below_a_claim_without_one(monkeypatch):
     study = finished(user())
     monkeypatch.setattr("analysis.protocols.blocks.sentences.gravest_warnings_with_sentences", lambda warnings: [])
-    said = StringIO()
-    call_command("analyse", str(study.code), "--resamples", "199", stdout=said)
-    assert not any(line.startswith("  ") for line in said.getvalue().splitlines())
+    said = study_command.run("report", study.code, "--resamples", "199")[1]
+    assert not any(line.startswith("  ") for line in said.splitlines())
