@@ -2,10 +2,11 @@
 
 import logging
 
-from studies.models import Study
-from studies.services import jobs, lifecycle
+from studies.models import Job, Study
+from studies.services import events, jobs, lifecycle
 from studies.services.lifecycle import ActionRefused
 
+from .events import subscriptions
 from .imports import writing
 from .models import Assignment, PanelEvent, PanelIdentity, PanelSubmission, Recruitment
 from .pay import decisions, ledger
@@ -21,6 +22,21 @@ jobs.register(sync.KIND, user_facing_errors=(ActionRefused,), is_one_per_study=T
 jobs.register(
     sync.NOTIFICATIONS_KIND, user_facing_errors=(ActionRefused,), is_one_per_study=True, is_short=True, keeps_steps=True
 )(sync.run_incremental_sync_job)
+
+
+@jobs.register_periodic(15)
+def record_reached_counts_and_send_events() -> int:
+    """Record that a study has as many answers as somebody waits for, and start a job for each event that is to be sent."""
+    subscriptions.record_reached_counts()
+    return subscriptions.submit_due_deliveries()
+
+
+@jobs.register(events.DELIVERY_JOB)
+def deliver_event_job(job: Job, progress: jobs.ProgressReporter) -> dict:
+    """Send an event of a study once. A failed attempt is repeated by another job, after a pause."""
+    from .events.delivery import deliver
+
+    return deliver(job)
 
 
 @jobs.register_periodic(sync.OPEN_EVERY)

@@ -70,6 +70,15 @@ EXTERNAL_QUESTION_SITES = tuple(env.origins("EXTERNAL_QUESTION_SITES"))
 # Allowed sites of researchers' return addresses; any https site if empty.
 RETURN_SITES = tuple(site.lower() for site in env.origins("RETURN_SITES"))
 
+# Networks inside ours that webhooks may reach, also without encryption.
+WEBHOOK_NETWORKS = env.networks("WEBHOOK_NETWORKS")
+EMAIL_URL = env.url("EMAIL_URL", "smtp", "smtp+tls", "smtp+ssl")
+SENDS_MAIL = bool(EMAIL_URL)
+if SENDS_MAIL:
+    globals().update(environ.Env.email_url_config(EMAIL_URL))
+    DEFAULT_FROM_EMAIL = env.text("EMAIL_FROM") or f"heval@{urlsplit(SITE_URL).hostname}"
+EMAIL_TIMEOUT = 10
+
 INSTALLED_APPS = [
     "heval_site.apps.HevalAdminConfig",
     "django.contrib.auth",

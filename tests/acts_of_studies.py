@@ -15,6 +15,7 @@ from analysis.models import AnalysisRun
 from analysis.report.archive_import import import_archive
 from analysis.report.links import create_link, revoke_link
 from analysis.report.runs import request_analysis
+from annotators.events import subscriptions
 from annotators.places.batch_plan import delete_test_runs, start_test_run
 from studies import access
 from studies.access import Action
@@ -22,7 +23,7 @@ from studies.imports.bundle_files import bundle_text, create_draft_from_bundle
 from studies.imports.preparation import prepare_stimuli_and_delete_dropped_prompts
 from studies.imports.study_templates import archive_own_template, keep_as_template
 from studies.imports.tables import Options, import_stimuli_file
-from studies.models import Output, Study, System
+from studies.models import EventDelivery, Output, Study, System
 from studies.services import copying, drafts, jobs, known_answers, lifecycle, questions
 from tests import builders
 from tests.analysis.report.archived import archive_file
@@ -184,7 +185,46 @@ def hide_outcomes(w):
     w.run.parameters = {"origins": ["live"]}
 
 
+EVENTS = "annotators/events/subscriptions"
+
+
+def heard(owner) -> World:
+    world = draft(owner)
+    world.subscription = subscriptions.subscribe(world.study, owner, ["closed"], url="https://example.org/hook")[0]
+    return world
+
+
+def sent(owner) -> World:
+    world = heard(owner)
+    world.delivery = subscriptions.send_test(world.subscription, owner)
+    EventDelivery.objects.update(next_at=None)
+    return world
+
+
 ACTS = {
+    f"{EVENTS}:subscribe": Act(
+        Action.RUN,
+        "subscribe to events",
+        draft,
+        lambda w, by: subscriptions.subscribe(w.study, by, ["closed"], url="https://example.org/hook"),
+        may_repeat=True,
+    ),
+    f"{EVENTS}:unsubscribe": Act(
+        Action.RUN,
+        "unsubscribe from events",
+        heard,
+        lambda w, by: subscriptions.unsubscribe(w.subscription, by),
+    ),
+    f"{EVENTS}:send_test": Act(
+        Action.RUN,
+        "test event subscription",
+        heard,
+        lambda w, by: subscriptions.send_test(w.subscription, by),
+        may_repeat=True,
+    ),
+    f"{EVENTS}:send_again": Act(
+        Action.RUN, "send event again", sent, lambda w, by: subscriptions.send_again(w.delivery, by)
+    ),
     "analysis/report/links:create_link": Act(
         Action.SHARE, "make report link", analysed, lambda w, by: create_link(w.run, by), spoil=hide_outcomes
     ),

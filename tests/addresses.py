@@ -124,7 +124,7 @@ def filled(route: str, w) -> str:
         "<uuid:code>": w["study"].code, "<uuid:job>": w["job"].code, "<int:number>": 1, "<str:code>": w["live"].code,
         "<slug:key>": w["door"].key, "<str:key>": "s1", "<int:inquiry>": w["inquiry"].pk, "<slug:token>": "nothing", "<str:token>": "nothing", "<slug:name>": "forest",
         "<slug:slug>": "image_makers", "<slug:form>": "osf", "<slug:extension>": "txt", "<int:order>": w["order"].pk, "<int:task>": 1, "<int:prompt>": 1,
-        "<int:submission>": w["submission"].pk, "<int:metric>": 1, "<int:plan>": 1, "<int:link>": 1, "<int:assignment>": w["done"].pk, "<int:appeal>": w["appeal"].pk,
+        "<int:submission>": w["submission"].pk, "<int:metric>": 1, "<int:plan>": 1, "<int:link>": 1, "<int:webhook>": 1, "<int:delivery>": 1, "<int:assignment>": w["done"].pk, "<int:appeal>": w["appeal"].pk,
         "<slug:annotator>": annotator_pseudonym(w["study"], w["done"].annotator.code), "<str:file_format>": "csv", "<str:name>": "nothing.webp", "<path:name>": "index",
     }  # fmt: skip
     for part, value in parts.items():

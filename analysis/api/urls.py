@@ -22,6 +22,7 @@ from . import (
     schema,
     stimuli,
     studies,
+    webhooks,
 )
 
 study = "studies/<uuid:code>/"
@@ -50,6 +51,15 @@ urlpatterns = [
     path(f"{study}links/<slug:key>/rehearse/", rehearsals.RehearsalView.as_view(), name="api-rehearse"),
     path(f"{study}links/<slug:key>/stop/", links.StopLinkView.as_view(), name="api-link-stop"),
     path(f"{study}links/<slug:key>/open/", links.ReopenLinkView.as_view(), name="api-link-open"),
+    path(f"{study}webhooks/", webhooks.WebhooksView.as_view(), name="api-webhooks"),
+    path(f"{study}webhooks/<int:webhook>/", webhooks.WebhookDetailView.as_view(), name="api-webhook"),
+    path(f"{study}webhooks/<int:webhook>/test/", webhooks.TestWebhookView.as_view(), name="api-webhook-test"),
+    path(f"{study}webhooks/<int:webhook>/deliveries/", webhooks.DeliveriesView.as_view(), name="api-deliveries"),
+    path(
+        f"{study}webhooks/<int:webhook>/deliveries/<int:delivery>/send/",
+        webhooks.SendAgainView.as_view(),
+        name="api-delivery-send",
+    ),
     path(f"{study}design/", studies.StudyDesignView.as_view(), name="api-design"),
     path(f"{study}progress/", studies.ProgressView.as_view(), name="api-progress"),
     path(f"{study}demographics/", studies.DemographicsView.as_view(), name="api-demographics"),

@@ -10,7 +10,8 @@ from analysis.models import AnalysisRun, Figure
 from studies.access import Action, check_permission_or_404
 from studies.design.checklist import find_design_problems
 from studies.models import Job, Study, audit
-from studies.services import jobs, lifecycle
+from studies.models.events import EventKind
+from studies.services import events, jobs, lifecycle
 
 from .build import build_report, validate_parameters
 
@@ -110,4 +111,5 @@ def run_analysis(
         )
         Figure.objects.bulk_create(Figure(run=run, name=name, svg=svg, pdf=pdf) for name, svg, pdf in drawn_figures)
         audit.record("analyse", study=study, by=by, number=number, result_sha256=run.result_sha256)
+        events.record(study, EventKind.REPORT, str(number), number=number)
     return run

@@ -20,6 +20,7 @@ from annotators.pay.statement import is_annotator_owed_on_withdrawal
 from studies.access import Action, check_permission_or_404
 from studies.models import Batch, audit
 from studies.models.guards import allowing_erasure
+from studies.services.events import record_attention
 from studies.services.lifecycle import ActionRefused
 
 # A file beside the database that says which people withdrew, so that a restored backup does not bring their texts
@@ -131,7 +132,8 @@ def create_inquiry(assignment: Assignment, kind: str, text: str, page_key: str) 
             return False
         message = {"assignment": assignment, "kind": kind, "text": text, "page_key": page_key}
         if not Inquiry.objects.filter(**message).exists():
-            Inquiry.objects.create(**message)
+            inquiry = Inquiry.objects.create(**message)
+            record_attention(assignment.study, "an annotator has written", inquiry.pk)
     return True
 
 

@@ -29,6 +29,7 @@ from annotators.recruitment.panels.reconcile import MATCH_STATUSES, SENT_STATES,
 from studies.access import Action, allowed_active_member_users, check_permission_or_404
 from studies.models import Study, System, audit
 from studies.models.guards import allowing_erasure
+from studies.services.events import record_attention
 from studies.services.lifecycle import ActionRefused
 from studies.stimuli.texts import TextRefused, clean_text, is_blank
 
@@ -492,6 +493,7 @@ def _store_appeal(annotator_id: int, text: str, find_subject: Callable[[], dict[
             audit.record(
                 "appeal", study=appeal.work.study, by=None, assignment_code=appeal.work.code, subject=appeal.subject
             )
+            record_attention(appeal.work.study, "an annotator has objected", appeal.pk)
     except IntegrityError:
         raise ActionRefused(
             "You have already sent an objection, and the researchers are reading it. You do not need to send it again."

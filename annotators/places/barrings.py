@@ -17,6 +17,7 @@ from django.db.models.functions import Now
 from annotators.models import Annotator, Assignment, Barring
 from studies.access import Action, check_permission_or_404
 from studies.models import Study, audit
+from studies.services.events import record_attention
 from studies.services.lifecycle import ActionRefused
 from studies.services.series import is_in_series, studies_judged_together
 from studies.stimuli.texts import TextRefused, clean_text, is_blank
@@ -125,6 +126,8 @@ def bar_flagged_annotators(study: Study, n_assignments: Mapping[int, int], scree
         codes = _newest_codes(study, due)
         events = [{"assignment_code": codes.get(pk, ""), "screening": screening} for pk in due]
         audit.bulk_record("bar annotator", events, by=None, study=study)
+        if due:
+            record_attention(study, "annotators are barred", screening, people=len(due))
     return barrings
 
 

@@ -3,7 +3,7 @@
 import os
 import re
 from difflib import get_close_matches
-from ipaddress import ip_address
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -27,6 +27,7 @@ NAMES = (
     *("SITE_URL", "ALLOWED_HOSTS", "PORT", "LISTEN", "TRUSTED_PROXY_COUNT", "PROLIFIC_API"),
     *("SSL_REDIRECT", "HSTS_SECONDS", "HSTS_SUBDOMAINS"),
     *("WEB_WORKERS", "WEB_THREADS", "REDIS_URL", "CELERY_BROKER_URL", "EXTERNAL_QUESTION_SITES", "RETURN_SITES"),
+    *("WEBHOOK_NETWORKS", "EMAIL_URL", "EMAIL_FROM"),
     *("LOG_FORMAT", "DEBUG", "HEVAL_TOKEN"),
 )
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -145,6 +146,14 @@ def origins(name: str) -> list[str]:
         if not _is_origin(value) or not _is_https_or_local(value) or not ORIGIN.fullmatch(value):
             raise ImproperlyConfigured(f"{name} must name origins such as https://tasks.example.org, not {value!r}.")
     return values
+
+
+def networks(name: str) -> list[IPv4Network | IPv6Network]:
+    """Return a comma-separated list of networks such as 10.1.0.0/16."""
+    try:
+        return [ip_network(value) for value in text_list(name)]
+    except ValueError:
+        raise ImproperlyConfigured(f"{name} must name networks such as 10.1.0.0/16, not {text(name)!r}.") from None
 
 
 def _is_https_or_local(value: str) -> bool:

@@ -23,7 +23,7 @@ from annotators.recruitment.panels.alerts import cached_alert_counts
 from boards.access import boards_of
 from studies.access import Action, check_permission_or_404, filter_allowed, has_role, roles_by_study_id
 from studies.admin.jobs import job_title
-from studies.models import Job, Study
+from studies.models import EventSubscription, Job, Study
 from studies.services import jobs
 
 # The page lists so many studies and boards; the lists behind "All studies" and "All boards" have the others.
@@ -155,6 +155,11 @@ def _waiting(user) -> Iterator[Notice]:
     for pk, n in cached_alert_counts(watched).items():
         text = f"{n} alert{'s' if n > 1 else ''} of the panel"
         yield Notice(text, watched[pk].study.title, reverse("admin:annotators_panel", args=[pk]))
+    unheard = filter_allowed(user, EventSubscription.objects.filter(study__archived_at=None), Action.RUN)
+    lost = unheard.filter(deliveries__attempts__gt=0, deliveries__next_at=None, deliveries__delivered_at=None)
+    for row in lost.values("study", "study__title").annotate(n=Count("pk")).order_by("study")[:MAX_NOTICES]:
+        text = f"{row['n']} event{'s' if row['n'] > 1 else ''} could not be sent"
+        yield Notice(text, row["study__title"], reverse("study_events", args=[row["study"]]))
     seats = CodingSeat.objects.filter(user=user, sample__study__archived_at=None).annotate(
         n_items=Count("sample__items", distinct=True),
         n_coded=Count("sample__items__codings__item", filter=Q(sample__items__codings__coder=user), distinct=True),

@@ -43,6 +43,7 @@ TITLES = {
     "calibrate": "Combining people and judges",
     "check_judge": "Comparing people and the judge",
     "screen_annotators": "Reading the answers to test questions",
+    "deliver_event": "Sending an event",
 }
 # The page of a finished job's result: kind > name of a URL that takes the study's id.
 RESULT_URL_NAMES = {"launch": "new_study_link"}

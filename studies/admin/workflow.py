@@ -45,6 +45,7 @@ TABS = (
             ("Progress", "admin:annotators_collecting", "reference/states"),
             ("Annotators", "study_annotators", "how-to/find-inattentive-annotators"),
             ("Pay", "admin:annotators_study_pay", "how-to/pay-people-fairly"),
+            ("Events", "study_events", "how-to/hear-of-events"),
         ),
     ),
     (

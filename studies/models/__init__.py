@@ -3,6 +3,7 @@
 from .audit import AuditEvent
 from .batches import Batch, Expected, Exposure, Item, Placement
 from .design import Arm, ArmSystem, Design, Qualification, Question, Section, SectionArm, System
+from .events import EventDelivery, EventSubscription, StudyEvent
 from .fields import FIRST_TEST_NUMBER, new_seed
 from .jobs import Job, JobPart
 from .plan import ComparisonFamily, Contrast, ExclusionRule, PilotFile, SizePlan, StudyPilot
@@ -17,6 +18,8 @@ __all__ = [
     "ComparisonFamily",
     "Contrast",
     "Design",
+    "EventDelivery",
+    "EventSubscription",
     "ExclusionRule",
     "Expected",
     "Exposure",
@@ -35,6 +38,7 @@ __all__ = [
     "PilotFile",
     "SizePlan",
     "Study",
+    "StudyEvent",
     "StudyMember",
     "StudyPilot",
     "System",

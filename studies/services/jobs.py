@@ -39,6 +39,7 @@ from django.utils.module_loading import autodiscover_modules
 from studies import signals
 from studies.access import Action, check_owner_or_admin_or_404, check_permission_or_404
 from studies.models import Job, JobPart, audit
+from studies.services import events
 from studies.services.databases import is_database_unavailable_error
 from studies.services.signal_flag import SignalFlag
 
@@ -416,7 +417,11 @@ def _held_job(job: Job, holder: str):
 
 
 def _end(job: Job, holder: str, state: str, **columns: Any) -> None:
-    if _held_job(job, holder).update(state=state, ended_at=Now(), leased_until=None, **columns):
+    with transaction.atomic():
+        is_ended = _held_job(job, holder).update(state=state, ended_at=Now(), leased_until=None, **columns)
+        if is_ended and state == State.FAILED:
+            events.record_failed_job(job)
+    if is_ended:
         logger.info("Job %s %s ends: %s", job.kind, job.code, state)
     else:
         logger.warning("Job %s %s ended after its lease was lost; its result is thrown away", job.kind, job.code)
@@ -726,18 +731,27 @@ def requeue_or_fail_expired_jobs() -> int:
         n += (
             row.filter(is_cancel_wanted=True).update(state=State.CANCELLED, leased_until=None, ended_at=Now())
             or row.filter(attempts__lt=MAX_ATTEMPTS).update(state=State.WAITING, holder="", leased_until=None)
-            or row.update(
-                state=State.FAILED,
-                leased_until=None,
-                ended_at=Now(),
-                error=f"Tried {MAX_ATTEMPTS} times; each time the process that ran it, or the database, ended before the work did. "
-                "Is there enough memory?",
-            )
+            or _fail_expired(row)
         )
     if n:
         logger.warning("%d jobs had lost their runner", n)
         transaction.on_commit(wake_runners, robust=True)
     delete_parts_of_ended_jobs()
+    return n
+
+
+def _fail_expired(row: QuerySet[Job]) -> int:
+    job = row.select_related("study").first()
+    with transaction.atomic():
+        n = row.update(
+            state=State.FAILED,
+            leased_until=None,
+            ended_at=Now(),
+            error=f"Tried {MAX_ATTEMPTS} times; each time the process that ran it, or the database, ended before the work did. "
+            "Is there enough memory?",
+        )
+        if n and job:
+            events.record_failed_job(job)
     return n
 
 

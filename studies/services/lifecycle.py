@@ -20,11 +20,12 @@ from studies.design.draw import DrawnBatch, UnfillableBatch, draw_batches, store
 from studies.design.serialization import canonical_json, serialize_design, sha256_of
 from studies.design.unfinished import CHUNK, UnfinishedBatches, delete_in_turns, unfinished_rows
 from studies.models import Arm, Batch, Design, Exposure, Item, Job, Output, Placement, Prompt, Question, Study, audit
+from studies.models.events import EventKind
 from studies.models.guards import allowing_amendment
 from studies.protocols import Problem
 from studies.stimuli.rows import TableProblems
 
-from . import databases, jobs
+from . import databases, events, jobs
 
 # The states of a study in which each step is allowed. The steps and their buttons both use this table.
 
@@ -106,6 +107,8 @@ def _lock_study(study: Study) -> Study:
 def _set_state(study: Study, state: str, **columns: Any) -> None:
     # Bypass the manager's guard. Only this function may do so.
     models.QuerySet(Study).filter(pk=study.pk).update(state=state, **columns)
+    if state == State.CLOSED:
+        events.record(study, EventKind.CLOSED)
 
 
 def set_archived_state(study: Study, state: str, **times: Any) -> None:
@@ -230,6 +233,7 @@ def launch(
             audit.record(
                 "launch", study=study, by=by, sha256=sha256_of(text), acknowledged=acknowledged, open_to=open_to
             )
+            events.record(study, EventKind.LAUNCHED)
     except jobs.LeaseLost:
         raise  # another process has the job now, and the rows are its own
     except BaseException as stopped:

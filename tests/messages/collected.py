@@ -37,7 +37,7 @@ AREAS = {
         "annotators/recruitment/channels/*.py", "annotators/recruitment/channels/external_question.py",
         "annotators/recruitment/channels/prolific/__init__.py", "annotators/recruitment/channels/prolific/files.py",
         "annotators/recruitment/channels/sona.py", "annotators/recruitment/panels/orders.py", "annotators/recruitment/panels/reconcile.py",
-        "annotators/recruitment/panels/http_client.py", "annotators/pay/files.py", "annotators/pay/ledger.py", "annotators/pay/evidence.py", "annotators/pay/decisions.py", "annotators/pay/verdict_status.py", "annotators/places/barrings.py", "analysis/report/screening/run.py", "analysis/metrics/calibrated/*.py",
+        "annotators/recruitment/panels/http_client.py", "annotators/pay/files.py", "annotators/pay/ledger.py", "annotators/pay/evidence.py", "annotators/pay/decisions.py", "annotators/pay/verdict_status.py", "annotators/events/*.py", "annotators/places/barrings.py", "analysis/report/screening/run.py", "analysis/metrics/calibrated/*.py",
         "analysis/coding/*.py", "analysis/admin.py", "analysis/exclusions/rules/answers.py", "analysis/exclusions/rules/checks.py", "analysis/report/views.py",
     ),
     "rest": (

@@ -18,6 +18,7 @@ from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.links import LinkState, recruitment_link_state
 from annotators.recruitment.signals import collect_alerts
 from studies.models import Batch
+from studies.services.events import record_attention
 
 from . import ChargedFees, Funds, PanelBusy, PanelService, RequestRefused, ResultUnclear, SubmissionSnapshot
 from .http_client import available_operations
@@ -186,8 +187,12 @@ def _cost_key(link: int) -> str:
 
 
 def cache_alert_count(recruitment: Recruitment) -> None:
-    """Keep the number of this link's alerts for lists of many links."""
-    cache.set(_alerts_key(recruitment.pk), len(find_panel_alerts(recruitment)), FUNDS_CACHE_SECONDS)
+    """Keep the number of this link's alerts for lists of many links. Each kind of alert is an event, once a day."""
+    alerts = find_panel_alerts(recruitment)
+    cache.set(_alerts_key(recruitment.pk), len(alerts), FUNDS_CACHE_SECONDS)
+    for kind in {alert.kind for alert in alerts}:
+        key = f"{recruitment.pk} {kind} {timezone.now():%Y-%m-%d}"
+        record_attention(recruitment.study, "a panel has an alert", key, alert=kind)
 
 
 def cached_alert_counts(links: Iterable[int]) -> dict[int, int]:

@@ -11,6 +11,7 @@ from django.utils import timezone
 from analysis.api.tokens import create_token, revoke_token
 from analysis.data.flat_rows import annotator_pseudonym, assignment_pseudonym
 from analysis.models import Metric, ReportLink
+from annotators.events import subscriptions
 from annotators.models import Exclusion, Recruitment
 from annotators.participation.link_actions import create_link
 from studies.imports.tables import run
@@ -97,6 +98,18 @@ TABLE = (
     ("POST", "studies/{d}/links/{r}/stop/", None, WRITE),
     ("POST", "studies/{d}/links/{r}/open/", None, WRITE),
     ("DELETE", "studies/{s}/links/{q}/", None, WRITE),
+    ("GET", "studies/{s}/webhooks/", None, WRITE),
+    ("POST", "studies/{d}/webhooks/", {"url": "https://example.org/", "events": ["closed"]}, WRITE),
+    ("POST", "studies/{d}/webhooks/{w}/test/", None, WRITE),
+    ("GET", "studies/{d}/webhooks/{w}/deliveries/", None, WRITE),
+    ("POST", "studies/{d}/webhooks/{w}/deliveries/{v}/send/", None, WRITE),
+    # One of another study, because the first who may delete it would leave nothing to the others.
+    (
+        "DELETE",
+        "studies/{d}/webhooks/0/",
+        None,
+        {actor: 404 if answer == OK else answer for actor, answer in WRITE.items()},
+    ),
     ("GET", "studies/{s}/design/", None, READ),
     ("GET", "studies/{s}/progress/", None, READ),
     ("GET", "studies/{s}/demographics/", None, READ),
@@ -237,6 +250,7 @@ def world(owner, settings, tmp_path, monkeypatch):
     past = timezone.now() - timedelta(seconds=1)
     revoked, raw = create_token(owner, "revoked", scope="write")
     revoke_token(revoked, None)
+    hook, _ = subscriptions.subscribe(draft, owner, ["closed"], url="https://example.org/hook")
     actors = {name: api_of(person) for name, person in people.items()} | {
         "anonymous": Api(),
         "owner": api_of(owner),
@@ -258,6 +272,8 @@ def world(owner, settings, tmp_path, monkeypatch):
         "n": annotator_pseudonym(study, first.annotator.code),
         "k": planned_size(draft).pk,
         "q": used.key,
+        "w": hook.pk,
+        "v": subscriptions.send_test(hook, owner).pk,
         "t": revoked.pk,
         "r": create_link(Recruitment(study=draft, channel="open_link"), owner).key,
         "i": run.store_upload([b"prompt_key"], "a.csv", study_id=draft.pk, user_id=owner.pk, options={}).token,
@@ -304,6 +320,9 @@ def test_every_published_path_is_in_the_table_and_knows_no_other_method(world):
             .replace("{t}", "{number}")
             .replace("{q}", "{key}")
             .replace("{i}", "{token}")
+            .replace("{w}", "{webhook}")
+            .replace("webhooks/0/", "webhooks/{webhook}/")
+            .replace("{v}", "{delivery}")
             .replace("osf.txt", "{form}.{extension}"),
         )
         for method, path, _, _ in TABLE

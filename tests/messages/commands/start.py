@@ -113,6 +113,7 @@ COMMANDS = {
     "must be the address": environment(SITE_URL="eval"),
     "must begin with https": environment(SITE_URL="http://eval.example.org"),
     "must name origins": environment(EXTERNAL_QUESTION_SITES="tasks"),
+    "must name networks": environment(WEBHOOK_NETWORKS="intranet"),
     "must be …, or a stand-in": environment(PROLIFIC_API="https://other.example.org"),
     "must begin with … and be a complete": environment(REDIS_URL="memcached://cache"),
     "HEVAL_HOME: the folder": environment(**EMBEDDED, HEVAL_HOME="{home}/a file/home"),

@@ -47,6 +47,7 @@ from studies.models import (
     System,
 )
 from tests.studies.models.coding_cases import CODING_AND_TOKEN_CASES
+from tests.studies.models.event_cases import EVENT_CASES
 from tests.studies.models.judge_cases import JUDGE_CASES
 from tests.studies.models.metric_cases import METRIC_CASES
 from tests.studies.models.plan_cases import PLAN_CASES
@@ -365,7 +366,7 @@ CASES = {
     ),
     "figure_name_once_per_analysis": lambda w: Figure(run=w["run"], name="f", svg="", pdf=b""),
 }
-CASES |= CODING_AND_TOKEN_CASES | METRIC_CASES | JUDGE_CASES | PLAN_CASES
+CASES |= CODING_AND_TOKEN_CASES | EVENT_CASES | METRIC_CASES | JUDGE_CASES | PLAN_CASES
 
 
 def violates(name, error) -> bool:

@@ -1,0 +1,1 @@
+"""Events of a study: who gets them, and how they are sent."""
