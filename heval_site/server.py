@@ -64,13 +64,24 @@ def post_fork(server, worker) -> None:
 def post_worker_init(worker) -> None:
     """Cache the settings, which gunicorn looks up dozens of times per request. A worker's settings no longer change."""
     vars(worker.cfg).update({name: setting.get() for name, setting in worker.cfg.settings.items()})
+    if is_heval_served():
+        from analysis.api import waiting
+
+        waiting.is_stopping = lambda: not worker.alive
+
+
+def is_heval_served() -> bool:
+    """Return whether the application is heval. A measurement may serve another one."""
+    from django.apps import apps
+
+    return apps.ready and apps.is_installed("heval_site")
 
 
 def refuse_wrong_key() -> None:
     """Compare PSEUDONYM_KEY with the database before the first worker is forked."""
     from django.apps import apps
 
-    if apps.ready and apps.is_installed("heval_site"):  # a measurement may serve another application
+    if is_heval_served():
         site: Any = apps.get_app_config("heval_site")
         site.prepare_before_fork()
 

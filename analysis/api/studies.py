@@ -25,6 +25,7 @@ from .base import ApiView, PostMixin, StudyView
 from .query import Parameter, integer_parser, text_filter
 from .renderers import FieldError
 from .uploads import require_json_object
+from .waiting import WaitMixin
 
 
 class StudiesView(PostMixin, ApiView, ListAPIView):
@@ -126,8 +127,11 @@ class StudyDesignView(StudyView, RetrieveAPIView):
         return design
 
 
-class ProgressView(StudyView, RetrieveAPIView):
-    """Counts of places, and of assignments that were claimed, started, submitted, released or withdrawn."""
+class ProgressView(WaitMixin):
+    """Counts of places, and of assignments that were claimed, started, submitted, released or withdrawn.
+
+    With ``wait`` and the ETag of an earlier answer as If-None-Match, it answers when the state or a count has changed.
+    """
 
     summaries = {"GET": "Counts of places and assignments"}
     serializer_class = shapes.ProgressSerializer

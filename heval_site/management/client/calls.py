@@ -12,6 +12,7 @@ ATTEMPTS = 4
 TRY_AGAIN = (429, 502, 503, 504)
 # A limit that ends later than this is a refusal, and its text says when it ends.
 PATIENCE_SECONDS = 60
+NOT_MODIFIED = 304
 
 
 class ClientError(Exception):
@@ -117,14 +118,21 @@ def ask(method: str, path: str, body: Any = None, **options: Any) -> Steps[Any]:
     return response.json()
 
 
-def send(method: str, path: str, body: Any = None, request_key: str = "", **options: Any) -> Steps[Response]:
+def send(
+    method: str,
+    path: str,
+    body: Any = None,
+    request_key: str = "",
+    headers: Mapping[str, str] | None = None,
+    **options: Any,
+) -> Steps[Response]:
     """Return the response of a request, which is repeated while the site is not reachable. A POST has a key, so that it is done once.
 
     Raise NotReachable or Refused. ``options``: other parts of the Call.
     """
     _check_json(body)
-    headers = {"Idempotency-Key": request_key or uuid.uuid4().hex} if method == "POST" else {}
-    call = Call(method, path, body=body, headers=headers, **options)
+    key = {"Idempotency-Key": request_key or uuid.uuid4().hex} if method == "POST" else {}
+    call = Call(method, path, body=body, headers={**key, **(headers or {})}, **options)
     for attempt in range(1, ATTEMPTS + 1):
         wait = 2.0**attempt
         try:
@@ -161,6 +169,6 @@ def _is_passing(response: Response) -> bool:
 
 
 def _accepted(response: Response) -> Response:
-    if 200 <= response.status < 300:
+    if 200 <= response.status < 300 or response.status == NOT_MODIFIED:
         return response
     raise Refused.of(response.status, response.json())

@@ -8,13 +8,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from .calls import NotReachable, Pause, Refused, Steps, TimedOut, WrongUse, ask, send
+from .calls import NOT_MODIFIED, NotReachable, Pause, Refused, Steps, TimedOut, WrongUse, ask, send
 from .results import Checklist, Link, Problem, Verdict
 from .tables import Outputs, as_upload
 
 JOB_SECONDS = 3600.0
 WAIT_SECONDS = 72 * 3600.0
 POLL_SECONDS = 60.0
+# How long a site holds a request, and a request that it did not hold.
+HOLD_SECONDS, SHORT_SECONDS = 30, 1.0
 OPEN_STATES = ("waiting", "running")
 
 
@@ -168,26 +170,39 @@ def status(code: str) -> Steps[dict[str, Any]]:
 def wait(
     code: str, until: str = "closed", timeout: float = WAIT_SECONDS, poll: float = POLL_SECONDS
 ) -> Steps[dict[str, Any]]:
-    """Wait until a study is ``closed`` or, with ``target``, has its people, and return its status. Raise TimedOut."""
+    """Wait until a study is ``closed`` or, with ``target``, has its people, and return its status. Raise TimedOut.
+
+    The site holds each request until something changes. If it does not, the next request is after ``poll`` seconds.
+    """
     if until not in ("closed", "target"):
         raise WrongUse(f"A study cannot be waited for until “{until}”. Use closed or target.")
-    end = time.monotonic() + timeout
+    end, known = time.monotonic() + timeout, ""
+    found: dict[str, Any] = {}
     while True:
-        reason = ""
+        began, is_first, pause = time.monotonic(), not found, poll
+        hold = {"wait": max(0, int(min(HOLD_SECONDS, poll, end - began)))}
         try:
-            found = yield from status(code)
+            if not found:
+                found = yield from status(code)
+            response = yield from send(
+                "GET", f"studies/{code}/progress/", headers={"If-None-Match": known}, parameters=hold
+            )
         except NotReachable as error:
             reason = str(error)
         else:
+            found |= {} if response.status == NOT_MODIFIED else response.json()
+            known = response.headers.get("etag", "")
+            if is_first or time.monotonic() - began >= SHORT_SECONDS:
+                pause = 0.0
             has_target = found["target_n"] is not None and found["counted"] >= found["target_n"]
             if found["state"] == "closed" or (until == "target" and has_target):
                 return found
             if found["state"] == "draft":
                 raise WrongUse("The study is a draft, so nobody can answer. Launch it first.")
             reason = f"{found['state']}: {found['counted']} of {found['target_n'] or found['places']} people"
-        if time.monotonic() + poll > end:
+        if time.monotonic() + pause > end:
             raise TimedOut(f"The study is not ready yet ({reason}). It goes on; wait again later.")
-        yield Pause(poll, reason)
+        yield Pause(pause, reason)
 
 
 def analyse(code: str, timeout: float = JOB_SECONDS, **parameters: Any) -> Steps[dict[str, Any]]:

@@ -1,0 +1,112 @@
+"""Long polling: who may wait, for how long, and what ends it."""
+
+import json
+import time
+from threading import Thread
+
+import pytest
+
+from analysis.api import waiting
+from heval_site.management.client import operations
+from studies.models import Study
+from studies.services import lifecycle
+from tests.builders import spa_study, user
+from tests.in_process import site_of
+from tests.players import submitted
+
+from .rest import api_of
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def study():
+    return spa_study(user("olga"))
+
+
+@pytest.fixture
+def api(study):
+    return api_of(study.owner)
+
+
+@pytest.fixture
+def looks(monkeypatch):
+    """Called instead of a sleep between two looks: what happens meanwhile."""
+    happens = []
+    monkeypatch.setattr(waiting.time, "sleep", lambda seconds: happens.pop(0)() if happens else None)
+    return happens
+
+
+def progress(api, study, known="", wait="?wait=30"):
+    headers = {"If-None-Match": known} if known else {}
+    return api.get(f"studies/{study.code}/progress/{wait}", **headers)
+
+
+def test_an_answer_waits_until_a_count_or_the_state_changes(api, study, looks):
+    first = progress(api, study)
+    assert first.status_code == 200, "nothing is known yet, so there is nothing to wait for"
+    looks += [lambda: None, lambda: submitted(study, "somebody"), lambda: pytest.fail("it has changed")]
+    second = progress(api, study, first["ETag"])
+    assert (second.status_code, json.loads(second.content)["counted"]) == (200, 1)
+    looks[:] = [lambda: lifecycle.pause(Study.objects.get(pk=study.pk), None)]
+    third = progress(api, study, second["ETag"])
+    assert (third.status_code, json.loads(third.content)["state"]) == (200, "paused")
+    assert third["ETag"] != second["ETag"] != first["ETag"]
+
+
+def test_without_a_change_it_answers_304_after_the_time(api, study):
+    tag = progress(api, study)["ETag"]
+    began = time.monotonic()
+    answer = progress(api, study, tag, "?wait=1")
+    assert (answer.status_code, answer.content, answer["ETag"]) == (304, b"", tag)
+    assert 1 <= time.monotonic() - began < 10
+    assert progress(api, study, tag, "").status_code == 304
+    assert progress(api, study, f'W/{tag}, "other"', "").status_code == 304, "a proxy may have compressed it"
+    assert api.get(f"studies/{study.code}/progress/?wait=31").status_code == 400
+
+
+def test_one_request_waits_for_each_token_and_two_in_each_process(api, study, looks):
+    tag = progress(api, study)["ETag"]
+    seen = []
+
+    def others():
+        seen.append(progress(api, study, tag))  # of the same token
+        with waiting._place(type("Request", (), {"META": {}, "auth": None, "user": user("other")})()) as has_place:
+            assert has_place
+            seen.append(progress(api_of(study.owner), study, tag))  # of another one
+        submitted(study, "somebody")
+
+    looks.append(others)
+    assert progress(api, study, tag).status_code == 200
+    assert [(one.status_code, one["Retry-After"]) for one in seen] == [(304, "10")] * 2
+    # Both places are free again.
+    assert waiting._places._value == 2
+    assert progress(api, study, tag).status_code == 200
+
+
+def test_a_server_that_stops_lets_waiting_requests_go(api, study, looks, monkeypatch):
+    tag = progress(api, study)["ETag"]
+    monkeypatch.setattr(waiting, "is_stopping", lambda: True)
+    looks.append(lambda: pytest.fail("it waits"))
+    assert progress(api, study, tag).status_code == 304
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_waiting_request_holds_no_connection(study, monkeypatch):
+    api, held = api_of(study.owner), []
+    tag = progress(api, study)["ETag"]
+    monkeypatch.setattr(waiting.time, "sleep", lambda seconds: held.append(waiting.connection.connection))
+    request = Thread(target=lambda: progress(api, study, tag, "?wait=1"))
+    request.start()
+    request.join(20)
+    assert held and set(held) == {None}
+
+
+@pytest.mark.parametrize(("short", "pause"), [(0, 0), (60, 7)])
+def test_the_client_pauses_only_after_requests_that_the_site_did_not_hold(study, looks, monkeypatch, short, pause):
+    monkeypatch.setattr(operations, "SHORT_SECONDS", short)
+    people, pauses = iter(range(9)), []
+    looks += [lambda: submitted(study, f"person {next(people)}")] * study.target_n
+    site = site_of(study.owner, sleep=pauses.append)
+    assert site.study(str(study.code)).wait("target", timeout=600, poll=7)["counted"] == study.target_n
+    assert pauses == [0] + [pause] * (study.target_n - 1)
