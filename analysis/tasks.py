@@ -19,7 +19,7 @@ from .metrics import comparison, computed
 from .metrics.calibrated import run as calibrated
 from .metrics.calibrated.options import CalibrationOptions
 from .metrics.judge_check import measuring
-from .planning import pilots, strategies
+from .planning import noise_models, pilots, strategies
 from .planning import run as planning
 from .planning.inputs import InvalidPlanInputs, PlanInputs
 from .planning.pilots import draws_of
@@ -133,13 +133,22 @@ def estimate_pilot_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     return pilots.estimate_for_job(job)
 
 
-@jobs.register(strategies.KIND, is_one_per_study=True, is_batch=True, user_facing_errors=(ActionRefused,))
+@jobs.register(
+    strategies.StrategiesForm.kind, is_one_per_study=True, is_batch=True, user_facing_errors=(ActionRefused,)
+)
 def plan_strategies_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     """Simulate labelling strategies with a stopping rule."""
     # The job's own number is the seed, so a repetition gives the same numbers.
     options, pilot = strategies.with_pilot(job.arguments["options"], job.by)
     result = strategies.compute_strategies(options, job.pk, progress) | {"pilot": pilot}
     return result | {"url": reverse("admin:studies_plan_strategies", args=[job.study_id])}
+
+
+@jobs.register(noise_models.NoiseModelsForm.kind, is_one_per_study=True, is_batch=True)
+def plan_test_questions_job(job: Job, progress: jobs.ProgressReporter) -> dict:
+    """Simulate how well test questions find careless annotators."""
+    result = noise_models.compute_flag_rates(job.arguments["options"], job.pk, progress)
+    return result | {"url": reverse("admin:studies_plan_test_questions", args=[job.study_id])}
 
 
 @jobs.register("export", user_facing_errors=(exports.ParquetNotInstalled,))

@@ -41,8 +41,11 @@ def make(study, section, by, **counts):
     return make_test_questions_and_delete_test_runs(section, request, by=by)
 
 
-def answered(protocol, *, robots=12, noisy=0.0, pilot_answers=0, rules=(), **settings):
-    """A launched study with test questions that robots answered. ``rules``: pairs of a rule and its settings."""
+def answered(protocol, *, robots=12, noisy=0.0, right=None, activity=0.0, pilot_answers=0, rules=(), **settings):
+    """A launched study with test questions that robots answered. ``rules``: pairs of a rule and its settings.
+
+    With ``activity``, robots do up to five batches.
+    """
     study, section, researcher = draft(
         protocol, pilot_answers=pilot_answers, positive_share=0.2, negative_share=0.2, **settings
     )
@@ -52,10 +55,10 @@ def answered(protocol, *, robots=12, noisy=0.0, pilot_answers=0, rules=(), **set
     make_test_questions_and_delete_test_runs(section, request, by=researcher)
     for position, (rule, own_settings) in enumerate(rules, 1):
         ExclusionRule.objects.create(study=study, rule=rule, settings=own_settings, position=position)
-    type(study).objects.filter(pk=study.pk).update(target_n=robots)
+    most = 5 if activity else 1
+    type(study).objects.filter(pk=study.pk).update(target_n=robots * most, batches_per_annotator=most)
     study.refresh_from_db()
     study = builders.launched(study, researcher)
-    record_simulated_answers(
-        study, robots, rng=random.Random(3), crowd=CrowdSettings(noisy=noisy, screened_out=0, acquiescent=0)
-    )
+    crowd = CrowdSettings(careless=noisy, right=right, activity=activity, screened_out=0, acquiescent=0)
+    record_simulated_answers(study, robots, rng=random.Random(3), crowd=crowd)
     return study

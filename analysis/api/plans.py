@@ -6,11 +6,12 @@ from django import forms
 from rest_framework import serializers
 from rest_framework.generics import ListAPIView, RetrieveAPIView
 
-from analysis.planning import pilots, strategies
+from analysis.planning import noise_models, pilots, strategies
 from analysis.planning.checklist import HELP, TEXTS, WHOLE, changed_inputs, starting_inputs
 from analysis.planning.inputs import InvalidPlanInputs
 from analysis.planning.results import quick_numbers
 from analysis.planning.run import KIND, choose_plan, request_plan
+from analysis.planning.simulations import SimulationForm
 from analysis.report.planned import preregistration_sentences
 from studies.models import Job, SizePlan
 
@@ -41,7 +42,7 @@ class PilotRequestSerializer(StrictMixin, serializers.Serializer):
     )
 
 
-def _strategies_field(field: forms.Field) -> serializers.Field:
+def _simulation_field(field: forms.Field) -> serializers.Field:
     text = " ".join(part for part in (f"{field.label}.", str(field.help_text)) if part)
     more: dict[str, Any] = {"required": False, "help_text": text}
     if isinstance(field, strategies.SharesField):
@@ -50,16 +51,27 @@ def _strategies_field(field: forms.Field) -> serializers.Field:
         return CleanTextField(allow_blank=True, max_length=field.max_length, **more)
     if isinstance(field, forms.ChoiceField):
         return ListedField(choices=field.choices, **more)  # type: ignore[arg-type]  # lists, in this form
-    if isinstance(field, forms.IntegerField):
+    # A field of Django for any number is one for whole numbers, too.
+    if isinstance(field, forms.IntegerField) and not isinstance(field, forms.FloatField):
         return StrictIntegerField(**more)
     return FiniteField(allow_null=not field.required, **more)
 
 
-class StrategiesRequestSerializer(StrictMixin, serializers.Serializer):
-    """Values of the page of strategies that differ from the first ones there."""
+class SimulationRequestSerializer(StrictMixin, serializers.Serializer):
+    """Values of a page of simulations that differ from the first ones there."""
+
+    form_class: type[SimulationForm]
 
     def get_fields(self):
-        return {name: _strategies_field(field) for name, field in strategies.StrategiesForm.base_fields.items()}
+        return {name: _simulation_field(field) for name, field in self.form_class.base_fields.items()}
+
+
+class StrategiesRequestSerializer(SimulationRequestSerializer):
+    form_class = strategies.StrategiesForm
+
+
+class NoiseModelsRequestSerializer(SimulationRequestSerializer):
+    form_class = noise_models.NoiseModelsForm
 
 
 class ChoiceRequestSerializer(StrictMixin, serializers.Serializer):
@@ -188,16 +200,28 @@ class PlanPilotsView(JobMixin, StudyView):
             raise InvalidPlanInputs({"pilot": refused.errors["prior"]}) from None
 
 
-class PlanStrategiesView(JobMixin, StudyView):
-    """Simulate how many answers labelling strategies need until a stopping rule decides. The result is that of the job."""
-
+class PlanSimulationView(JobMixin, StudyView):
     tag = "plans"
-    summaries = {"POST": "Simulate labelling strategies; returns the job to poll"}
-    body_serializer_class = StrategiesRequestSerializer
-    job_kind = strategies.KIND
+    body_serializer_class: type[SimulationRequestSerializer]
 
     def start_job(self, token: str | None, **options: Any) -> Job:
-        return strategies.request_strategies(self.study, self.request.user, options, token)
+        return self.body_serializer_class.form_class.request(self.study, self.request.user, options, token)
+
+
+class PlanStrategiesView(PlanSimulationView):
+    """Simulate how many answers labelling strategies need until a stopping rule decides. The result is that of the job."""
+
+    summaries = {"POST": "Simulate labelling strategies; returns the job to poll"}
+    body_serializer_class = StrategiesRequestSerializer
+    job_kind = strategies.StrategiesForm.kind
+
+
+class PlanTestQuestionsView(PlanSimulationView):
+    """Simulate how well test questions find careless annotators, by model and number of questions. The result is that of the job."""
+
+    summaries = {"POST": "Simulate answers to test questions; returns the job to poll"}
+    body_serializer_class = NoiseModelsRequestSerializer
+    job_kind = noise_models.NoiseModelsForm.kind
 
 
 class PlanDetailView(PlanView, RetrieveAPIView):

@@ -81,6 +81,7 @@ urlpatterns = [
     path(f"{study}plans/numbers/", plans.PlanNumbersView.as_view(), name="api-plan-numbers"),
     path(f"{study}plans/pilots/", plans.PlanPilotsView.as_view(), name="api-plan-pilots"),
     path(f"{study}plans/strategies/", plans.PlanStrategiesView.as_view(), name="api-plan-strategies"),
+    path(f"{study}plans/test-questions/", plans.PlanTestQuestionsView.as_view(), name="api-plan-test-questions"),
     path(f"{study}plans/<int:plan>/", plans.PlanDetailView.as_view(), name="api-plan"),
     path(f"{study}plans/<int:plan>/choose/", plans.ChoosePlanView.as_view(), name="api-plan-choose"),
     path(f"{study}metrics/", metrics.MetricsView.as_view(), name="api-metrics"),

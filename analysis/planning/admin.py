@@ -33,7 +33,7 @@ from studies.services.drafts import update_draft
 from studies.services.lifecycle import ActionRefused
 from studies.services.questions import find_ai_tools_question
 
-from . import strategies
+from . import noise_models, strategies
 from .checklist import forecast_inputs
 from .forms import PlanForm
 from .inputs import (
@@ -60,6 +60,7 @@ from .pilots import (
 )
 from .results import OWN, panel_rows, panel_values, site_costs
 from .run import FORMAT, KIND, choose_plan, most_places, proposed_target, request_plan
+from .simulations import SimulationForm
 
 # Stored plans that the page lists.
 MOST_LISTED = 20
@@ -85,6 +86,7 @@ class SizePlanAdmin(ReadOnlyAdmin):
             path("<int:pk>/plan/pilot/", wrap(self.pilot_view), name="studies_plan_pilot"),
             path("<int:pk>/plan/choose/", wrap(self.choose_view), name="studies_plan_choose"),
             path("<int:pk>/plan/strategies/", wrap(self.strategies_view), name="studies_plan_strategies"),
+            path("<int:pk>/plan/test-questions/", wrap(self.test_questions_view), name="studies_plan_test_questions"),
         ]
 
     def plan_view(self, request, pk):
@@ -162,24 +164,42 @@ class SizePlanAdmin(ReadOnlyAdmin):
     def strategies_view(self, request, pk):
         """Show the newest plan of labelling strategies, and submit the job of another one."""
         study = get_study(request.user, Action.VIEW, pk=pk)
-        may_plan = is_request_allowed(request, Action.EDIT, study.pk)
         found = strategies.latest_strategies(study)
-        form = strategies.StrategiesForm(initial=found["options"] if found else None, user=request.user)
+        return self._simulation(request, study, strategies.StrategiesForm, found, "strategies", "Labelling strategies")
+
+    def test_questions_view(self, request, pk):
+        """Show how well test questions find careless annotators, as last simulated, and submit the job of another simulation."""
+        study = get_study(request.user, Action.VIEW, pk=pk)
+        found = noise_models.latest_flag_rates(study)
+        form_class = noise_models.NoiseModelsForm
+        return self._simulation(request, study, form_class, found, "test_questions", "Plan test questions")
+
+    def _simulation(
+        self,
+        request: HttpRequest,
+        study: Study,
+        form_class: type[SimulationForm],
+        found: dict[str, Any] | None,
+        template: str,
+        title: str,
+    ) -> HttpResponse:
+        may_plan = is_request_allowed(request, Action.EDIT, study.pk)
+        form = form_class(initial=found["options"] if found else None, user=request.user)
         status = 200
         if request.method == "POST" and may_plan:
-            form = strategies.StrategiesForm(request.POST.dict(), user=request.user)
+            form = form_class(request.POST.dict(), user=request.user)
             if form.is_valid():
-                job = strategies.request_strategies(study, request.user, form.cleaned_data)
+                job = form_class.request(study, request.user, form.cleaned_data)
                 return HttpResponseRedirect(reverse("admin:studies_job_page", args=[job.code]))
             status = 422
         context = {
-            "title": "Labelling strategies",
+            "title": title,
             "here": "Plan" if study.is_draft else "",
             "form": form,
             "found": found,
             "may_plan": may_plan,
         }
-        return study_page.render_study_page(request, "admin/analysis/plan/strategies.html", study, context, status)
+        return study_page.render_study_page(request, f"admin/analysis/plan/{template}.html", study, context, status)
 
     def _live(self, request: HttpRequest, study: Study, form: PlanForm) -> dict[str, Any]:
         """Return the numbers of valid inputs, with the stored plan of the same inputs if there is one."""

@@ -7,17 +7,15 @@ from django import forms
 from django.db.models import Exists, OuterRef, QuerySet
 
 from analysis.protocols import REGISTRY as ANALYSES
-from studies.access import Action, check_permission_or_404
-from studies.models import Job, Section, Study
+from studies.models import Section, Study
 from studies.services import jobs
-from studies.services.lifecycle import ActionRefused, FieldsRefused
+from studies.services.lifecycle import ActionRefused
 
 from . import pilots
 from .forms import number_field
 from .inputs import InvalidPlanInputs
+from .simulations import SimulationForm
 
-KIND = "plan_strategies"
-FORMAT = "heval.strategy_plan/2"
 MOST_RUNS, MOST_ITEMS, MOST_SHARES = 2000, 20_000, 5
 LABELS = {
     "one": "One annotator for each item",
@@ -62,8 +60,11 @@ class SharesField(forms.Field):
         return shares
 
 
-class StrategiesForm(forms.Form):
+class StrategiesForm(SimulationForm):
     """What the simulation needs. The first values are those of the paper's Table 3 with the least difficulty."""
+
+    kind = "plan_strategies"
+    result_format = "heval.strategy_plan/2"
 
     pilot = forms.CharField(
         label="Share and spread from a pilot",
@@ -106,8 +107,7 @@ class StrategiesForm(forms.Form):
     price = number_field("Price of an answer, with fees", "In the currency of the study.", required=False)
 
     def __init__(self, *args, user: Any, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.user = user
+        super().__init__(*args, user=user, **kwargs)
         named = [
             (str(one.code), one.title) for one in _of_two_choices(pilots.pilot_studies(user))[: pilots.MOST_LISTED]
         ]
@@ -153,16 +153,6 @@ def _of_two_choices(studies: QuerySet[Study]) -> QuerySet[Study]:
 def _difficulty(share: float, low: float, high: float) -> float:
     """Return the mean difficulty at which annotators of mean capability choose x this often, in percent."""
     return (2 * share / 100 - 1) / ((low + high) / 2)
-
-
-def request_strategies(study: Study, by, options: dict[str, Any], request_token: str | None = None) -> Job:
-    """Submit the job. What ``options`` lack is as the form has it first. Raise FieldsRefused if a value is not valid."""
-    check_permission_or_404(by, Action.EDIT, study)
-    first = {name: field.initial for name, field in StrategiesForm.base_fields.items()}
-    form = StrategiesForm(first | options, user=by)
-    if not form.is_valid():
-        raise FieldsRefused({name: str(texts[0]) for name, texts in form.errors.items()})
-    return jobs.submit(KIND, study=study, by=by, request_token=request_token, options=form.cleaned_data)
 
 
 def with_pilot(options: dict[str, Any], user: Any) -> tuple[dict[str, Any], dict[str, Any] | None]:
@@ -253,21 +243,25 @@ def compute_strategies(options: dict[str, Any], seed: int, progress: jobs.Progre
         }
         for share, mean, rows in zip(options["shares"], means[:-1], found, strict=True)
     ]
-    return {"format": FORMAT, "options": options, "seed": seed, "other_draws": OTHER_DRAWS, "plans": plans}
+    return {
+        "format": StrategiesForm.result_format,
+        "options": options,
+        "seed": seed,
+        "other_draws": OTHER_DRAWS,
+        "plans": plans,
+    }
 
 
 def latest_strategies(study: Study) -> dict[str, Any] | None:
     """Return the newest result, with the price of each row, or None."""
-    job = study.jobs.filter(kind=KIND, state=Job.State.DONE, result__format=FORMAT).order_by("-pk").first()
-    if job is None or not job.result:
+    result = StrategiesForm.latest(study)
+    if result is None:
         return None
-    result = job.result
     price = result["options"].get("price")
     if pilot := result.get("pilot"):
         percent = {"percent": "share", "percent_low": "low", "percent_high": "high", "spread_percent": "spread"}
         pilot = pilot | {name: f"{100 * pilot[key]:.1f}" for name, key in percent.items()}
     return result | {
-        "at": job.ended_at,
         "price": price,
         "pilot": pilot,
         "plans": [

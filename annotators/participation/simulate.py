@@ -7,7 +7,7 @@ include robots.
 
 import math
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -35,9 +35,12 @@ class CrowdSettings:
     ``spread``: standard deviation between robots' opinions of one pair. ``noise``: standard deviation of each answer.
     ``acquiescent``: the share that adds ``acquiescence`` to the system that is named first. ``screened_out``: the share
     that fails screening. ``commenting``: the share that writes optional texts. ``abandoning``: the share that leaves
-    before the last page. ``noisy``: the share that answers at random. ``words_per_minute``: their reading speed. Their start times are set back, as if they had read
-    at this speed. ``middle``: the strength that gets the middle of a scale; None: the mean of the study's systems. ``leniency``:
-    how much too high all ratings are, in log-odds.
+    before the last page. ``careless``: the share that answers at random. ``right``: how often these answer a test question
+    right; None: they answer it at random, too. ``batches``: how many batches a robot takes, if the study has so many for
+    it; ``activity``: the standard deviation of the logarithm of this number, whose median is then ``batches``.
+    ``words_per_minute``: their reading speed. Their start times are set back, as if they had read at this speed.
+    ``middle``: the strength that gets the middle of a scale; None: the mean of the study's systems. ``leniency``: how
+    much too high all ratings are, in log-odds.
     """
 
     spread: float = 0.15
@@ -49,14 +52,17 @@ class CrowdSettings:
     abandoning: float = 0.0
     round_to: int = 5
     words_per_minute: float = 260
-    noisy: float = 0.0
+    careless: float = 0.0
+    right: float | None = None
+    batches: float = 1.0
+    activity: float = 0.0
     middle: float | None = None
     leniency: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class SimulationResult:
-    """The number of robots by outcome. ``is_decided``: a stopping rule would have ended the study, so no more were sent."""
+    """The number of batches by outcome. ``turned_away``: robots that got none. ``is_decided``: a stopping rule would have ended the study, so no more were sent."""
 
     submitted: int
     screened_out: int
@@ -95,25 +101,27 @@ def record_simulated_answers(
     """
     crowd, rng = crowd or CrowdSettings(), rng or random.Random(study.seed)
     strengths = default_system_strengths(study) if preferences is None else dict(preferences)
-    _check(study, strengths)
+    _check(study, strengths, crowd)
     shared = SharedRobotData(study, strengths, crowd)
     ends = {"submitted": 0, "screened_out": 0, "failed_checks": 0, "abandoned": 0, "turned_away": 0}
     is_decided = False
     for number in range(n_robots):
         progress(number, n_robots, f"Robot {number + 1} of {n_robots} answers")
-        end = _take_part(study, f"{name_prefix}-{study.pk}-{number}", shared, random.Random(rng.getrandbits(64)))
-        ends[end] += 1
-        if end == "turned_away":
+        own_rng = random.Random(rng.getrandbits(64))
+        for end in _take_part(study, f"{name_prefix}-{study.pk}-{number}", shared, own_rng):
+            ends[end] += 1
+            is_decided = end == "submitted" and has_decided()
+            if is_decided:
+                break
+        if ends["turned_away"]:
             ends["turned_away"] = n_robots - number
-            break
-        is_decided = end == "submitted" and has_decided()
-        if is_decided:
+        if is_decided or ends["turned_away"]:
             break
     progress(n_robots, n_robots, "All robots have answered")
     return SimulationResult(**ends, is_decided=is_decided)
 
 
-def _check(study: Study, strengths: Mapping[str, float]) -> None:
+def _check(study: Study, strengths: Mapping[str, float], crowd: CrowdSettings) -> None:
     names = set(study.systems.judged().values_list("name", flat=True))
     if unknown := sorted(set(strengths) - names):
         raise ValueError(
@@ -123,6 +131,8 @@ def _check(study: Study, strengths: Mapping[str, float]) -> None:
         raise ValueError(f"preferences: the system {missing[0]!r} has no preference. Add one.")
     if wrong_names := sorted(name for name, value in strengths.items() if not math.isfinite(value)):
         raise ValueError(f"preferences: the preference of {wrong_names[0]!r} must be a finite number. Correct it.")
+    if crowd.right is not None and not Item.objects.filter(study=study, kind=Item.Kind.TEST).exists():
+        raise ValueError("right: the study has no test questions that robots could answer. Leave it out, or make some.")
 
 
 class SharedRobotData:
@@ -141,35 +151,49 @@ class SharedRobotData:
             for burden in estimate_stored_or_trial_batch_workloads(study)
         }
 
-    def known_quality_by_exposure(self, batch_id: int | None) -> dict[int, bool]:
-        """Return which texts of the batch's test questions are good (True) and which are bad, by exposure."""
-        quality: dict[int, bool] = {}
+    def known_quality_by_exposure(self, batch_id: int | None) -> dict[int, tuple[int, bool]]:
+        """Return the item of each text of the batch's test questions, and whether the text is good, by exposure."""
+        quality: dict[int, tuple[int, bool]] = {}
         rows = Expected.objects.filter(item__placements__batch=batch_id, item__kind=Item.Kind.TEST)
         known = {row.item_id: known_answer(row, {}) for row in rows.select_related("question")}
         for pk, item in Exposure.objects.filter(item__in=known).values_list("pk", "item_id"):
             answer = known[item]
             if answer.better is not None:
-                quality[pk] = answer.better == pk
+                quality[pk] = (item, answer.better == pk)
             elif answer.about in (None, pk) and answer.low is not None and answer.middle is not None:
-                quality[pk] = answer.low >= answer.middle
+                quality[pk] = (item, answer.low >= answer.middle)
         return quality
 
     def systems_by_exposure(self, batch_id: int | None) -> dict[int, str]:
         return dict(Exposure.objects.filter(item__placements__batch=batch_id).values_list("pk", "output__system__name"))
 
 
-def _take_part(study: Study, person: str, shared: SharedRobotData, rng: random.Random) -> str:
+def _take_part(study: Study, person: str, shared: SharedRobotData, rng: random.Random) -> Iterator[str]:
+    """Let one robot do its batches, and yield how each ended. Without any place: "turned_away"."""
     annotator = assign.get_or_create_annotator("robots", person)
-    claim = assign.claim_batch(study, annotator, origin=Assignment.Origin.ROBOT, is_consented=True)
-    if claim.outcome != "claimed" or claim.assignment is None:
-        return "turned_away"
-    assignment = claim.assignment
-    assignment.study = study
-    # The order of pages and items, so that the same ``rng`` gives the same answers.
-    assignment.seed = rng.getrandbits(62)
-    assignment.save(update_fields=["seed"])
-    systems = shared.systems_by_exposure(assignment.batch_id)
-    robot = PreferenceRobot(shared, systems, rng, shared.known_quality_by_exposure(assignment.batch_id))
+    crowd, robot = shared.crowd, None
+    n_batches = crowd.batches * (math.exp(rng.gauss(0, crowd.activity)) if crowd.activity else 1)
+    for _ in range(max(1, round(n_batches))):
+        claim = assign.claim_batch(study, annotator, origin=Assignment.Origin.ROBOT, is_consented=True)
+        if claim.outcome != "claimed" or claim.assignment is None:
+            if robot is None:
+                yield "turned_away"
+            return
+        assignment = claim.assignment
+        assignment.study = study
+        # The order of pages and items, so that the same ``rng`` gives the same answers.
+        assignment.seed = rng.getrandbits(62)
+        assignment.save(update_fields=["seed"])
+        robot = robot or PreferenceRobot(shared, rng)
+        robot.begin_batch(assignment.batch_id)
+        end = _answer_batch(assignment, robot)
+        yield end
+        if end != "submitted":
+            return
+
+
+def _answer_batch(assignment: Assignment, robot: "PreferenceRobot") -> str:
+    shared, rng = robot.world, robot.rng
     state = full_page_state(assignment)
     key = state.next_key
     is_abandoning = rng.random() < shared.crowd.abandoning
@@ -215,13 +239,9 @@ def robot_refusal_message(step: Step, form: PageForm) -> str:
 class PreferenceRobot(Robot):
     """A robot with fixed random opinions of the systems whose outputs it reads."""
 
-    def __init__(
-        self, shared: SharedRobotData, systems: Mapping[int, str], rng: random.Random, quality: Mapping[int, bool] = {}
-    ):
-        """``quality``: which exposures of test questions are good texts, and which are bad. Every robot sees which is which."""
+    def __init__(self, shared: SharedRobotData, rng: random.Random):
         super().__init__(rng)
-        self.quality = quality
-        self.world, self.systems, crowd = shared, systems, shared.crowd
+        self.world, crowd = shared, shared.crowd
         mean = sum(shared.strengths.values()) / len(shared.strengths)
         self.middle, self.round_to = mean if crowd.middle is None else crowd.middle, crowd.round_to
         self.is_acquiescent = rng.random() < crowd.acquiescent
@@ -231,28 +251,41 @@ class PreferenceRobot(Robot):
         logit_spread = 4 * crowd.spread / math.sqrt(2)
         self.own = {name: value + rng.gauss(0, logit_spread) for name, value in sorted(shared.strengths.items())}
         self.severity = rng.gauss(crowd.leniency, 0.4)
-        self.is_noisy = crowd.noisy > 0 and rng.random() < crowd.noisy
-        self.is_inattentive = self.is_noisy
+        self.is_inattentive = crowd.careless > 0 and rng.random() < crowd.careless
+
+    def begin_batch(self, batch_id: int | None) -> None:
+        """Read which systems the batch shows, and which texts of its test questions seem good and which bad to the robot."""
+        self.systems = self.world.systems_by_exposure(batch_id)
+        known, right = self.world.known_quality_by_exposure(batch_id), self.world.crowd.right
+        self.quality = {exposure: is_good for exposure, (_, is_good) in known.items()}
+        if not self.is_inattentive:
+            return
+        if right is None:
+            self.quality = {}
+            return
+        # Both texts of a pair seem what they are, or both seem the other.
+        mistaken = {item for item in sorted({item for item, _ in known.values()}) if self.rng.random() >= right}
+        self.quality = {exposure: is_good != (item in mistaken) for exposure, (item, is_good) in known.items()}
 
     def strength(self, exposure_id):
-        if self.is_noisy:
-            return self.middle + self.rng.gauss(0, 3)
         if exposure_id in self.quality:
             return self.middle + (KNOWN_QUALITY if self.quality[exposure_id] else -KNOWN_QUALITY)
+        if self.is_inattentive:
+            return self.middle + self.rng.gauss(0, 3)
         return self.world.strengths.get(self.systems.get(exposure_id, ""), self.middle)
 
     def liking(self, exposure_id):
-        if self.is_noisy:
-            return self.rng.random()
         if exposure_id in self.quality:
             return (
                 self.middle + (KNOWN_QUALITY if self.quality[exposure_id] else -KNOWN_QUALITY) + self.rng.gauss(0, 0.7)
             )
+        if self.is_inattentive:
+            return self.rng.random()
         return self.own.get(self.systems.get(exposure_id, ""), 0.0) + self.rng.gauss(0, 0.7)
 
     def scale_position(self, page_field):
         """Return a stated chance if two systems are compared, else this robot's opinion of one output."""
-        if self.is_noisy:
+        if self.is_inattentive and page_field.exposure_id not in self.quality:
             return self.rng.random()
         if pair := self.world.pairs.get(page_field.question_id):
             return self._chance(*pair)

@@ -426,7 +426,7 @@ def let_robots_answer(one: BoardRound, week: Week) -> None:
                 1,
                 strengths,
                 Random(f"{SEED} noisy {one.number} {robot} {batch}"),
-                crowd=CrowdSettings(screened_out=0, acquiescent=0, noisy=1),
+                crowd=CrowdSettings(screened_out=0, acquiescent=0, careless=1),
                 name_prefix=f"noisy-{robot}",
             )
     crowd = CrowdSettings(screened_out=0, acquiescent=0, middle=0.0, leniency=week.leniency)

@@ -284,12 +284,8 @@ class VisitPlayer:
         return list(full_page_state(assignment).steps)[-1] == key
 
     def _make_robot(self, person: Person, assignment: Assignment) -> PreferenceRobot:
-        robot = PreferenceRobot(
-            self._world,
-            self._world.systems_by_exposure(assignment.batch_id),
-            random.Random(self.rng.getrandbits(64)),
-            self._world.known_quality_by_exposure(assignment.batch_id),
-        )
+        robot = PreferenceRobot(self._world, random.Random(self.rng.getrandbits(64)))
+        robot.begin_batch(assignment.batch_id)
         robot.is_screened_out = person.role.key == "screened_out"
         return robot
 

@@ -37,6 +37,7 @@ TITLES = {
     "estimate_pilot": "Reading a study as a pilot",
     "plan_size": "Simulating the planned study",
     "plan_strategies": "Simulating labelling strategies",
+    "plan_test_questions": "Simulating answers to test questions",
     "compute_metrics": "Computing metrics",
     "compare_studies": "Comparing studies",
     "compare_metrics": "Comparing metrics with people",

@@ -36,6 +36,7 @@ TABS = (
         (
             ("Size", "admin:studies_plan", "how-to/plan-a-study"),
             ("Strategies", "admin:studies_plan_strategies", "how-to/plan-a-study"),
+            ("Test questions", "admin:studies_plan_test_questions", "how-to/use-test-questions"),
         ),
     ),
     ("Launch", (("Launch", "study_launch", "explanation/life-of-a-study"),)),

@@ -48,7 +48,7 @@ def barring_draft(**columns):
 
 
 def crowd_of(study, n, noisy, prefix):
-    crowd = CrowdSettings(noisy=noisy, screened_out=0, acquiescent=0)
+    crowd = CrowdSettings(careless=noisy, screened_out=0, acquiescent=0)
     record_simulated_answers(study, n, rng=random.Random(3), crowd=crowd, name_prefix=prefix)
 
 

@@ -58,7 +58,9 @@ def play(board, system):
     study = one.study
     strengths = {name: STRENGTHS[name] for name in study.systems.judged().values_list("name", flat=True)}
     for person in (NOISY, *CAREFUL):
-        crowd = simulate.CrowdSettings(noisy=float(person == NOISY), noise=0, spread=0, screened_out=0, acquiescent=0)
+        crowd = simulate.CrowdSettings(
+            careless=float(person == NOISY), noise=0, spread=0, screened_out=0, acquiescent=0
+        )
         shared = simulate.SharedRobotData(study, strengths, crowd)
         simulate._take_part(study, person, shared, random.Random(f"{person}, {one.number}"))
     study.refresh_from_db()

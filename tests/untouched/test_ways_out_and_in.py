@@ -70,6 +70,7 @@ ASKED_FOR = {
     "api-calibrated": "combines judges with people", "api-plans": "simulates a plan", "api-plan-choose": "chooses a plan",
     "api-attention-checks": "stores attention checks", "api-imports": "imports a file", "api-test-questions": "makes test questions", "api-practice-items": "adds a practice item",
     "api-plan-pilots": "reads a pilot", "api-preparation": "prepares texts", "api-plan-strategies": "simulates strategies",
+    "api-plan-test-questions": "simulates test questions",
     "api-tokens": "makes a token", "api-token-revoke": "ends a token", "api-launch": "launches", "api-amend": "amends",
     "api-question": "writes a section", "api-texts": "writes texts", "api-links": "makes a link", "api-link": "changes a link",
     "api-link-stop": "stops a link", "api-link-open": "opens a link again", "api-answer-imports": "imports a file",

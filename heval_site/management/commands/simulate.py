@@ -11,6 +11,9 @@ from analysis.report.stopping import robots_have_decided
 from annotators.participation.simulate import CrowdSettings, default_system_strengths, record_simulated_answers
 from heval_site.management.find_study import find_study
 
+# Settings that are not shares, with the smallest and the largest value.
+NUMBERS = {"batches": (1, 1000), "activity": (0, 3)}
+
 
 class Command(BaseCommand):
     help = (
@@ -33,6 +36,10 @@ class Command(BaseCommand):
             ("acquiescent", "share of robots that favour the system named first"),
             ("screened-out", "share of robots that fail screening"),
             ("abandoning", "share of robots that leave before the last page"),
+            ("careless", "share of robots that answer at random"),
+            ("right", "how often careless robots answer a test question right, from 0 to 1 (default: at random)"),
+            ("batches", "median number of batches of a robot, as far as the study has so many for it (default 1)"),
+            ("activity", "standard deviation of the logarithm of this number (default 0: all robots alike)"),
         ):
             parser.add_argument(f"--{name}", type=float, default=None, help=text)
 
@@ -43,13 +50,19 @@ class Command(BaseCommand):
         preferences = (
             self._parse_preferences(options["prefer"]) if options["prefer"] else default_system_strengths(study)
         )
-        shares = {
-            name: options[name] for name in ("acquiescent", "screened_out", "abandoning") if options[name] is not None
+        given = {
+            name: options[name]
+            for name in ("acquiescent", "screened_out", "abandoning", "careless", "right", *NUMBERS)
+            if options[name] is not None
         }
-        if invalid := [name for name, share in shares.items() if not 0 <= share <= 1]:
-            raise CommandError(
-                f"--{invalid[0].replace('_', '-')}: {shares[invalid[0]]:g} is not a share. Enter a number from 0 to 1."
-            )
+        for name, value in given.items():
+            low, high = NUMBERS.get(name, (0, 1))
+            if not low <= value <= high:
+                raise CommandError(
+                    f"--{name.replace('_', '-')}: {value:g} is not possible. Enter a number from {low} to {high}."
+                )
+        if "right" in given and not given.get("careless"):
+            raise CommandError("--right: it is about careless robots, and there are none. Add --careless SHARE.")
         seed = options["seed"] if options["seed"] is not None else study.seed
         begun = time.monotonic()
         # Another run with the same seed must simulate other people; otherwise heval refuses them as people who took
@@ -61,7 +74,7 @@ class Command(BaseCommand):
                 options["robots"],
                 preferences,
                 random.Random(seed),
-                crowd=CrowdSettings(**shares),
+                crowd=CrowdSettings(**given),
                 name_prefix=name,
                 has_decided=lambda: robots_have_decided(study),
             )

@@ -139,6 +139,7 @@ TABLE = (
     ("GET", "studies/{d}/plans/numbers/", None, READ),
     ("POST", "studies/{d}/plans/pilots/", {"pilot": "none"}, REFUSED),
     ("POST", "studies/{d}/plans/strategies/", {"shares": [60, 55]}, WRITE),
+    ("POST", "studies/{d}/plans/test-questions/", {"rounds": 5}, WRITE),
     ("GET", "studies/{d}/plans/{k}/", None, READ),
     ("POST", "studies/{d}/plans/{k}/choose/", {}, WRITE),
     ("GET", "studies/{s}/metrics/", None, READ),

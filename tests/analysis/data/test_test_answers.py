@@ -1,5 +1,7 @@
 """Answers to test questions: right, wrong or not counted, and apart from the answers that count for systems."""
 
+from collections import Counter
+
 import pytest
 from pandas import isna
 
@@ -25,6 +27,21 @@ def test_attentive_robots_are_right_and_random_ones_are_not(protocol):
     random_clicks = read_test_answers(answered(protocol, noisy=1.0), ["robot"])
     counted = random_clicks[random_clicks["is_counted"]]
     assert 0.2 < counted["is_right"].mean() < 0.8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("protocol", ["rating", "two_choice"])
+def test_careless_robots_are_right_as_often_as_wanted_in_all_their_batches(protocol):
+    study = answered(protocol, robots=16, noisy=0.5, right=0.2, activity=1.0, m=5)
+    batches = Counter(study.assignments.values_list("annotator", flat=True))
+    assert len(batches) == 16 and min(batches.values()) == 1 and max(batches.values()) > 3
+    frame = read_test_answers(study, ["robot"])
+    of_person = frame[frame["is_counted"]].groupby("annotator")["is_right"].agg(["mean", "count"])
+    careless = of_person[of_person["mean"] < 0.9]
+    assert 5 <= len(careless) <= 11 and of_person["mean"].drop(careless.index).mean() > 0.97
+    # Their share of right answers, with four standard errors.
+    n = careless["count"].sum()
+    assert (careless["mean"] * careless["count"]).sum() / n == pytest.approx(0.2, abs=4 * (0.16 / n) ** 0.5)
 
 
 @pytest.mark.slow

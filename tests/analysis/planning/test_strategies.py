@@ -44,7 +44,7 @@ def test_the_papers_table_comes_from_the_page(page, client):
     response = client.post(url, PAPER)
     assert response.status_code == 302
     jobs.run_waiting_jobs()
-    result = study.jobs.get(kind=strategies.KIND, state=Job.State.DONE).result
+    result = study.jobs.get(kind=strategies.StrategiesForm.kind, state=Job.State.DONE).result
     labels = {row["strategy"]: row["labels"] for row in result["plans"][0]["rows"]}
     # Table 3 at difficulty .25 has 338, 344, 461, 722 and 866 for one draw of items; other draws give 533 to 1,064 for the last.
     assert list(labels) == ["one", "fixed", "max_three", "majority_5", "majority_7"]
@@ -90,7 +90,7 @@ def test_one_draw_of_annotators_and_items_is_shown_with_other_draws(page, client
     study, url = page
     client.post(url, PAPER | {"shares": "70, 61.125", "items": "300", "draws": "one"})
     jobs.run_waiting_jobs()
-    easy, hard = study.jobs.get(kind=strategies.KIND, state=Job.State.DONE).result["plans"]
+    easy, hard = study.jobs.get(kind=strategies.StrategiesForm.kind, state=Job.State.DONE).result["plans"]
     for quick, slow in zip(easy["rows"], hard["rows"], strict=True):
         assert quick["labels"] < slow["labels"] and quick["draws_low"] < quick["draws_high"]
         assert quick["wrong_without_difference"] == slow["wrong_without_difference"]
@@ -103,7 +103,7 @@ def test_studies_that_all_pay_the_same_have_no_interval(page, client):
     study, url = page
     client.post(url, PAPER | {"shares": "50", "items": "10", "rule": "beta_binomial"})
     jobs.run_waiting_jobs()
-    (plan,) = study.jobs.get(kind=strategies.KIND, state=Job.State.DONE).result["plans"]
+    (plan,) = study.jobs.get(kind=strategies.StrategiesForm.kind, state=Job.State.DONE).result["plans"]
     assert plan["rows"][0]["labels"] == 10 and plan["rows"][0]["labels_low"] is None
     assert "none: all alike" in words(client.get(url))
 
@@ -168,13 +168,20 @@ def test_impossible_strategies_say_what_to_change(page, client, changed, message
 def test_rest_starts_the_job_once_for_a_key_with_the_first_values_of_the_form(page):
     study, _ = page
     client = api_of(study.owner)
-    where, body = f"studies/{study.code}/plans/strategies/", {"shares": [70, 65], "items": 200, "runs": 100}
+    where, body = (
+        f"studies/{study.code}/plans/strategies/",
+        {"shares": [70, 65], "items": 200, "runs": 100, "spread": 0.25},
+    )
     first, second = (client.send("POST", where, body, **{"Idempotency-Key": "one"}) for _ in range(2))
     assert first.status_code == 202 and first.json()["code"] == second.json()["code"]
     jobs.run_waiting_jobs()
     result = client.get(f"studies/{study.code}/jobs/{first.json()['code']}/").json()["result"]
     assert [plan["share"] for plan in result["plans"]] == [70, 65]
-    assert result["options"]["rule"] == "beta_binomial" and result["plans"][0]["rows"][0]["runs"] == 100
+    assert (
+        result["options"]["spread"] == 0.25
+        and result["options"]["rule"] == "beta_binomial"
+        and result["plans"][0]["rows"][0]["runs"] == 100
+    )
 
 
 @pytest.mark.parametrize(
@@ -226,7 +233,7 @@ def test_share_and_spread_come_from_a_pilot(page, pilot, client):
     response = client.post(url, PAPER | {"pilot": str(pilot.code), "shares": "99", "spread": "0.9", "items": "300"})
     assert response.status_code == 302
     jobs.run_waiting_jobs()
-    result = study.jobs.get(kind=strategies.KIND, state=Job.State.DONE).result
+    result = study.jobs.get(kind=strategies.StrategiesForm.kind, state=Job.State.DONE).result
     found = result["pilot"]
     assert (found["n_answers"], found["n_people"], found["n_items"]) == (90, 9, 30) and found["code"] == str(pilot.code)
     chosen = Response.objects.filter(assignment__study=pilot, chosen__output__system__name="beta").count()
@@ -275,5 +282,5 @@ def test_a_pilot_with_one_answer_for_each_item_says_what_it_lacks(page, client):
     lifecycle.end_grace_period(Study.objects.get(pk=other.pk), by=None)
     client.post(url, PAPER | {"pilot": str(other.code)})
     jobs.run_waiting_jobs()
-    job = study.jobs.get(kind=strategies.KIND)
+    job = study.jobs.get(kind=strategies.StrategiesForm.kind)
     assert job.state == Job.State.FAILED and "each prompt has one answer" in job.error

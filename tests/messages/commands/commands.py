@@ -44,7 +44,8 @@ COMMANDS = {
     ),
     "The channel … of this link": command("update_ledger", "{key}", make=lambda: link(channel="gone")),
     "--robots: … robots": command("simulate", "{code}", "--robots", "0", make=launched),
-    "is not a share": command("simulate", "{code}", "--abandoning", "2", make=launched),
+    "--right: it is about": command("simulate", "{code}", "--right", ".3", make=launched),
+    "is not possible. Enter": command("simulate", "{code}", "--abandoning", "2", make=launched),
     "Some migrations are not applied": command(
         "up",
         "--no-migrate",

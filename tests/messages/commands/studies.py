@@ -6,7 +6,7 @@ from pathlib import Path
 from unittest import mock
 
 from analysis.data import snapshot
-from annotators.participation.simulate import record_simulated_answers
+from annotators.participation.simulate import CrowdSettings, record_simulated_answers
 from heval_site.rehearsal import rehearsal
 from studies.protocols import REGISTRY
 from studies.protocols.base.protocol import Protocol
@@ -71,6 +71,7 @@ COMMANDS = {
     "preferences: the study": preferring(**ABC, omega=1),
     "preferences: the system": preferring(alpha=0, beta=0),
     "preferences: the preference": preferring(**ABC | {"beta": float("nan")}),
+    "right: the study": lambda: said(lambda: record_simulated_answers(launched(), 1, crowd=CrowdSettings(right=0.3))),
     "page …: a robot's": implausible,
     "Other reports are being": busy,
     "Parquet needs an optional": command(

@@ -21,6 +21,7 @@ BATCHES = {
     "demo_board",
     "plan_size",
     "plan_strategies",
+    "plan_test_questions",
     "rehearsal",
     "invented_report",
     "submission_metrics",

@@ -99,7 +99,7 @@ def simulate_study(seed: int, people: int = PEOPLE) -> list[Person]:
     study = launched_study(people, sum(map(sum, groups.values())))
     noisy: set[str] = set()
     for group, batches in groups.items():
-        crowd = CrowdSettings(noisy=float(group == "noisy"), screened_out=0, acquiescent=0)
+        crowd = CrowdSettings(careless=float(group == "noisy"), screened_out=0, acquiescent=0)
         for round_number in range(batches[0]):
             size = sum(n > round_number for n in batches)
             stream = random.Random(f"{seed} {group} {round_number}")

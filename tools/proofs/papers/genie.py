@@ -11,6 +11,7 @@ from scipy import special
 
 from analysis.stats import mixture
 from analysis.stats.board_scores import worst_case_se_in_points
+from analysis.stats.planning import noise_models
 from tests.analysis.stats.golden import golden
 from tests.analysis.stats.mixture.tables import EM_CONCENTRATION
 from tools.proofs.papers.rows import Part, Row, decimals, rounds_to, seeded
@@ -26,9 +27,10 @@ TABLE_1 = {
     "rate_fixed2": ((86, 33), (100, 100), (100, 97)),
     "rate_learned2": ((100, 12), (100, 92), (100, 100)),
 }
-BUCKETS = ("1-4", "5-14", "15+")
+BUCKETS = noise_models.BUCKETS[:3]
 # The paper pools 25 rounds; ours are more, and 25 of them are drawn again and again to see what chance does.
-ROUNDS, OURS, WORKERS, DRAWS = 25, 100, 88, 2000
+ROUNDS, OURS, DRAWS = 25, 100, 2000
+CROWD = noise_models.SimulatedCrowd()
 # Per cent points beyond that: where nobody is wrongly flagged the rounds show no spread at all.
 SLACK = 5
 SHOWN = (1, 2, 3, 4, 5, 10, 20)
@@ -278,43 +280,18 @@ def bounds() -> list[Row]:
     return found
 
 
-def simulated_round(draw: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Right answers, questions and who is noisy, drawn as in appendix B.2."""
-    asked = np.maximum(1, np.round(np.exp(draw.normal(math.log(12), 1, WORKERS)))).astype(int)
-    noisy = draw.random(WORKERS) < draw.uniform(0.01, 0.10)
-    bad, good = draw.uniform(0, 0.5), draw.uniform(0.95, 1)
-    bad_size, good_size = draw.uniform(5, 50), draw.uniform(100, 1000)
-    accuracy = np.where(
-        noisy,
-        draw.beta(bad * bad_size, (1 - bad) * bad_size, WORKERS),
-        draw.beta(good * good_size, (1 - good) * good_size, WORKERS),
-    )
-    return draw.binomial(asked, accuracy), asked, noisy
-
-
 @cache
 def simulation() -> dict[tuple[str, str], np.ndarray]:
     """By model and rule: workers rightly flagged, flagged and noisy, of each round and bucket; shape (rounds, 3, 3)."""
     draw = seeded("genie table 1")
     counts = {(model, rule): np.zeros((OURS, 3, 3)) for model in TABLE_1 for rule in mixture.CUTOFF_RULES}
     for number in range(OURS):
-        right, asked, noisy = simulated_round(draw)
-        bucket = np.digitize(asked, [5, 15])
+        right, asked, noisy = noise_models.draw_round(CROWD, draw)
         # The published algorithm takes seconds a fit; climbing directly, capped where it comes to rest, ends beside it.
-        fits = {
-            k: mixture.fit_beta_mixture(
-                right, asked, n_components=k, rng=draw, starts=3, max_concentration=EM_CONCENTRATION
-            ).mixture
-            for k in (1, 2)
-        }
-        for model in TABLE_1:
-            criterion, prior = mixture.MODELS[model]
-            used = mixture.PRIORS[prior] if isinstance(prior, str) else fits[prior]
-            found = mixture.noisy_annotator_posterior(used, right, asked, criterion=criterion)
-            for rule in mixture.CUTOFF_RULES:
-                said = mixture.is_noisy(found, rule=rule)
-                for column, chosen in enumerate((said & noisy, said, noisy)):
-                    counts[model, rule][number, column] = np.bincount(bucket, chosen, 3)
+        found = noise_models.compute_posteriors(right, asked, rng=draw, starts=3, max_concentration=EM_CONCENTRATION)
+        for model, rule in counts:
+            said = mixture.is_noisy(found[model], rule=rule)
+            counts[model, rule][number] = noise_models.count_by_bucket(asked, said & noisy, said, noisy)
     return counts
 
 
