@@ -13,7 +13,7 @@ from django.urls import get_resolver
 from tests import ROOT
 from tests.addresses import addresses
 from tests.docs.pages import PAGES
-from tools.reference.papers import NOT, PAPERS, PARTLY, WORKS, PaperLine, read_paper_lines
+from tools.reference.papers import CANNOT, PAPERS, PARTLY, STATES, WORKS, PaperLine, read_paper_lines
 
 
 def expected_ids() -> list[str]:
@@ -49,7 +49,7 @@ def find_faults(lines: list[PaperLine], pages: set[str], resources: set[str]) ->
     for line in lines:
         checks = {
             "has no place or no words": bool(line.place and line.does),
-            f"has the state {line.state!r}": line.state in (WORKS, PARTLY, NOT),
+            f"has the state {line.state!r}": line.state in STATES,
             "works and names no page, REST resource or test": line.state != WORKS
             or all((line.page, line.rest, line.test)),
             "says what is missing if, and only if, it does not work": bool(line.missing) == (line.state != WORKS),
@@ -93,6 +93,7 @@ def test_every_line_that_works_has_its_page_resource_and_test():
         ),
         ({"how": "how-to/tau"}, "spa-01 names how-to/tau, which is no page of the documentation"),
         ({"state": PARTLY}, "spa-01 says what is missing if, and only if, it does not work"),
+        ({"state": CANNOT}, "spa-01 says what is missing if, and only if, it does not work"),
         ({"missing": "the rest"}, "spa-01 says what is missing if, and only if, it does not work"),
         ({"state": "soon"}, "spa-01 has the state 'soon'"),
         ({"does": ""}, "spa-01 has no place or no words"),

@@ -6,7 +6,9 @@ from pathlib import Path
 
 from .markdown import as_sentence, build_page, inline_code, markdown_table
 
-WORKS, PARTLY, NOT = "works", "partly", "not"
+# What nobody can have from the paper is closed, with its reason.
+WORKS, PARTLY, NOT, CANNOT = "works", "partly", "not", "cannot be had"
+STATES = (WORKS, PARTLY, NOT, CANNOT)
 # The beginning of a line's id > the paper and its number of lines. A line keeps its id, so none is ever removed.
 PAPERS = {
     "spa": ("Ethayarajh and Jurafsky 2022, *The Authenticity Gap in Human Evaluation*", 40),
@@ -18,7 +20,7 @@ PAPERS = {
 
 @dataclass(frozen=True, slots=True)
 class PaperLine:
-    """Something that a paper does. ``how``: the page of the documentation for it. ``missing``: what heval lacks, if it does not work."""
+    """Something that a paper does. ``how``: the page of the documentation for it. ``missing``: what heval lacks, or why it cannot be had."""
 
     id: str
     place: str
@@ -43,7 +45,7 @@ def read_paper_lines() -> list[PaperLine]:
 def paper_page(paper: str) -> str:
     title, _ = PAPERS[paper]
     lines = [line for line in read_paper_lines() if line.paper == paper]
-    counts = {state: sum(line.state == state for line in lines) for state in (WORKS, PARTLY, NOT)}
+    counts = {state: sum(line.state == state for line in lines) for state in STATES}
     states = [
         (
             line.id,
@@ -57,7 +59,7 @@ def paper_page(paper: str) -> str:
     return build_page(
         f"What {title.partition(',')[0]} do, line by line",
         as_sentence(title),
-        f"heval does {counts[WORKS]} of {len(lines)} lines, {counts[PARTLY]} partly, and {counts[NOT]} not. "
+        f"heval does {counts[WORKS]} of {len(lines)} lines, {counts[PARTLY]} partly, and {counts[NOT]} not; {counts[CANNOT]} cannot be had. "
         "[What the four papers print](../explanation/the-papers-numbers.md) compares numbers.",
         markdown_table(("Id", "Paper", "What the paper does", "State"), states),
         "## Page, REST resource and test of each line",
