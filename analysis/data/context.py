@@ -20,7 +20,8 @@ class AnalysisContext:
     those that one rule would keep. ``sections``: the live sections of the protocol. ``tau``: the limit of the rule
     ``incoherent``. ``is_after_tau``: whether that rule excluded anybody. ``claims``: all planned labels, if the analysis
     reads them. ``deltas``: further values of delta for which two choices count the labels that each strategy needs.
-    ``page_seconds``: the seconds of each page by assignment and page key, if the analysis reads them.
+    ``page_seconds``: the seconds of each page by assignment and page key, if the analysis reads them. ``metric_scores``: the
+    scores of metrics about outputs (``analysis.data.metric_scores``), likewise.
     ``is_only_planned``: whether only the planned comparisons are wanted, without companion methods.
     """
 
@@ -36,6 +37,7 @@ class AnalysisContext:
     is_after_tau: bool = False
     claims: "PlannedLabels | None" = None
     page_seconds: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
+    metric_scores: "DataFrame | None" = None
     is_only_planned: bool = False
 
     def rng(self, *parts: Any) -> "np.random.Generator":

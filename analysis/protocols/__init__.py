@@ -98,6 +98,8 @@ class ProtocolAnalysis:
     needs_planned_labels = False
     # Whether ``analyse`` needs the seconds of each page.
     needs_page_seconds = False
+    # Whether ``analyse`` needs the scores of metrics.
+    needs_metric_scores = False
     # Whether a report counts the labels that strategies need at further values of delta.
     reads_deltas = False
     # What a plan of the size can be about: names in ``analysis.stats.planning.inputs.HEADLINES``, with the block that has its

@@ -31,6 +31,7 @@ from analysis.data.flat_rows import (
     archived_assignment_code,
     assignment_pseudonym,
 )
+from analysis.models import Metric, MetricScore
 from annotators.counting import Use, select
 from annotators.models import (
     Annotator,
@@ -170,7 +171,11 @@ PARTS = (
     Part(CodingSeat, "sample__study"),
     Part(CodingItem, "sample__study", "assignment"),
     Part(Coding, "item__sample__study", "item__assignment"),
+    Part(Metric, without=("file_sha256",)),
+    Part(MetricScore, "metric__study"),
 )
+# Archives that were written before metrics were in reports lack these, and their reports have no metric.
+ADDED_LATER = {Metric, MetricScore}
 # A withdrawal leaves the place that was held. Its times say only that there was one: all are that of the launch.
 TIMES = {field.name for field in Assignment._meta.local_concrete_fields if isinstance(field, models.DateTimeField)}
 OF_A_PLACE = {"id", "study", "batch", "design", "origin", "queue_number", "judged_out", "released_reason", "is_late"}
@@ -280,6 +285,8 @@ class _Loader:
         study_row(self.archive)  # there is exactly one
         for part in PARTS:
             names = manifest["tables"].get(part.label)
+            if names is None and part.model in ADDED_LATER:
+                continue
             if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
                 raise ArchiveRefused(f"The archive lacks the table {part.label}. {ANOTHER_ARCHIVE}")
             if unknown := set(names) - {field.name for field in part.fields}:

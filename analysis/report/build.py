@@ -474,6 +474,7 @@ def analysis_contexts(
                 is_after_tau=bool(tau and tau.excludes and tau.failed_assignment_ids),
                 claims=data.claims,
                 page_seconds=data.page_seconds,
+                metric_scores=data.metric_scores,
                 **options,
             )
         )

@@ -18,6 +18,7 @@ from analysis.data.frames import (
     responses_frame,
     rows_where,
 )
+from analysis.data.metric_scores import read_metric_scores
 from analysis.data.planned_labels import (
     PlannedLabels,
     excluded_after_they_were_judged,
@@ -254,6 +255,7 @@ class ReportData:
     claims: PlannedLabels | None = None
     n_excluded_after_judgement: int = 0
     page_seconds: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
+    metric_scores: "DataFrame | None" = None
 
     @property
     def submitted(self) -> list[int]:
@@ -342,6 +344,7 @@ def read_report_data(study: Study, origins: list[str]) -> ReportData:
         read_planned_labels_of_claimed_batches(study, origins, applied_rules) if reads_claims else None,
         excluded_after_they_were_judged(study, origins, kept_by(applied_rules, rule_input.submitted)),
         _page_seconds(study, responses) if any(analysis.needs_page_seconds for analysis in analyses) else {},
+        read_metric_scores(study) if any(analysis.needs_metric_scores for analysis in analyses) else None,
     )
 
 

@@ -9,17 +9,21 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
+from django.db.models import Q
+
 from analysis.coding.models import Coding
+from analysis.models import Metric
 from annotators.counting import Use, select
 from annotators.models import Assignment, Exclusion
 from studies.models import Study
 from studies.stimuli import texts
 
-from .archive_rows import MAX_LINE, ArchiveRefused, load_rows, open_member, opened_archive
+from .archive_rows import MAX_LINE, ArchiveRefused, load_rows, open_member, opened_archive, read_manifest
 from .build import BadParameters, build_report, settings_of, version_and_source_hash
 
 FORMAT = "heval.rerun/1"
 SHOWN_DIFFERENCES = 20
+NO_METRICS = "The archive was written before archives had the scores of metrics, so no report has them here."
 # What says where a report was computed, and no result.
 OF_THE_PLACE = ("code_version", "libraries")
 # Another processor may round the last bits of a sum in another way.
@@ -51,12 +55,14 @@ def rerun_archive(path: Path, owner: Any, progress: Callable[[str], object] = la
         progress("Reading the archive")
         study = load_rows(archive, owner)
         runs = [_rerun(study, run, progress) for run in stored_runs(archive)]
+        has_metrics = Metric._meta.label_lower in read_manifest(archive)["tables"]
     return {
         "format": FORMAT,
         "study": {"code": str(study.code), "title": study.title},
         "heval": version_and_source_hash(),
         "analyses": runs,
         "is_equal": all(run["is_equal"] for run in runs),
+        "metrics": {"is_there": has_metrics, "reason": "" if has_metrics else NO_METRICS},
     }
 
 
@@ -99,6 +105,7 @@ def _later_facts(study: Study, at: str, origins: list[str]) -> dict[str, int]:
         "submissions": sum(time > moment for time in submitted.values_list("submitted_at", flat=True)),
         "exclusions": Exclusion.objects.filter(assignment__study=study, at__gt=at).count(),
         "codings": Coding.objects.filter(item__sample__study=study, at__gt=at).count(),
+        "metrics": Metric.objects.filter(Q(at__gt=moment) | Q(discarded_at__gt=moment), study=study).count(),
         "amendments": study.designs.filter(at__gt=at, version__gt=1).count(),
     }
 

@@ -25,6 +25,7 @@ from .checks import (
     work_time_blocks,
 )
 from .labels import planned_comparisons_then_other_pairs, primary_comparison_stopping_statuses, read_comparison_labels
+from .metrics import metric_blocks
 from .preference import preference_blocks, recommended_estimate
 
 
@@ -69,6 +70,7 @@ class TwoChoiceAnalysis(PairAnalysis):
     weighs_people_equally = True
     needs_planned_labels = True
     needs_page_seconds = True
+    needs_metric_scores = True
     reads_deltas = True
 
     pairs_block = "choice.preference"
@@ -110,6 +112,7 @@ class TwoChoiceAnalysis(PairAnalysis):
             blocks += labels_paid_and_strategy_replay_blocks(labels, context)
             blocks += agreement_and_side_blocks(labels, context)
         blocks += work_time_blocks(records, context)
+        blocks += metric_blocks(records, adjusted["choice.preference"], context)
         for section in context.sections:
             blocks += ranking_blocks([labels for labels in records if labels.section == section], context)
         return blocks

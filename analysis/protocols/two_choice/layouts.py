@@ -210,6 +210,35 @@ def work_times_table(estimates: Sequence["Estimate"]) -> Table:
     )
 
 
+def metrics_table(pairs: Sequence[tuple["Estimate", "Estimate"]]) -> Table:
+    """Return the table of metrics: the difference by each metric, and people's share beside it."""
+    rows = []
+    for difference, people in pairs:
+        detail = difference.detail
+        rows.append(
+            estimate_row(
+                difference,
+                "difference",
+                metric=f"{detail['metric']} {detail['version']}",
+                better="lower" if detail["is_lower_better"] else "higher",
+                **{f"{side}_{key}": value for side, one in detail["systems"].items() for key, value in one.items()},
+                people=people.estimate,
+                people_interval=cells.interval_bounds(people),
+            )
+        )
+    return build_table(
+        "choice_metrics",
+        "Metrics beside the choices of people",
+        "x|System x|text; y|System y|text; about|On|text; metric|Metric|text; better|Better if|text; x_mean|Mean of x|number; x_n|Outputs of x|integer; "
+        "y_mean|Mean of y|number; y_n|Outputs of y|integer; difference|x minus y|number; interval|95% CI|wide_interval; n|n prompts|integer; "
+        "people|P(x chosen)|probability; people_interval|CI|interval; reason|Undefined because|text",
+        rows,
+        "more",
+        "Means are over all outputs that the metric scored, on its own scale, and differences over prompts with scores of both systems. Nothing is "
+        "adjusted for several metrics. The last numbers are people's, as in the table of choices.",
+    )
+
+
 def _rounded_estimate(estimate: "Estimate | None") -> int | None:
     return None if estimate is None or estimate.estimate is None else round(estimate.estimate)
 

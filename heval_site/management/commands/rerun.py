@@ -20,6 +20,7 @@ LATER = {
     "submissions": "{n} submitted assignments are later.",
     "exclusions": "{n} decisions to exclude somebody, or to take that back, are later.",
     "codings": "{n} codings are later.",
+    "metrics": "{n} metrics were stored or discarded later.",
     "amendments": "{n} amendments of the design are later.",
 }
 
@@ -72,6 +73,8 @@ def result_lines(result: Mapping[str, Any]) -> Iterator[str]:
             f"This is heval {result['heval']}, and the archive has analyses of {', '.join(others)}. Another version may compute other numbers."
         )
     yield f"{result['study']['title']} ({result['study']['code']})"
+    if result["metrics"]["reason"]:
+        yield result["metrics"]["reason"]
     if not runs:
         yield "The archive has no analysis, so there is nothing to compare."
     for run in runs:
