@@ -54,11 +54,12 @@ class ApiToken(models.Model):
         READ = "read", "read"
         DRAFT = "draft", "read, and write drafts"
         WRITE = "write", "read and write"
+        PEOPLE = "people", "read and write, invite, and read messages and ids of people"
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="api_tokens")
     name = models.CharField(max_length=100, help_text="The program that uses the token.")
     hash = models.CharField(max_length=64, editable=False)
-    scope = models.CharField(max_length=5, choices=Scope, default=Scope.READ)
+    scope = models.CharField(max_length=6, choices=Scope, default=Scope.READ)
     study = models.ForeignKey(
         Study,
         models.CASCADE,

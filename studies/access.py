@@ -209,7 +209,7 @@ def _is_draft(study: Study | int | None) -> bool:
 
 def check_token_scope(token, is_change: bool) -> None:
     """Refuse a change with a token that may not write everything."""
-    if is_change and token.scope != token.Scope.WRITE:
+    if is_change and token.scope not in (token.Scope.WRITE, token.Scope.PEOPLE):
         raise PermissionDenied("This token may only read. Use a token that may also write.")
 
 

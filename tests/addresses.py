@@ -5,7 +5,7 @@ from datetime import timedelta
 from django.utils import timezone
 
 from analysis.coding.codebook import EXPLANATIONS_CODEBOOK
-from analysis.data.flat_rows import annotator_pseudonym
+from analysis.data.flat_rows import annotator_pseudonym, assignment_pseudonym
 from analysis.models import ApiToken, CodingItem, CodingSample, CodingSeat
 from analysis.report.runs import run_analysis
 from annotators.models import Appeal, Inquiry, PanelSubmission, Response, Verdict
@@ -125,6 +125,7 @@ def filled(route: str, w) -> str:
         "<slug:key>": w["door"].key, "<str:key>": "s1", "<int:inquiry>": w["inquiry"].pk, "<slug:token>": "nothing", "<str:token>": "nothing", "<slug:name>": "forest",
         "<slug:slug>": "image_makers", "<slug:form>": "osf", "<slug:extension>": "txt", "<int:order>": w["order"].pk, "<int:task>": 1, "<int:prompt>": 1,
         "<int:submission>": w["submission"].pk, "<int:metric>": 1, "<int:plan>": 1, "<int:link>": 1, "<int:webhook>": 1, "<int:delivery>": 1, "<int:assignment>": w["done"].pk, "<int:appeal>": w["appeal"].pk,
+        "<slug:assignment>": assignment_pseudonym(w["done"].code), "<int:position>": 1, "<int:item>": 1,
         "<slug:annotator>": annotator_pseudonym(w["study"], w["done"].annotator.code), "<str:file_format>": "csv", "<str:name>": "nothing.webp", "<path:name>": "index",
     }  # fmt: skip
     for part, value in parts.items():

@@ -103,6 +103,25 @@ class BundleSerializer(serializers.Serializer):
     sections = serializers.ListField(child=serializers.DictField())
 
 
+class SentBundleSerializer(serializers.Serializer):
+    """A bundle, as another study's bundle has it. Parts that are left out are empty."""
+
+    schema = serializers.CharField(help_text="heval.bundle/1.")
+    study = serializers.DictField(help_text="Columns of the study.")
+    sections = serializers.ListField(child=serializers.DictField(), help_text="Sections with their questions.")
+
+
+class BothDirectionsSerializer(StrictMixin, serializers.Serializer):
+    with_tau = StrictBooleanField(
+        default=False,
+        help_text="true: also leave out people whose two answers to a pair add up to more than tau = 1.1.",
+    )
+
+
+class AddedQuestionsSerializer(serializers.Serializer):
+    added = serializers.IntegerField(help_text="How many questions were added.")
+
+
 class EarlyEndSerializer(StrictMixin, serializers.Serializer):
     rule = ListedField(choices=OutcomePay.Rule.choices)
     amount = StrictDecimalField(

@@ -119,6 +119,7 @@ class CloneView(ActView):
 class InviteView(ActView):
     """Give a colleague a role. A new account comes with an address where your colleague chooses a password; it is shown only now."""
 
+    needs_people_scope = True
     success_status = 201
     serializer_class = act_serializers.InvitedSerializer
 

@@ -179,7 +179,7 @@ class ExclusionsView(CreatedOrUnchangedMixin, ExclusionView, ListAPIView):
     body_serializer_class = shapes.ExclusionRequestSerializer
 
     def perform(self, assignments: list[str], reason: str, note: str, reopen: bool) -> tuple[Any, bool]:
-        chosen = _assignments_by_name(self.study, assignments)
+        chosen = list(assignments_by_name(self.study, assignments).values())
         created = exclude_assignments(chosen, reason, self.request.user, note, reopen)
         rows = self.get_queryset().filter(pk__in=[exclusion.pk for exclusion in created]).order_by("pk")
         return {"created": rows}, bool(created)
@@ -197,8 +197,8 @@ class ReverseExclusionView(PostMixin, ExclusionView):
         return {"created": self.get_queryset().filter(pk=reversal.pk)}
 
 
-def _assignments_by_name(study: Study, names: list[str]) -> list[answers.Assignment]:
-    """Return the assignments with these names. A name is a hash of the code, so all codes of the study are hashed to find it."""
+def assignments_by_name(study: Study, names: list[str]) -> dict[str, answers.Assignment]:
+    """Return the assignments with these names, by name. A name is a hash of the code, so all codes of the study are hashed to find it."""
     codes = answers.Assignment.objects.filter(study=study).values_list("code", flat=True)
     by_name = {assignment_pseudonym(code): code for code in codes}
     errors = [
@@ -210,7 +210,8 @@ def _assignments_by_name(study: Study, names: list[str]) -> list[answers.Assignm
     ]
     if errors:
         raise RowErrors(errors)
-    return list(answers.Assignment.objects.filter(code__in={by_name[name] for name in names}))
+    found = answers.Assignment.objects.filter(code__in={by_name[name] for name in names}).order_by("pk")
+    return {assignment_pseudonym(assignment.code): assignment for assignment in found}
 
 
 # API views of imports: a file of systems, prompts and outputs, with images in a zip, as the admin's import page reads

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db import models
 from django.http import StreamingHttpResponse
+from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
 from rest_framework.exceptions import APIException
 from rest_framework.generics import GenericAPIView
@@ -16,14 +17,14 @@ from rest_framework.mixins import ListModelMixin
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from analysis.api.permissions import caller_of, get_api_token
+from analysis.api.permissions import caller_of, check_people_scope, get_api_token
 from studies.access import Action, get_study, study_lookup_path
 from studies.models import Job, Study
 
 from .query import KeyPagination, Parameter, ParameterFilter, read_query, refuse_unknown_names
 from .renderers import StrictJSONParser, problem_response
 from .repeats import answer_once
-from .schema import ApiSchema
+from .schema import IF_MATCH, ApiSchema
 from .serializers import JobSerializer
 from .uploads import StrictMultiPartParser, read_upload, require_json_object
 
@@ -59,6 +60,9 @@ class ApiView(GenericAPIView):
     # For OpenAPI: the tag, a line for each method, and what a download is.
     tag = "studies"
     summaries: Mapping[str, str] = {}
+    # Whether reading needs no credentials, and headers of requests that change something.
+    is_public = False
+    headers_of_changes: tuple[OpenApiParameter, ...] = ()
     media_type = "application/json"
     response_type: Any = None
     # Query parameters of requests that read, beside those of pages, and of requests that change something.
@@ -202,11 +206,16 @@ class StudyView(ApiView):
     write_action = Action.EDIT
     # Methods that need another permission than other changes.
     actions: Mapping[str, Action] = {}
+    # Whether a token must have the scope for what names people: invitations, ids of a panel, and messages of annotators.
+    needs_people_scope = False
+    headers_of_changes = (IF_MATCH,)
 
     def initial(self, request, *args, **kwargs):
         super().initial(request, *args, **kwargs)
         action = self.read_action if self.is_read else self.actions.get(request.method, self.write_action)
         self.study: Study = get_study(request.user, action, token=get_api_token(request), code=kwargs["code"])
+        if self.needs_people_scope:
+            check_people_scope(request)
         self.read_query()
         refuse_unknown_names(self.study, self.query_parameters(), self.values)
         if not self.is_read and (wanted := request.headers.get("If-Match")) not in (None, "*", etag_of(self.study)):

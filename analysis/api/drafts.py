@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.forms import BaseForm
+from django.shortcuts import get_object_or_404
 from rest_framework.generics import ListAPIView, RetrieveAPIView
 from rest_framework.response import Response
 
@@ -11,7 +12,7 @@ from studies import access
 from studies.access import Action
 from studies.admin import new_study, texts
 from studies.imports.bundle import BundleIncomplete
-from studies.imports.bundle_files import serialize_bundle
+from studies.imports.bundle_files import replace_draft_by_bundle, serialize_bundle
 from studies.imports.study_templates import StudyTemplate, template_keys
 from studies.models import Study
 from studies.protocols.base.pairs import EXTREME_REFERENCES
@@ -22,6 +23,7 @@ from . import act_serializers
 from . import serializers as shapes
 from .base import ApiView, PostMixin, StudyView
 from .studies import reload_study
+from .uploads import require_json_object
 
 
 def check_form(form: BaseForm, names: dict[str, str] | None = None) -> None:
@@ -98,12 +100,34 @@ class TextsView(PostMixin, StudyView):
         return reload_study(self.study)
 
 
+class BothDirectionsView(PostMixin, StudyView):
+    """Also ask the reverse of each question about a pair, with the same words."""
+
+    summaries = {"POST": "Ask each pair in both directions"}
+    serializer_class = act_serializers.AddedQuestionsSerializer
+    body_serializer_class = act_serializers.BothDirectionsSerializer
+
+    def perform(self, with_tau: bool) -> dict[str, int]:
+        section = get_object_or_404(self.study.sections, position=self.kwargs["position"])
+        section.study = self.study
+        return {"added": questions.add_reverse_questions(section, by=self.request.user, with_tau=with_tau)}
+
+
 class BundleView(StudyView, RetrieveAPIView):
-    """The design of a study with its texts and images, from which a new study can be made here or on another site."""
+    """The design of a study with its texts and images, from which a new study can be made here or on another site.
+
+    PUT replaces the whole content of a draft. Its code, owner and members stay.
+    """
 
     read_action = Action.VIEW
-    summaries = {"GET": "The bundle of a study"}
+    summaries = {"GET": "The bundle of a study", "PUT": "Replace a draft by a bundle"}
     serializer_class = act_serializers.BundleSerializer
+    body_serializer_class = act_serializers.SentBundleSerializer
+    result_serializer_class = shapes.StudySerializer
+
+    def put(self, request, code):
+        self.study = replace_draft_by_bundle(self.study, require_json_object(request), request.user)
+        return self.answer(reload_study(self.study))
 
     def get(self, request, code):
         access.check_draw_is_readable(request.user, self.study)

@@ -6,6 +6,7 @@ from typing import Any
 from django.conf import settings as site_settings
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from rest_framework.generics import ListAPIView, RetrieveAPIView
 
@@ -179,3 +180,14 @@ class ReopenLinkView(StopLinkView):
 
     summaries = {"POST": "Open a stopped link again"}
     step = staticmethod(link_actions.reopen_link)
+
+
+class OfLinkView(StudyView):
+    """A resource of one link, which is loaded before any method runs."""
+
+    link: Recruitment
+
+    def initial(self, request, *args, **kwargs):
+        super().initial(request, *args, **kwargs)
+        self.link = get_object_or_404(self.study.recruitments, key=kwargs["key"], channel__in=REGISTRY)
+        self.link.study = self.study

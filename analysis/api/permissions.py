@@ -3,6 +3,7 @@
 import math
 import time
 
+from django.core.exceptions import PermissionDenied
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.settings import api_settings
 from rest_framework.throttling import BaseThrottle
@@ -27,6 +28,13 @@ class IsResearcher(BasePermission):
 def get_api_token(request) -> ApiToken | None:
     """Return the token of the request, or None for a browser session."""
     return request.auth if isinstance(request.auth, ApiToken) else None
+
+
+def check_people_scope(request) -> None:
+    """Refuse a token that may not read or write what names people."""
+    token = get_api_token(request)
+    if token is not None and token.scope != token.Scope.PEOPLE:
+        raise PermissionDenied("This names people. Use a token with the scope “people”.")
 
 
 def caller_of(request) -> str:

@@ -25,6 +25,7 @@ ERRORS = {
     404: "The resource does not exist, or you do not have access to it.",
     405: "The resource does not support this method.",
     409: "The request conflicts with stored data or with the state of the study.",
+    412: "The study was changed since the revision that If-Match names.",
     413: "The body is too large.",
     415: "The body is not application/json.",
     422: "The Idempotency-Key was sent with another body before.",
@@ -36,6 +37,12 @@ IDEMPOTENCY_KEY = OpenApiParameter(
     str,
     OpenApiParameter.HEADER,
     description="Names this request for a day. A repeated request with the same key and body gets the first answer, and does nothing.",
+)
+IF_MATCH = OpenApiParameter(
+    "If-Match",
+    str,
+    OpenApiParameter.HEADER,
+    description="The ETag of the study. If the study was changed since, this request is refused.",
 )
 READ_ERROR_CODES = (400, 401, 403, 404, 405, 429, 503)
 
@@ -70,7 +77,12 @@ class ApiSchema(AutoSchema):
     def get_override_parameters(self) -> list[Any]:
         view = self.view
         listed = [one.openapi for one in (view.read_parameters if self.is_read else view.body_parameters)]
-        return [*listed, IDEMPOTENCY_KEY] if self.method == "POST" else listed
+        headers = () if self.is_read else view.headers_of_changes
+        return [*listed, *headers, IDEMPOTENCY_KEY] if self.method == "POST" else [*listed, *headers]
+
+    def get_auth(self) -> list[dict[str, list[str]]]:
+        """Return how a request proves who sends it. Public boards are read without it."""
+        return [*super().get_auth(), *([{}] if self.is_read and self.view.is_public else [])]
 
     def get_request_serializer(self) -> Any:
         return self.view.documented_body or self.view.body_serializer_class or {}
@@ -79,6 +91,7 @@ class ApiSchema(AutoSchema):
         responses: dict[Any, Any] = {
             (code, PROBLEM_MEDIA_TYPE): OpenApiResponse(ProblemSerializer, description=ERRORS[code])
             for code in (READ_ERROR_CODES if self.is_read else ERRORS)
+            if code != 412 or self.view.headers_of_changes
         }
         if self.is_read:
             return responses | {(200, self.view.media_type): self._answer_of_read()}

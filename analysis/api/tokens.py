@@ -29,7 +29,7 @@ USED_AT_INTERVAL = timedelta(minutes=1)
 
 
 # Each scope has the rights of those before it.
-_SCOPES = (ApiToken.Scope.READ, ApiToken.Scope.DRAFT, ApiToken.Scope.WRITE)
+_SCOPES = (ApiToken.Scope.READ, ApiToken.Scope.DRAFT, ApiToken.Scope.WRITE, ApiToken.Scope.PEOPLE)
 
 
 @transaction.atomic

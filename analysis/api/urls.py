@@ -9,6 +9,8 @@ from . import (
     annotators,
     answers,
     base,
+    coding,
+    collecting,
     drafts,
     exports,
     forms,
@@ -16,6 +18,7 @@ from . import (
     links,
     metrics,
     own_tokens,
+    panels,
     pay,
     plans,
     rehearsals,
@@ -26,6 +29,9 @@ from . import (
 )
 
 study = "studies/<uuid:code>/"
+link = f"{study}links/<slug:key>/"
+panel = f"{link}panel/"
+sample = f"{study}coding-samples/<int:number>/"
 
 urlpatterns = [
     path("schema/", schema.SchemaView.as_view(), name="api-schema"),
@@ -47,10 +53,7 @@ urlpatterns = [
     path(f"{study}question/", drafts.QuestionView.as_view(), name="api-question"),
     path(f"{study}texts/", drafts.TextsView.as_view(), name="api-texts"),
     path(f"{study}links/", links.LinksView.as_view(), name="api-links"),
-    path(f"{study}links/<slug:key>/", links.LinkDetailView.as_view(), name="api-link"),
-    path(f"{study}links/<slug:key>/rehearse/", rehearsals.RehearsalView.as_view(), name="api-rehearse"),
-    path(f"{study}links/<slug:key>/stop/", links.StopLinkView.as_view(), name="api-link-stop"),
-    path(f"{study}links/<slug:key>/open/", links.ReopenLinkView.as_view(), name="api-link-open"),
+    path(f"{link}rehearse/", rehearsals.RehearsalView.as_view(), name="api-rehearse"),
     path(f"{study}webhooks/", webhooks.WebhooksView.as_view(), name="api-webhooks"),
     path(f"{study}webhooks/<int:webhook>/", webhooks.WebhookDetailView.as_view(), name="api-webhook"),
     path(f"{study}webhooks/<int:webhook>/test/", webhooks.TestWebhookView.as_view(), name="api-webhook-test"),
@@ -59,6 +62,33 @@ urlpatterns = [
         f"{study}webhooks/<int:webhook>/deliveries/<int:delivery>/send/",
         webhooks.SendAgainView.as_view(),
         name="api-delivery-send",
+    ),
+    path(link, links.LinkDetailView.as_view(), name="api-link"),
+    path(f"{link}stop/", links.StopLinkView.as_view(), name="api-link-stop"),
+    path(f"{link}open/", links.ReopenLinkView.as_view(), name="api-link-open"),
+    path(f"{link}payments.csv", pay.PaymentFileView.as_view(), name="api-link-payments-file"),
+    path(f"{link}payments/settle/", pay.SettleView.as_view(), name="api-link-settle"),
+    path(f"{link}payments/order/", pay.OrderPaymentsView.as_view(), name="api-link-order"),
+    path(f"{link}payments/paid/", pay.MarkPaidView.as_view(), name="api-link-paid"),
+    path(f"{link}payments/cancel/", pay.CancelPaymentsView.as_view(), name="api-link-cancel"),
+    path(f"{link}payments/compensate/", pay.CompensateView.as_view(), name="api-link-compensate"),
+    path(f"{link}bonuses/", pay.BonusesView.as_view(), name="api-link-bonuses"),
+    path(panel, panels.PanelDetailView.as_view(), name="api-panel"),
+    path(f"{panel}ask/", panels.AskPanelView.as_view(), name="api-panel-ask"),
+    path(f"{panel}publish/", panels.PublishView.as_view(), name="api-panel-publish"),
+    path(f"{panel}rounds/", panels.RoundPlanView.as_view(), name="api-panel-rounds"),
+    path(f"{panel}rounds/repeat/", panels.RepeatRoundView.as_view(), name="api-panel-repeat"),
+    path(f"{panel}tasks/<int:number>/stop/", panels.StopTaskView.as_view(), name="api-panel-task"),
+    path(f"{panel}orders/<int:number>/cancel/", panels.CancelOrderView.as_view(), name="api-panel-cancel"),
+    path(f"{panel}orders/<int:number>/resolve/", panels.ResolveOrderView.as_view(), name="api-panel-resolve"),
+    path(f"{panel}file/", panels.PanelFileView.as_view(), name="api-panel-file"),
+    path(f"{study}test-runs/", collecting.TestRunsView.as_view(), name="api-test-runs"),
+    path(f"{study}inquiries/", collecting.InquiriesView.as_view(), name="api-inquiries"),
+    path(f"{study}inquiries/<int:number>/handle/", collecting.HandleInquiryView.as_view(), name="api-inquiry"),
+    path(
+        f"{study}sections/<int:position>/both-directions/",
+        drafts.BothDirectionsView.as_view(),
+        name="api-both-directions",
     ),
     path(f"{study}design/", studies.StudyDesignView.as_view(), name="api-design"),
     path(f"{study}progress/", studies.ProgressView.as_view(), name="api-progress"),
@@ -75,6 +105,7 @@ urlpatterns = [
     path(f"{study}practice-items/", known_answers.PracticeItemsView.as_view(), name="api-practice-items"),
     path(f"{study}batches/", stimuli.BatchesView.as_view(), name="api-batches"),
     path(f"{study}annotators/", annotators.AnnotatorsView.as_view(), name="api-annotators"),
+    path(f"{study}annotators/screen/", collecting.ScreenView.as_view(), name="api-annotators-screen"),
     path(f"{study}annotators/<slug:annotator>/bar/", annotators.BarView.as_view(), name="api-annotator-bar"),
     path(f"{study}annotators/<slug:annotator>/lift/", annotators.LiftBarringView.as_view(), name="api-annotator-lift"),
     path(f"{study}plans/", plans.PlansView.as_view(), name="api-plans"),
@@ -91,8 +122,17 @@ urlpatterns = [
     path(f"{study}metrics/comparison/", metrics.MetricsComparisonView.as_view(), name="api-metrics-comparison"),
     path(f"{study}metrics/<int:metric>/discard/", metrics.DiscardMetricView.as_view(), name="api-metric-discard"),
     path(f"{study}assignments/", answers.AssignmentsView.as_view(), name="api-assignments"),
+    path(
+        f"{study}assignments/<slug:assignment>/release/",
+        collecting.ReleasePlaceView.as_view(),
+        name="api-assignment-release",
+    ),
     path(f"{study}responses/", answers.ResponsesView.as_view(), name="api-responses"),
     path(f"{study}codings/", answers.CodingsView.as_view(), name="api-codings"),
+    path(f"{study}coding-samples/", coding.CodingSamplesView.as_view(), name="api-coding-samples"),
+    path(sample, coding.CodingSampleDetailView.as_view(), name="api-coding-sample"),
+    path(f"{sample}items/", coding.CodingItemsView.as_view(), name="api-coding-items"),
+    path(f"{sample}items/<int:item>/", coding.CodingItemView.as_view(), name="api-coding-item"),
     path(f"{study}exclusions/", answers.ExclusionsView.as_view(), name="api-exclusions"),
     path(
         f"{study}exclusions/<int:number>/reverse/", answers.ReverseExclusionView.as_view(), name="api-exclusion-reverse"

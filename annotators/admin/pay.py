@@ -177,7 +177,7 @@ class PayAdmin(PanelAdmin):
         """
         recruitment = self._get_recruitment_or_404(request, pk, Action.PAY)
         answer = HttpResponse(
-            files.due_payments_not_by_approval_csv(recruitment), content_type="text/csv; charset=utf-8"
+            files.due_payments_not_by_approval_csv(recruitment, request.user), content_type="text/csv; charset=utf-8"
         )
         answer["Content-Disposition"] = f'attachment; filename="payments-{recruitment.key}.csv"'
         answer["Cache-Control"] = "private, no-store"

@@ -1,5 +1,6 @@
 """Payment files: for paying by hand, for reading bonuses, and lines for a panel's own forms."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 
@@ -7,6 +8,8 @@ from annotators.models.identity import get_person_ids, submission_id_at_panel
 from annotators.places.places import compute_receipt, normalize_receipt
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import BulkText, Order
+from studies.access import Action, check_permission_or_404
+from studies.models import audit
 from studies.stimuli.columns import Columns
 from studies.stimuli.dialects import find_delimiter
 from studies.stimuli.rows import TableLimits, formula_safe_csv_text, read_rows
@@ -29,8 +32,13 @@ LONGEST_REASON = 300
 CENT = Decimal("0.01")
 
 
-def due_payments_not_by_approval_csv(recruitment: Recruitment) -> str:
-    """Return payments that are due and not paid by approval, one line each, with the panel's id if it is still known."""
+def due_payments_not_by_approval_csv(recruitment: Recruitment, by) -> str:
+    """Return payments that are due and not paid by approval, one line each, with the panel's id if it is still known.
+
+    The log says who took the file.
+    """
+    check_permission_or_404(by, Action.PAY, recruitment.study)
+    audit.record("take payment file", study=recruitment.study, by=by, recruitment=recruitment.key)
     rows = list(due_payments_not_by_approval(recruitment).select_related("assignment"))
     people = get_person_ids([row.assignment.annotator_id for row in rows])
     lines = [
@@ -65,6 +73,11 @@ def parse_bonuses(recruitment: Recruitment, text: str) -> list[ExtraPayment]:
             replace(problem, row=None if problem.row is None else problem.row - n_added) for problem in table.problems
         ]
         raise ValueError("\n".join(f"{str(problem)[:1].upper()}{str(problem)[1:]}" for problem in where[:20]))
+    return check_bonuses(recruitment, rows)
+
+
+def check_bonuses(recruitment: Recruitment, rows: Sequence[tuple[int, Sequence[str]]]) -> list[ExtraPayment]:
+    """Check rows of a receipt, an amount and a reason, each with its number. Raises ValueError listing every error."""
     people = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE)
     by_receipt = {
         normalize_receipt(compute_receipt(assignment.code)): assignment for assignment in people.only("pk", "code")
@@ -92,7 +105,7 @@ def parse_bonuses(recruitment: Recruitment, text: str) -> list[ExtraPayment]:
     return extras
 
 
-def _extra(n: int, cells: list[str], by_receipt: dict[str, Assignment]) -> ExtraPayment:
+def _extra(n: int, cells: Sequence[str], by_receipt: dict[str, Assignment]) -> ExtraPayment:
     receipt, amount, reason = cells
     assignment = by_receipt.get(normalize_receipt(receipt))
     if assignment is None:

@@ -168,6 +168,7 @@ class BoardsAPIView(ApiView):
     """A resource that reads without a token where the board is public."""
 
     tag = "boards"
+    is_public = True
     authentication_classes = (
         TeamKeyAuthentication,
         OperatorAuthentication,

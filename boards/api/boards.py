@@ -113,6 +113,16 @@ class OpenBoardView(PostMixin, SettingsView):
         return self.get_object()
 
 
+class NoTestQuestionsView(PostMixin, SettingsView):
+    """Go on without test questions: delete the rules of the template that need them."""
+
+    summaries = {"POST": "Delete the template's rules about test questions"}
+
+    def perform(self) -> Board:
+        boards.delete_rules_about_test_questions(self.board, self.caller.user)
+        return self.get_object()
+
+
 class CloseBoardView(PostMixin, SettingsView):
     """Close a board. It takes no more submissions and opens no more rounds."""
 

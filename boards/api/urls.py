@@ -13,6 +13,7 @@ urlpatterns = [
     path("new/", teams.NewBoardView.as_view(), name="api-board-new"),
     path(board, boards.BoardDetailView.as_view(), name="api-board"),
     path(f"{board}open/", boards.OpenBoardView.as_view(), name="api-board-open"),
+    path(f"{board}no-test-questions/", boards.NoTestQuestionsView.as_view(), name="api-board-no-test-questions"),
     path(f"{board}close/", boards.CloseBoardView.as_view(), name="api-board-close"),
     path(f"{board}renew/", boards.RenewSampleView.as_view(), name="api-board-renew"),
     path(f"{board}bundle/", teams.BoardBundleView.as_view(), name="api-board-bundle"),

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Model, Q
+from django.db.models import Model, ProtectedError, Q
 
 from studies import access, models
 from studies.access import Action, check_permission_or_404
@@ -15,6 +15,9 @@ from studies.design.draw import item_content_hash
 from studies.design.serialization import canonical_json, serialize_design, sha256_of
 from studies.imports.image_storage import storing_images
 from studies.models import FIRST_TEST_NUMBER, Batch, Expected, Exposure, Item, Output, Placement, Study, audit
+from studies.services.copying import delete_design
+from studies.services.drafts import locked_draft, record_edit_and_raise_version
+from studies.services.lifecycle import ActionRefused
 from studies.stimuli import texts
 from studies.stimuli.images import ImageRefused, image_path
 
@@ -34,10 +37,17 @@ from .bundle import (
 # Write a checked bundle to the database.
 
 
-def store_bundle_as_draft(bundle: BundleValidator, owner: Any) -> models.Study:
-    """Make a new draft from a checked bundle, in the caller's transaction. Its images must be stored already."""
-    study = models.Study.objects.create(**bundle.study, owner=owner)
-    access.add_owner(study, owner)
+def store_bundle_as_draft(bundle: BundleValidator, owner: Any, draft: models.Study | None = None) -> models.Study:
+    """Make a new draft from a checked bundle, in the caller's transaction. Its images must be stored already.
+
+    ``draft``: an emptied one that gets the design instead.
+    """
+    study = draft or models.Study(owner=owner)
+    for name, value in bundle.study.items():
+        setattr(study, name, value)
+    study.save()
+    if draft is None:
+        access.add_owner(study, owner)
     systems = _by(
         models.System.objects.bulk_create(models.System(study=study, **columns) for columns in bundle.systems.values()),
         "name",
@@ -200,6 +210,26 @@ def create_draft_from_bundle(data: bytes | str | dict[str, Any], owner: Any) -> 
         digest = sha256_of(canonical_json(serialize_design(study)))
         audit.record_study_event("import bundle", study, by=owner, design_sha256=digest)
     return study
+
+
+def replace_draft_by_bundle(study: Study, data: dict[str, Any], by: Any) -> Study:
+    """Replace the design and the texts of a draft by those of a bundle. Raise BundleRefused or ActionRefused; then nothing was changed."""
+    bundle = BundleValidator(data)
+    bundle.check()
+    try:
+        with (
+            storing_images(bundle.images, bundle.images.__getitem__),
+            locked_draft(study.pk, by, deletes_test_runs=True) as draft,
+        ):
+            delete_design(draft)
+            draft = store_bundle_as_draft(bundle, draft.owner, draft)
+            record_edit_and_raise_version(draft, by, replaced="the whole draft")
+    except ProtectedError as refused:
+        kind = next(iter(refused.protected_objects))._meta.verbose_name_plural
+        raise ActionRefused(
+            f"The draft has {kind} that name its rows. Delete them first, or make another draft."
+        ) from None
+    return draft
 
 
 def parse_bundle_json(data: bytes | str) -> dict[str, Any]:

@@ -278,11 +278,14 @@ def delete_draft(study: Study) -> None:
     """Delete a draft with its rows, in the caller's transaction. No record may name it."""
     signals.deleting_test_runs.send(Study, study=study)
     signals.deleting_draft.send(Study, study=study)
-    _delete_design(study)
+    delete_design(study)
+    for queryset in (study.jobs.exclude(state="running"), study.size_plans.all(), study.pilot_files.all()):
+        queryset.delete()
     study.delete()
 
 
-def _delete_design(study: Study) -> None:
+def delete_design(study: Study) -> None:
+    """Delete the design and the texts of a draft, in the caller's transaction."""
     study.sections.update(reuses=None)
     Study.objects.filter(pk=study.pk).update(size_plan=None)
     rows: list[models.QuerySet] = [
@@ -303,9 +306,6 @@ def _delete_design(study: Study) -> None:
         Arm.objects.filter(study=study),
         ExclusionRule.objects.filter(study=study),
         System.objects.filter(study=study),
-        study.jobs.exclude(state="running"),
-        study.size_plans.all(),
-        study.pilot_files.all(),
     ]
     for queryset in rows:
         queryset.delete()

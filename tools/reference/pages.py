@@ -12,6 +12,7 @@ from .addresses import urls_page
 from .commands import commands_page
 from .data_model import analysis_data_model_page, annotators_data_model_page, studies_data_model_page
 from .environment import environment_page
+from .operations import operations_page
 from .papers import PAPERS, paper_page
 from .permissions import permissions_page
 from .registries import channels_page, criteria_page, protocols_page, rules_page, scales_page
@@ -32,6 +33,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/urls": urls_page,
     "reference/states": states_page,
     "reference/permissions": permissions_page,
+    "reference/operations": operations_page,
     "reference/statistics": statistics_page,
     **{f"reference/paper-{paper}": partial(paper_page, paper) for paper in PAPERS},
 }

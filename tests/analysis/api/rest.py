@@ -41,7 +41,7 @@ class Api:
         return self.send("PATCH", path, body)
 
 
-def api_of(who, *, scope="write", study=None, **options) -> Api:
+def api_of(who, *, scope="people", study=None, **options) -> Api:
     return Api(create_token(who, "test", scope=scope, study=study, **options)[1])
 
 

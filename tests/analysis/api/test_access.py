@@ -9,10 +9,12 @@ from django.test import Client
 from django.utils import timezone
 
 from analysis.api.tokens import create_token, revoke_token
+from analysis.coding.codebook import REJECTIONS_CODEBOOK
+from analysis.coding.models import CodingItem, CodingSample, CodingSeat
 from analysis.data.flat_rows import annotator_pseudonym, assignment_pseudonym
 from analysis.models import Metric, ReportLink
 from annotators.events import subscriptions
-from annotators.models import Exclusion, Recruitment
+from annotators.models import Exclusion, Inquiry, PanelOrder, PanelTask, Recruitment
 from annotators.participation.link_actions import create_link
 from studies.imports.tables import run
 from studies.models import Job, StudyMember
@@ -40,6 +42,9 @@ COPY = WRITE | {"viewer": OK}
 LIST = dict(zip(ACTORS, (401, OK, OK, OK, OK, OK, OK, OK, OK, 401, 401), strict=True))
 CREATE = dict(zip(ACTORS, (401, OK, OK, OK, OK, OK, OK, 403, 403, 401, 401), strict=True))
 OPEN = dict.fromkeys(ACTORS, OK)
+# The coder and the editor have the seats of the sample.
+SEAT = READ | {"viewer": 404, "coder": OK, "owner": 404, "admin": 404, "read token": 404}
+CODES = SEAT | {"viewer": 403, "read token": 403}
 CHECK = {"key": "reads", "text": "Choose No here.", "answers": ["Yes", "No"], "right": "No"}
 SCORES = {
     "version": "1",
@@ -85,6 +90,7 @@ TABLE = (
     ("GET", "studies/{s}/members/", None, READ),
     ("GET", "studies/{s}/log/", None, READ),
     ("GET", "studies/{s}/bundle/", None, READ),
+    ("PUT", "studies/{d}/bundle/", {}, REFUSED),
     ("GET", "studies/{d}/cards/", None, READ),
     ("POST", "studies/{d}/question/", {}, REFUSED),
     ("POST", "studies/{d}/texts/", {}, WRITE),
@@ -110,6 +116,29 @@ TABLE = (
         None,
         {actor: 404 if answer == OK else answer for actor, answer in WRITE.items()},
     ),
+    ("GET", "studies/{s}/links/{q}/payments.csv", None, WRITE),
+    ("POST", "studies/{s}/links/{q}/payments/settle/", {}, WRITE),
+    ("POST", "studies/{s}/links/{q}/payments/order/", {"total": "0"}, WRITE),
+    ("POST", "studies/{s}/links/{q}/payments/paid/", {"payments": [1]}, WRITE),
+    ("POST", "studies/{s}/links/{q}/payments/cancel/", {"payments": [1]}, WRITE),
+    ("POST", "studies/{s}/links/{q}/payments/compensate/", {"payments": [1]}, WRITE),
+    ("POST", "studies/{s}/links/{q}/bonuses/", {}, REFUSED),
+    ("GET", "studies/{d}/links/{r}/panel/", None, WRITE),
+    ("PATCH", "studies/{d}/links/{r}/panel/", {"secrets": {}}, WRITE),
+    ("POST", "studies/{d}/links/{r}/panel/ask/", {}, WRITE),
+    ("POST", "studies/{d}/links/{r}/panel/publish/", {}, REFUSED),
+    ("POST", "studies/{d}/links/{r}/panel/rounds/", {}, REFUSED),
+    ("POST", "studies/{d}/links/{r}/panel/rounds/repeat/", None, WRITE),
+    ("POST", "studies/{s}/links/{q}/panel/tasks/{b}/stop/", None, WRITE),
+    ("POST", "studies/{s}/links/{q}/panel/orders/{o}/cancel/", None, WRITE),
+    ("POST", "studies/{s}/links/{q}/panel/orders/{o}/resolve/", {"was_carried_out": True}, WRITE),
+    ("POST", "studies/{d}/links/{r}/panel/file/", {}, REFUSED),
+    ("GET", "studies/{d}/test-runs/", None, WRITE),
+    ("POST", "studies/{d}/test-runs/", {}, WRITE),
+    ("DELETE", "studies/{d}/test-runs/", None, WRITE),
+    ("GET", "studies/{s}/inquiries/", None, READ | {"read token": 403}),
+    ("POST", "studies/{s}/inquiries/{y}/handle/", {}, WRITE),
+    ("POST", "studies/{s}/sections/{c}/both-directions/", {}, WRITE),
     ("GET", "studies/{s}/design/", None, READ),
     ("GET", "studies/{s}/progress/", None, READ),
     ("GET", "studies/{s}/demographics/", None, READ),
@@ -123,6 +152,7 @@ TABLE = (
     ("POST", "studies/{d}/preparation/", {"settings": {}}, WRITE),
     ("GET", "studies/{s}/batches/", None, READ),
     ("GET", "studies/{s}/annotators/", None, READ),
+    ("POST", "studies/{s}/annotators/screen/", {}, WRITE),
     ("POST", "studies/{s}/annotators/{n}/bar/", {"reason": "Answers at random."}, WRITE),
     ("POST", "studies/{s}/annotators/{n}/lift/", {"reason": "A mistake."}, WRITE),
     ("POST", "studies/{d}/imports/", {}, REFUSED),
@@ -149,8 +179,15 @@ TABLE = (
     ("POST", "studies/{s}/metrics/comparison/", None, WRITE),
     ("POST", "studies/{s}/metrics/{m}/discard/", None, WRITE),
     ("GET", "studies/{s}/assignments/", None, READ),
+    ("POST", "studies/{s}/assignments/{a}/release/", None, WRITE),
     ("GET", "studies/{s}/responses/", None, READ),
     ("GET", "studies/{s}/codings/", None, READ),
+    ("GET", "studies/{s}/coding-samples/", None, MEMBER),
+    ("POST", "studies/{s}/coding-samples/", {}, REFUSED),
+    ("GET", "studies/{s}/coding-samples/1/", None, MEMBER),
+    ("GET", "studies/{s}/coding-samples/1/items/", None, SEAT),
+    ("GET", "studies/{s}/coding-samples/1/items/{e}/", None, SEAT),
+    ("POST", "studies/{s}/coding-samples/1/items/{e}/", {"labels": [], "is_none": True, "revision": 0}, CODES),
     ("GET", "studies/{s}/exclusions/", None, READ),
     ("POST", "studies/{s}/exclusions/", {"assignments": ["{a}"], "reason": "technical"}, WRITE),
     ("POST", "studies/{s}/exclusions/{x}/reverse/", {}, WRITE),
@@ -243,11 +280,27 @@ def world(owner, settings, tmp_path, monkeypatch):
     used = Recruitment.objects.create(study=study, channel="open_link")
     study.assignments.update(recruitment=used)
     excluded = Exclusion.objects.create(assignment=first, reason="technical", by=owner)
+    task = PanelTask.objects.create(recruitment=used, external_id="t1")
+    order = PanelOrder.objects.create(recruitment=used, operation="stop", token="one")
+    inquiry = Inquiry.objects.create(assignment=first, kind="question", text="Is this right?")
     metric = Metric.objects.create(study=study, kind="metric", name="bleu", version="1", source="upload")
     people = {name: user(name) for name in ("other", "viewer", "coder", "editor")}
     for role in ("viewer", "coder", "editor"):
         for each in (study, draft):
             StudyMember.objects.create(study=each, user=people[role], role=role)
+    sample = CodingSample.objects.create(
+        study=study,
+        number=1,
+        kind="rejections",
+        rule="union",
+        codebook=REJECTIONS_CODEBOOK.as_json(),
+        per_arm=1,
+        origin="live",
+        by=owner,
+    )
+    for number, role in enumerate(("coder", "editor"), 1):
+        CodingSeat.objects.create(sample=sample, number=number, user=people[role])
+    CodingItem.objects.create(sample=sample, number=1, assignment=first)
     past = timezone.now() - timedelta(seconds=1)
     revoked, raw = create_token(owner, "revoked", scope="write")
     revoke_token(revoked, None)
@@ -275,6 +328,11 @@ def world(owner, settings, tmp_path, monkeypatch):
         "q": used.key,
         "w": hook.pk,
         "v": subscriptions.send_test(hook, owner).pk,
+        "b": task.pk,
+        "o": order.pk,
+        "y": inquiry.pk,
+        "c": study.sections.get(protocol="spa").position,
+        "e": 1,
         "t": revoked.pk,
         "r": create_link(Recruitment(study=draft, channel="open_link"), owner).key,
         "i": run.store_upload([b"prompt_key"], "a.csv", study_id=draft.pk, user_id=owner.pk, options={}).token,
@@ -324,6 +382,12 @@ def test_every_published_path_is_in_the_table_and_knows_no_other_method(world):
             .replace("{w}", "{webhook}")
             .replace("webhooks/0/", "webhooks/{webhook}/")
             .replace("{v}", "{delivery}")
+            .replace("{a}", "{assignment}")
+            .replace("{b}", "{number}")
+            .replace("{o}", "{number}")
+            .replace("{y}", "{number}")
+            .replace("{c}", "{position}")
+            .replace("{e}", "{item}")
             .replace("osf.txt", "{form}.{extension}"),
         )
         for method, path, _, _ in TABLE

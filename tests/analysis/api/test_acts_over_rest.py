@@ -230,3 +230,31 @@ def test_the_pages_are_looked_at_and_a_report_is_invented_and_a_link_rehearsed_b
     arguments = Job.objects.get(kind="rehearsal").arguments
     assert (arguments["people"], arguments["seed"]) == (9, 4)
     assert api.post(f"{at}links/{key}/rehearse/", {"people": 2}).status_code == 400
+
+
+def test_a_bundle_replaces_a_draft_or_changes_nothing(api, olga):
+    study = spa_draft(owner=olga)
+    at, other = f"studies/{study.code}/bundle/", draft_study(owner=olga, title="Other")
+    sent = done(api.get(at))
+    sent["study"]["title"] = "Of a file"
+    sent["sections"][0]["questions"][0]["text"] = "Which is clearer, {x} or {y}?"
+    shown = done(api.send("PUT", at, sent))
+    assert (shown["code"], shown["title"], shown["owner"]) == (str(study.code), "Of a file", "olga")
+    assert shown["revision"] == study.version + 1
+    assert done(api.get(at)) == sent
+    assert errors_of(api.send("PUT", at, sent | {"sections": [{}]}), 400)
+    assert done(api.get(at)) == sent
+    assert done(api.get(f"studies/{other.code}/"))["title"] == "Other"
+    launched(study, olga)
+    assert "launched" in done(api.send("PUT", at, sent), 409)["detail"]
+
+
+def test_pairs_are_asked_in_both_directions(api, olga):
+    study = spa_draft(owner=olga, both=False)
+    (section,) = study.sections.filter(protocol="spa")
+    at = f"studies/{study.code}/sections/{section.position}/both-directions/"
+    asked = section.questions.count()
+    assert done(api.post(at, {"with_tau": True})) == {"added": asked}
+    assert (section.questions.count(), study.exclusion_rules.count()) == (2 * asked, 1)
+    assert done(api.post(at, {})) == {"added": 0}
+    done(api.post(f"studies/{study.code}/sections/9/both-directions/", {}), 404)

@@ -69,6 +69,7 @@ TABLE = (
     ("POST", "{b}/teams/{o}/revoke/", {}, EDIT),
     ("POST", "{b}/teams/{o}/key/", {}, EDIT),
     ("POST", "{b}/submissions/3/withdraw/", {}, SUBMIT),
+    ("POST", "{b}/no-test-questions/", {}, OWN),
     ("POST", "{b}/close/", {}, OWN),
     ("POST", "{b}/renew/", {"share": "0.25", "after": 1}, OWN),
 )
