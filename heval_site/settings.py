@@ -292,7 +292,10 @@ SPECTACULAR_SETTINGS = {
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "COMPONENT_SPLIT_REQUEST": True,
     "SERVE_INCLUDE_SCHEMA": False,
-    "ENUM_NAME_OVERRIDES": {"StudyStateEnum": "studies.models.Study.State", "JobStateEnum": "studies.models.Job.State"},
+    "OAS_VERSION": "3.1.0",
+    "SERVERS": [{"url": "/", "description": "The site that serves this description."}],
+    # Without the usual hook, which gives sets of values names that change with other sets.
+    "POSTPROCESSING_HOOKS": ["analysis.api.words.add_words"],
 }
 
 # Jobs are rows; the broker only wakes workers. Without a broker, `heval up` and `heval worker` check for waiting jobs
