@@ -6,7 +6,7 @@ from analysis.planning.admin import study_pages as plan_pages
 from analysis.report.urls import link_pages
 
 from . import middleware
-from .views import admin_site, docs, health
+from .views import admin_site, agents, docs, health
 
 admin.autodiscover()
 
@@ -36,6 +36,8 @@ urlpatterns = [
     path("api/v1/", include("analysis.api.urls")),
     path("docs/", docs.docs_page, name="docs"),
     path("docs/search/", docs.search_page, name="docs-search"),
+    path("docs/SKILL.md", agents.skill, name="docs-skill"),
+    path("llms.txt", agents.llms_text, name="llms"),
     path("docs/<path:name>/", docs.docs_page, name="docs-page"),
     path("boards/", include("boards.views.urls")),
     path("r/", include(link_pages)),

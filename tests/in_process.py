@@ -1,13 +1,17 @@
 """The client of heval in this process: its requests go to Django's test client instead of a network."""
 
+from datetime import timedelta
+
 import httpx
+from django.core.cache import cache
+from django.db.models import F, QuerySet
 from django.test import Client
 
 from analysis.api.tokens import create_token
 from annotators.pages.record import full_page_state
 from heval_site.management.client import Site
 from heval_site.management.client.http import Connection
-from studies.models import Exposure
+from studies.models import Exposure, Study
 from studies.services import jobs
 from tests.players import answered, claimed, open_page
 
@@ -58,3 +62,20 @@ def person_choosing(study, n, system) -> None:
         chosen = {slot: label for slot, label, pk in shown if pk in chosen_pks}
         answered(assignment, key, **chosen)
         assignment.refresh_from_db()
+
+
+def the_world_goes_on(seconds: float) -> None:
+    """What happens while a program waits: jobs run, people answer, and the minute after a closing passes."""
+    cache.clear()
+    if jobs.run_waiting_jobs():
+        return
+    minute = timedelta(seconds=61)
+    for study in Study.objects.filter(state__in=("launched", "closing")):
+        if study.state == "closing":
+            QuerySet(Study).filter(pk=study.pk).update(
+                launched_at=F("launched_at") - minute, closing_at=F("closing_at") - minute
+            )
+            jobs.run_due_functions_and_record_heartbeat()
+        elif not study.assignments.exists():
+            for n in range(study.target_n):
+                person_choosing(study, n, "new")

@@ -40,6 +40,7 @@ class ChecklistSerializer(serializers.Serializer):
         child=serializers.CharField(),
         help_text="What the planned comparisons can be about. Empty while something is missing.",
     )
+    page = serializers.URLField(help_text="The page on which a person reads this list, and launches the study.")
 
 
 class LaunchSerializer(StrictMixin, serializers.Serializer):

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from django.urls import path
+from django.conf import settings
+from django.urls import path, reverse
 from rest_framework import serializers
 from rest_framework.generics import ListAPIView, RetrieveAPIView
 
@@ -32,7 +33,8 @@ class ChecklistView(StudyView, RetrieveAPIView):
     def get_object(self) -> dict[str, Any]:
         check = check_design(self.study)
         is_ready = self.study.is_draft and not any(problem.is_blocking for problem in check.problems)
-        return {"is_ready": is_ready, "problems": check.problems, "populations": check.populations}
+        page = f"{settings.SITE_URL}{reverse('study_launch', args=[self.study.pk])}"
+        return {"is_ready": is_ready, "problems": check.problems, "populations": check.populations, "page": page}
 
 
 class LaunchView(JobMixin, StudyView):

@@ -6,7 +6,7 @@ from heval_site.views import docs
 
 PAGES = docs.read_pages()
 DECISIONS_FOLDER = docs.DOCS_FOLDER / "decisions"
-FENCE = re.compile(r"^```(\w+) *([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^ *```(\w+) *([^\n]*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 
 
 def read_decisions() -> dict[str, docs.Page]:

@@ -26,7 +26,7 @@ COMMAND = re.compile(r"^(?:\$ )?(?:\w+=\S+ )*(?:heval|\S*python3? -m heval_site\
 def commands_in(text: str) -> list[tuple[bool, list[str]]]:
     """(whether it is a whole line to be typed, its words) of each command of heval that a text names."""
     fenced = (
-        "\n".join(code for language, _, code in FENCE.findall(text) if language == "text")
+        "\n".join(code for language, _, code in FENCE.findall(text) if language in ("sh", "text"))
         .replace("\\\n", " ")
         .split("\n")
     )

@@ -93,7 +93,7 @@ def test_links_headings_and_wide_parts_are_made_usable(tmp_path):
 
 def test_documentation_is_reached_by_names_alone():
     routes = [one for one in get_resolver().url_patterns if str(one.pattern).startswith("docs/")]
-    assert {one.name for one in routes} == {"docs", "docs-search", "docs-page"}
+    assert {one.name for one in routes} == {"docs", "docs-search", "docs-skill", "docs-page"}
 
 
 def kinds_of_parts(name: str) -> set[str]:

@@ -61,7 +61,10 @@ def create(
     columns: Iterable[str] = (),
     fields: Mapping[str, Any] | None = None,
 ) -> Steps[str]:
-    """Make a draft, and return its code. If a step is refused, the draft is deleted, or archived if the log names it."""
+    """Make a draft, and return its code. If a step is refused, the draft is deleted, or archived if the log names it.
+
+    A token for drafts may not delete one: then the refusal names the draft that is left.
+    """
     upload = None if outputs is None else as_upload(outputs)
     sent = {"title": title, "template": template, "bundle": bundle, "target_n": people, **(fields or {})}
     study = yield from ask("POST", "studies/", {name: value for name, value in sent.items() if value not in (None, "")})
@@ -73,8 +76,12 @@ def create(
             yield from ask("POST", f"{at}question/", {"card": ask_card, **(question or {})})
         if texts:
             yield from ask("POST", f"{at}texts/", dict(texts))
-    except Refused:
-        yield from ask("DELETE", at)
+    except Refused as refused:
+        try:
+            yield from ask("DELETE", at)
+        except Refused:
+            left = f"{refused.detail} The unfinished draft {study['code']} is left."
+            raise Refused(refused.status, left, refused.errors) from None
         raise
     return study["code"]
 
@@ -128,7 +135,8 @@ def _do_job(
 
 def check(code: str) -> Steps[Checklist]:
     found = yield from ask("GET", f"studies/{code}/checklist/")
-    return Checklist(tuple(Problem(one["key"], one["text"], one["is_blocking"]) for one in found["problems"]))
+    problems = (Problem(one["key"], one["text"], one["is_blocking"]) for one in found["problems"])
+    return Checklist(tuple(problems), found["page"])
 
 
 def launch(

@@ -16,7 +16,10 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Checklist:
+    """``page``: the address of the page on which a person reads the list, and launches the study."""
+
     problems: tuple[Problem, ...]
+    page: str = ""
 
     @property
     def missing(self) -> tuple[Problem, ...]:

@@ -217,7 +217,8 @@ def _check(study: Study, options: dict[str, Any]) -> Result:
     lines = [f"Missing: {one.text}" for one in found.missing]
     lines += [f"Warning: {one.text} [{one.key}]" for one in found.warnings]
     data = [{"key": one.key, "text": one.text, "is_blocking": one.is_blocking} for one in found.problems]
-    return data, lines or ["Nothing is missing."], NO if found.missing else YES
+    lines = lines or ["Nothing is missing."]
+    return data, [*lines, f"The page on which a person launches it: {found.page}"], NO if found.missing else YES
 
 
 def _plan(study: Study, options: dict[str, Any]) -> Result:

@@ -88,7 +88,8 @@ def test_from_files_to_a_verdict(files, where, tmp_path):
     code, printed = create(files, where)
     name = printed.strip()
     assert code == 0 and len(name) == 36
-    assert run("check", name[:8], *where) == (0, "Nothing is missing.\n")
+    code, printed = run("check", name[:8], *where)
+    assert code == 0 and printed.startswith("Nothing is missing.\n") and printed.endswith("/launch/\n")
     assert run("launch", "A checkpoint", *where) == (0, "The study is launched.\n")
     code, address = run("link", name, *where)
     assert code == 0 and "/e/" in address
