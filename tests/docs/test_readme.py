@@ -40,6 +40,7 @@ def test_what_is_optional_is_installed_by_its_own_name():
     """heval is on no index: “pip install heval[parquet]” found nothing, or what somebody else puts there under that name."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     documented = {
+        "mcp": ["heval_site/management/client/mcp.py", "templates/docs/how-to/for-coding-agents.md"],
         "parquet": ["analysis/data/exports.py", "templates/docs/reference/rest.md"],
         "pdf": ["analysis/report/pdf.py", "templates/docs/reference/rest.md", "README.md"],
     }
