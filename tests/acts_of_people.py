@@ -14,7 +14,7 @@ from analysis.report.between_studies import run_comparison
 from analysis.report.runs import run_analysis
 from annotators.models import Appeal, Inquiry, PanelOrder, PanelTask, Payment, Recruitment, Verdict
 from annotators.participation import link_actions, withdrawal
-from annotators.pay import costs, decisions, ledger
+from annotators.pay import costs, decisions, files, ledger
 from annotators.places import barrings, exclusions
 from annotators.recruitment import sample
 from annotators.recruitment.panels import http_client, orders, reconcile, stand_in, sync
@@ -269,6 +269,13 @@ ACTS = {
         "answer inquiry",
         collected,
         lambda w, by: withdrawal.answer_inquiry(w.inquiry, "Thank you.", by),
+    ),
+    "annotators/pay/files:due_payments_not_by_approval_csv": Act(
+        Action.PAY,
+        "take payment file",
+        collected,
+        lambda w, by: files.due_payments_not_by_approval_csv(w.door, by),
+        may_repeat=True,
     ),
     "annotators/pay/ledger:update_ledger": Act(
         Action.PAY, "pay due", collected, lambda w, by: ledger.update_ledger(w.door, by=by), may_repeat=True

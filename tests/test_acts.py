@@ -33,6 +33,7 @@ ELSEWHERE = {
     "annotators/recruitment/panels/orders:create_orders": "the same of many",
     "annotators/imports/run:import_answers_and_close_draft": "freezes the draft too: tests/annotators/imports/test_import_answers.py",
     "studies/imports/tables/writing:remove_unfinished_stimuli": "removes what an import of that person has left: tests/studies/imports/tables/test_interrupted.py",
+    "analysis/api/collecting:list": "reads messages, by a token with the scope of people: tests/analysis/api/test_collecting_over_rest.py",
     "analysis/api/tokens:revoke_token": "a token is its owner's: tests/analysis/api/test_tokens.py",
 }
 

@@ -9,7 +9,7 @@ from rest_framework.generics import ListAPIView
 from analysis.data.flat_rows import assignment_pseudonym
 from analysis.report.screening.run import request_screening
 from annotators.models import Assignment, Inquiry
-from annotators.participation.withdrawal import mark_inquiry_handled
+from annotators.participation.withdrawal import answer_inquiry, mark_inquiry_handled
 from annotators.places.batch_plan import delete_test_runs, start_test_run
 from annotators.places.exclusions import release_place
 from studies.access import Action
@@ -75,6 +75,9 @@ class InquirySerializer(serializers.Serializer):
     at = serializers.DateTimeField(help_text="When it was sent.")
     handled_at = serializers.DateTimeField(allow_null=True, help_text="When somebody marked it as handled, or null.")
 
+    answer = serializers.CharField(allow_blank=True, help_text="What the annotator reads as the answer, or empty.")
+    answered_at = serializers.DateTimeField(allow_null=True, help_text="When it was answered, or null.")
+
     def get_assignment(self, inquiry: Inquiry) -> str:
         return assignment_pseudonym(inquiry.assignment.code)
 
@@ -111,6 +114,21 @@ class HandleInquiryView(PostMixin, InquiryView):
     def perform(self, is_handled: bool) -> Inquiry:
         inquiry = self.get_object()
         mark_inquiry_handled(inquiry, self.request.user, is_handled)
+        return self.get_object()
+
+
+class AnswerInquirySerializer(shapes.StrictMixin, serializers.Serializer):
+    answer = serializers.CharField(help_text="What the annotator reads at the address where they wrote.")
+
+
+class AnswerInquiryView(PostMixin, InquiryView):
+    """Answer a message, once."""
+
+    summaries = {"POST": "Answer a message"}
+    body_serializer_class = AnswerInquirySerializer
+
+    def perform(self, answer: str) -> Inquiry:
+        answer_inquiry(self.get_object(), answer, self.request.user)
         return self.get_object()
 
 

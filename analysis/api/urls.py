@@ -85,6 +85,7 @@ urlpatterns = [
     path(f"{study}test-runs/", collecting.TestRunsView.as_view(), name="api-test-runs"),
     path(f"{study}inquiries/", collecting.InquiriesView.as_view(), name="api-inquiries"),
     path(f"{study}inquiries/<int:number>/handle/", collecting.HandleInquiryView.as_view(), name="api-inquiry"),
+    path(f"{study}inquiries/<int:number>/answer/", collecting.AnswerInquiryView.as_view(), name="api-inquiry-answer"),
     path(
         f"{study}sections/<int:position>/both-directions/",
         drafts.BothDirectionsView.as_view(),

@@ -1,6 +1,5 @@
 """For coding agents: /llms.txt, and the same as a skill. Both are a page of the documentation with lists that are made from the code."""
 
-import inspect
 import re
 from functools import cache
 
@@ -13,6 +12,8 @@ from analysis.api.urls import urlpatterns
 from . import docs
 
 PAGE = "how-to/for-coding-agents"
+NEWLINE = "\n"
+METHOD = re.compile(r"^- (`\w+\(.*?\)`):", re.MULTILINE)
 SKILL_HEADER = """---
 name: heval
 description: Prepare a study in which people compare or rate outputs of systems on a heval site, hand it to a person who launches it, and read its verdict.
@@ -40,14 +41,9 @@ def _target(link: str) -> str:
 
 
 def _methods() -> str:
-    # Imported here: few processes show this page, and only a client needs its network.
-    from heval_site.management import client
-
-    lines = []
-    for kind in (client.Site, client.Study):
-        methods = {name: one for name, one in vars(kind).items() if inspect.isfunction(one) and name[0] != "_"}
-        shown = [f"`{name}({', '.join(list(inspect.signature(one).parameters)[1:])})`" for name, one in methods.items()]
-        lines.append(f"- `{kind.__name__}`: {', '.join(shown)}")
+    """Return the methods by their class, without what the page of the client says of each."""
+    classes = docs.read_pages()["reference/python-client"].text.split("\n## ")[1:]
+    lines = [f"- `{text.partition(NEWLINE)[0]}`: {', '.join(METHOD.findall(text))}" for text in classes]
     return "\n".join([*lines, "", "`help(heval_client.Study)` explains them."])
 
 

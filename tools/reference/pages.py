@@ -9,6 +9,7 @@ from heval_site.views.docs import DOCS_FOLDER
 
 from .acts import acts_json
 from .addresses import urls_page
+from .client import client_page
 from .commands import commands_page
 from .data_model import analysis_data_model_page, annotators_data_model_page, studies_data_model_page
 from .environment import environment_page
@@ -22,6 +23,7 @@ from .statistics import statistics_page
 PAGES: dict[str, Callable[[], str]] = {
     "reference/environment": environment_page,
     "reference/commands": commands_page,
+    "reference/python-client": client_page,
     "reference/protocols": protocols_page,
     "reference/channels": channels_page,
     "reference/exclusion-rules": rules_page,

@@ -81,6 +81,7 @@ class Site:
         return Study(self, self.run(operations.find_study(name)))
 
     def studies(self) -> list[dict[str, Any]]:
+        """Return the studies that the token may read."""
         return self.run(operations.rows_of("studies/"))
 
     def board(self, name: str) -> "Board":
@@ -159,15 +160,19 @@ class Study:
         return self.site.run(operations.link(self.code, channel, **fields))
 
     def links(self) -> list[Link]:
+        """Return the links of the study."""
         return self.site.run(operations.links(self.code))
 
     def act(self, name: str, **values: Any) -> dict[str, Any]:
+        """Do any act of a study by its name, such as ``archive``."""
         return self.site.run(operations.act(self.code, name, values))
 
     def pause(self) -> dict[str, Any]:
+        """Let nobody new start until the study is resumed."""
         return self.act("pause")
 
     def resume(self) -> dict[str, Any]:
+        """Let people start again."""
         return self.act("resume")
 
     def places(self, places: int) -> dict[str, Any]:
@@ -183,6 +188,7 @@ class Study:
         return self.act("close", reason=reason)
 
     def clone(self, title: str, texts: str = "with") -> "Study":
+        """Make a new draft of the same design. ``texts``: “with” or “without” the prompts and outputs."""
         return Study(self.site, self.act("clone", title=title, texts=texts)["code"])
 
     def delete(self) -> dict[str, Any]:
@@ -194,6 +200,7 @@ class Study:
         return self.site.run(operations.rows_of(f"studies/{self.code}/log/"))
 
     def status(self) -> dict[str, Any]:
+        """Return the state and the counts of the study."""
         return self.site.run(operations.status(self.code))
 
     def wait(self, until: str = "closed", timeout: float = WAIT_SECONDS, poll: float = POLL_SECONDS) -> dict[str, Any]:
@@ -201,6 +208,7 @@ class Study:
         return self.site.run(operations.wait(self.code, until, timeout, poll))
 
     def analyse(self, timeout: float = JOB_SECONDS, **parameters: Any) -> dict[str, Any]:
+        """Start an analysis with these parameters, wait for it, and return it."""
         return self.site.run(operations.analyse(self.code, timeout, **parameters))
 
     def compare(self, others: Iterable[str], timeout: float = JOB_SECONDS, **parameters: Any) -> dict[str, Any]:

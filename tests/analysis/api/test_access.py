@@ -138,6 +138,7 @@ TABLE = (
     ("DELETE", "studies/{d}/test-runs/", None, WRITE),
     ("GET", "studies/{s}/inquiries/", None, READ | {"read token": 403}),
     ("POST", "studies/{s}/inquiries/{y}/handle/", {}, WRITE),
+    ("POST", "studies/{s}/inquiries/{y}/answer/", {}, REFUSED),
     ("POST", "studies/{s}/sections/{c}/both-directions/", {}, WRITE),
     ("GET", "studies/{s}/design/", None, READ),
     ("GET", "studies/{s}/progress/", None, READ),
