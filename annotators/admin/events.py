@@ -26,16 +26,17 @@ class SubscriptionForm(forms.Form):
     url = forms.CharField(
         max_length=500,
         label="Address of a webhook",
+        widget=forms.TextInput(attrs={"size": 60}),
         help_text="A public address that begins with https://. heval shows the secret of its signatures once.",
     )
     events = forms.MultipleChoiceField(
-        choices=[(kind.value, kind.label) for kind in OFFERED_EVENTS],
+        choices=[(kind.value, f"{kind}: {kind.label}") for kind in OFFERED_EVENTS],
         widget=forms.CheckboxSelectMultiple,
         required=False,
         label="When",
     )
     answers = forms.IntegerField(
-        required=False, min_value=1, max_value=1_000_000, label="How many people", help_text="For the second event."
+        required=False, min_value=1, max_value=1_000_000, label="How many people", help_text="For “answers”."
     )
 
     def __init__(self, *args: Any, may_run: bool, **options: Any):
