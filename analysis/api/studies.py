@@ -136,6 +136,11 @@ class ProgressView(WaitMixin):
     summaries = {"GET": "Counts of places and assignments"}
     serializer_class = shapes.ProgressSerializer
 
+    def watched(self) -> Any:
+        study = self.study
+        counts = monitor.count_claims_by_state(study), monitor.progress_by_study([study.pk])
+        return study.state, study.target_n, study.open_to, counts
+
     def get_object(self) -> dict[str, Any]:
         counts = monitor.count_claims_by_state(self.study)
         total, _ = monitor.count_places_by_arm(self.study)

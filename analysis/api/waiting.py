@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from threading import BoundedSemaphore
+from typing import Any
 
 from django.conf import settings
 from django.core.cache import cache
@@ -18,12 +19,11 @@ from rest_framework.response import Response
 from .base import StudyView
 from .permissions import caller_of
 from .query import Parameter, integer_parser
-from .renderers import JSONRenderer
 from .tokens import OPERATOR_KEY
 
 MAX_SECONDS = 30
-LOOK_SECONDS = 2.0
-RETRY_SECONDS = "10"  # for a request that may not wait
+LOOK_SECONDS = 3.0
+RETRY_SECONDS = "15"  # for a request that may not wait
 WAIT = Parameter(
     "wait",
     integer_parser(0, MAX_SECONDS),
@@ -38,33 +38,36 @@ is_stopping: Callable[[], bool] = bool
 
 
 class WaitMixin(StudyView, RetrieveAPIView):
-    """A resource of a study whose GET can wait. Its ETag is a hash of its answer."""
+    """A resource of a study whose GET can wait. Its ETag says only what ``watched`` returns, because that is compared every few seconds."""
 
     parameters = (WAIT,)
+    watched: Callable[[], Any]
 
     def get(self, request, *args, **kwargs):
-        response = super().get(request, *args, **kwargs)
-        known = request.headers.get("If-None-Match", "")
-        if _tag(response) in known and self.values["wait"]:
-            with _place(request) as has_place:
-                end = time.monotonic() + self.values["wait"]
-                while has_place and time.monotonic() < end and not is_stopping() and _tag(response) in known:
+        known, headers = request.headers.get("If-None-Match", ""), {}
+        if known and self.values["wait"]:
+            end = time.monotonic() + self.values["wait"]
+            with _place(request) as may_wait:
+                # Wait before the first look, too: in a busy study something has always changed.
+                while may_wait and time.monotonic() < end and not is_stopping():
                     if not connection.in_atomic_block:
                         connection.close()
                     time.sleep(max(0, min(LOOK_SECONDS, end - time.monotonic())))
                     self.study.refresh_from_db()
-                    response = super().get(request, *args, **kwargs)
-            if not has_place:
-                response.headers["Retry-After"] = RETRY_SECONDS
-        response.headers["ETag"] = _tag(response)
-        if _tag(response) in known:
-            kept = {name: response.headers[name] for name in ("ETag", "Retry-After") if name in response.headers}
-            return Response(status=304, headers=kept)
+                    if self._tag() not in known:
+                        break
+            if not may_wait:
+                headers["Retry-After"] = RETRY_SECONDS
+        headers["ETag"] = self._tag()
+        if headers["ETag"] in known:
+            return Response(status=304, headers=headers)
+        response = super().get(request, *args, **kwargs)
+        for name, value in headers.items():
+            response.headers[name] = value
         return response
 
-
-def _tag(response: Response) -> str:
-    return f'"{sha256(JSONRenderer().render(response.data)).hexdigest()[:32]}"'
+    def _tag(self) -> str:
+        return f'W/"{sha256(repr(self.watched()).encode()).hexdigest()[:32]}"'
 
 
 @contextmanager

@@ -61,7 +61,7 @@ def test_without_a_change_it_answers_304_after_the_time(api, study):
     assert (answer.status_code, answer.content, answer["ETag"]) == (304, b"", tag)
     assert 1 <= time.monotonic() - began < 10
     assert progress(api, study, tag, "").status_code == 304
-    assert progress(api, study, f'W/{tag}, "other"', "").status_code == 304, "a proxy may have compressed it"
+    assert progress(api, study, f'"other", {tag}', "").status_code == 304
     assert api.get(f"studies/{study.code}/progress/?wait=31").status_code == 400
 
 
@@ -78,7 +78,7 @@ def test_one_request_waits_for_each_token_and_two_in_each_process(api, study, lo
 
     looks.append(others)
     assert progress(api, study, tag).status_code == 200
-    assert [(one.status_code, one["Retry-After"]) for one in seen] == [(304, "10")] * 2
+    assert [(one.status_code, one["Retry-After"]) for one in seen] == [(304, "15")] * 2
     # Both places are free again.
     assert waiting._places._value == 2
     assert progress(api, study, tag).status_code == 200

@@ -1,11 +1,11 @@
 """Cycles and claims per CPU second, beside a bare Django view; and what else an annotator's page may cost.
 
     python -m tools.proofs.bench.annotator_cycle [--clients 1,8,32,64] [--seconds 1.5] [--rounds 12] [--databases sqlite,postgres]
-                                                 [--only load,flat,process] [--json FILE]
+                                                 [--only load,flat,process] [--waiting 20] [--json FILE]
 
 Ours and the bare view run at the same time and are loaded in turn; each number is the median of the rounds, each ratio the
 median of the rounds' own ratios. Rounds are short and many: what a machine gives changes within seconds, and in a round both
-shall meet the same. CPU is that of the web server's processes and, on PostgreSQL, of the database's.
+shall meet the same. With ``--waiting``, a third site has so many clients that wait by long polling. CPU is that of the web server's processes and, on PostgreSQL, of the database's.
 """
 
 import argparse
@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from . import waiting
 from .load import Load
 from .machine import ROOT, Postgres, Site, cpu_seconds, end, folder, maps_any, pss_megabytes
 
@@ -55,6 +56,7 @@ class Pair:
     ours: Site
     bare: Site
     postgres: Postgres | None
+    waited: Site | None = None
 
     def cpu(self, site: Site) -> tuple[float, float]:
         """CPU seconds until now: of the web server, of the database server (SQLite is a part of the web server)."""
@@ -63,7 +65,7 @@ class Pair:
     def count(self) -> None:
         """Let PostgreSQL count its tables, as it does by itself within a minute or two: it plans by what it counted last."""
         if self.postgres:
-            for name in ("ours", "bare"):
+            for name in ("ours", "bare", *(["waited"] if self.waited else [])):
                 self.postgres.count(name)
 
 
@@ -93,7 +95,8 @@ def measured(pair: Pair, site: Site, **job) -> dict:
     }
 
 
-def made(stack: ExitStack, home: Path, database: str, places: int) -> tuple[Pair, str]:
+def made(stack: ExitStack, home: Path, database: str, places: int, n_waiting: int) -> tuple[Pair, dict[str, str]]:
+    """Return the sites, and the door of a study on each of ours."""
     postgres = None
     if database == "postgres":
         postgres = Postgres(home / "postgres")
@@ -106,13 +109,22 @@ def made(stack: ExitStack, home: Path, database: str, places: int) -> tuple[Pair
         "tools.proofs.bench.bare.settings",
         urls[1],
     )
-    ours.run("heval_site.management.cli", "prepare")
-    door = json.loads(ours.run("tools.proofs.bench.study", "load", str(places), str(PAGES)))["door"]
+    pair = Pair(database, ours, bare, postgres)
+    own = {"ours": ours}
+    if n_waiting:
+        url = postgres.create("waited") if postgres else ""
+        own["waited"] = pair.waited = Site(home / f"waited-{database}", ours.application, "heval_site.settings", url)
+    studies = {}
+    for name, site in own.items():
+        site.run("heval_site.management.cli", "prepare")
+        studies[name] = json.loads(site.run("tools.proofs.bench.study", "load", str(places), str(PAGES)))
     bare.run("tools.proofs.bench.bare.fill")
-    for site in (ours, bare):
+    for site in (*own.values(), bare):
         stack.callback(site.stop)
         site.start()
-    return Pair(database, ours, bare, postgres), door
+    if pair.waited:
+        waiting.start(pair.waited, studies["waited"]["code"], n_waiting)
+    return pair, {name: study["door"] for name, study in studies.items()}
 
 
 class People:
@@ -137,30 +149,38 @@ def medians(rounds: list[dict]) -> dict:
     }
 
 
-def compared(ours: list[dict], bare: list[dict]) -> dict:
+def compared(ours: list[dict], bare: list[dict], waited: list[dict]) -> dict:
     ratios = {
         "cycles_per_cpu_of_bare": median(b["cpu_ms"] / o["cpu_ms"] for o, b in zip(ours, bare, strict=True)),
         "p95_of_bare": median(o["p95"] / b["p95"] for o, b in zip(ours, bare, strict=True)),
         "per_second_of_bare": median(o["per_second"] / b["per_second"] for o, b in zip(ours, bare, strict=True)),
     }
+    if waited:
+        for name in ("cpu_ms", "p95", "per_second"):
+            ratios[f"{name}_waited"] = median(w[name] / o[name] for w, o in zip(waited, ours, strict=True))
+        ratios["waited"] = medians(waited)
     return {"ours": medians(ours), "bare": medians(bare)} | ratios
 
 
-def measure_load(pair: Pair, door: str, clients: list[int], seconds: float, rounds: int, say: Callable) -> dict:
+def measure_load(
+    pair: Pair, doors: dict[str, str], clients: list[int], seconds: float, rounds: int, say: Callable
+) -> dict:
     """Claims, then cycles, at each number of clients; ours and bare in turn."""
-    sites = {"ours": pair.ours, "bare": pair.bare}
-    people = {"ours": People(door), "bare": People("/e/bare/?who=")}
-    waiting: dict[str, list[str]] = {}
+    sites = {"ours": pair.ours, "bare": pair.bare} | ({"waited": pair.waited} if pair.waited else {})
+    people = {name: People(door) for name, door in (doors | {"bare": "/e/bare/?who="}).items()}
+    pages: dict[str, list[str]] = {}
     for name, site in sites.items():  # what is imported, compiled and cached at the first request
         warm = loaded(site, kind="claim", paths=people[name].come(32), clients=8, most=32)["left"]
-        waiting[name] = loaded(site, kind="cycle", paths=warm, clients=8, seconds=1.5)["left"]
-    seen: dict[str, dict] = {kind: {n: {"ours": [], "bare": []} for n in clients} for kind in ("claim", "cycle")}
+        pages[name] = loaded(site, kind="cycle", paths=warm, clients=8, seconds=1.5)["left"]
+    seen: dict[str, dict] = {
+        kind: {n: {"ours": [], "bare": [], "waited": []} for n in clients} for kind in ("claim", "cycle")
+    }
     for n in clients:
         for _ in range(CLAIM_ROUNDS):
             for name, site in sites.items():
                 come = people[name].come(CLAIMS)
                 seen["claim"][n][name].append(measured(pair, site, kind="claim", paths=come, clients=n, most=CLAIMS))
-                waiting[name] += seen["claim"][n][name][-1].pop("left")
+                pages[name] += seen["claim"][n][name][-1].pop("left")
     # Within its first minute a server still plans by the empty tables that it met.
     pair.count()
     for number in range(rounds):
@@ -169,13 +189,19 @@ def measure_load(pair: Pair, door: str, clients: list[int], seconds: float, roun
                 # What is made once for a person, at their first page in a process, would weigh on the few pages of a measurement
                 # as it never weighs on all the pages of a batch.
                 site = sites[name]
-                waiting[name] = loaded(site, kind="cycle", paths=waiting[name], clients=n, most=FIRST_PAGES * n)["left"]
-                one = measured(pair, site, kind="cycle", paths=waiting[name], clients=n, seconds=seconds)
-                waiting[name] = one.pop("left")
+                pages[name] = loaded(site, kind="cycle", paths=pages[name], clients=n, most=FIRST_PAGES * n)["left"]
+                one = measured(pair, site, kind="cycle", paths=pages[name], clients=n, seconds=seconds)
+                pages[name] = one.pop("left")
                 seen["cycle"][n][name].append(one)
     found: dict[str, dict] = {kind: {n: compared(**both) for n, both in ours.items()} for kind, ours in seen.items()}
     for kind, n in ((kind, n) for n in clients for kind in found):
         say(line_of(pair.database, kind, n, found[kind][n]))
+        if pair.waited:
+            one = found[kind][n]
+            say(
+                f"{pair.database:9} {kind:6} {n:7} | with waiting clients, of those without: {one['per_second_waited']:.3f} per second, "
+                f"{one['cpu_ms_waited']:.3f} of the CPU, {one['p95_waited']:.3f} of p95 ({one['waited']['p95']:.1f} ms), {one['waited']['errors']} errors"
+            )
     if 8 in clients and max(clients) > 8:
         most, few = (seen["cycle"][n]["ours"] for n in (max(clients), 8))
         found["most_of_eight"] = median(
@@ -374,6 +400,7 @@ def main(arguments: list[str] | None = None) -> dict:
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--databases", default="sqlite,postgres")
     parser.add_argument("--only", default="load,flat,process")
+    parser.add_argument("--waiting", type=int, default=0, help="clients that wait for a change of the study meanwhile")
     parser.add_argument(
         "--json", metavar="FILE", help="write everything there; - for standard output, and nothing else"
     )
@@ -388,10 +415,11 @@ def main(arguments: list[str] | None = None) -> dict:
     say(HEADING)
     for database in options.databases.split(","):
         with folder("heval-bench-") as home, ExitStack() as stack:
-            pair, door = made(stack, home, database, 100 + CLAIMS * CLAIM_ROUNDS * len(clients))
+            places = 100 + CLAIMS * CLAIM_ROUNDS * len(clients)
+            pair, doors = made(stack, home, database, places, options.waiting)
             found[database] = mine = {}
             if "load" in parts:
-                mine["load"] = measure_load(pair, door, clients, options.seconds, options.rounds, say)
+                mine["load"] = measure_load(pair, doors, clients, options.seconds, options.rounds, say)
             if "flat" in parts:
                 mine["flat"] = measure_flatness(pair, say)
             if "process" in parts:

@@ -87,7 +87,7 @@ def build(name: str, places: int, pages: int, sections: int = 1, prompts: int = 
 
 def main(name: str, places: str, pages: str, sections: str = "1", prompts: str = "0") -> None:
     study, door = build(name, int(places), int(pages), int(sections), int(prompts))
-    json.dump({"study": study.pk, "door": f"/e/{door.key}/?who="}, sys.stdout)
+    json.dump({"study": study.pk, "code": str(study.code), "door": f"/e/{door.key}/?who="}, sys.stdout)
 
 
 if __name__ == "__main__":
