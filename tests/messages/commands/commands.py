@@ -5,7 +5,8 @@ from types import SimpleNamespace
 from django.test import override_settings
 
 from studies.services.jobs import LeaseLost
-from tests.messages.commands.scenarios import command, launched, link
+from tests import builders
+from tests.messages.commands.scenarios import command, draft, launched, link
 from tests.messages.lines import only_informs
 
 
@@ -13,6 +14,11 @@ def without_database():
     """The demo on a site that has a database server."""
     with override_settings(EMBEDDED=False):
         return command("demo")()
+
+
+def seen_by_no_stranger():
+    builders.user("stranger")
+    return draft()
 
 
 IMPORT = "heval_site.management.commands.import_study.import_stimuli_file"
@@ -38,6 +44,9 @@ COMMANDS = {
     "--pairs-by names attributes": command("import_study", "{code}", "{folder}/rows.csv", "--pairs-by", "domain"),
     "sd: … is not a number": command("power", "mean", "--difference", "0.1", "--sd", "0"),
     "tests: … is less": command("power", "mean", "--difference", "0.1", "--sd", "1", "--tests", "0"),
+    "There is no active": command("token", "nobody"),
+    "--days must be from": command("token", "researcher", "--days", "0"),
+    "has no role": command("token", "stranger", "--study", "{code}", make=seen_by_no_stranger),
     "There is no link": (
         command("update_ledger", "nothing"),
         command("reconcile", "nothing"),

@@ -18,6 +18,7 @@ from heval_site.rehearsal.rehearsal import RehearsalRefused
 from studies.models import Study
 from tests import builders
 from tests.messages.lines import Shown
+from tests.study_command import connection_stays
 
 REFUSALS = (ClientError, CommandError, ImproperlyConfigured, ValueError, RehearsalRefused, TooManySnapshots)
 
@@ -56,6 +57,7 @@ def command(name, *arguments, make=draft, **changes):
     def scenario():
         made = make()
         with ExitStack() as stack:
+            stack.enter_context(connection_stays())
             folder = stack.enter_context(tempfile.TemporaryDirectory())
             for file, data in FILES.items():
                 (Path(folder) / file).write_bytes(data)
