@@ -130,7 +130,7 @@ class SettleSerializer(shapes.StrictMixin, serializers.Serializer):
 
 class SettledSerializer(serializers.Serializer):
     due = serializers.IntegerField(help_text="Payments that are newly due.")
-    amount = serializers.CharField(help_text="Their sum.")
+    amount = serializers.DecimalField(max_digits=12, decimal_places=2, help_text="Their sum.")
     currency = serializers.CharField(help_text="Currency of the sum.")
     paid = serializers.IntegerField(help_text="Payments that the panel has paid since.")
     failed = serializers.IntegerField(help_text="Payments that the panel has refused since.")

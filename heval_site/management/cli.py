@@ -16,7 +16,6 @@ COMMANDS = {
     "import": "import a study, stimuli or existing answers from files",
     "simulate": "let robots with known preferences answer a study",
     "reconcile": "read the panel's submissions, from its service or its file",
-    "update_ledger": "record the payments due to a link's people, or show them",
     "rerun": "recompute the numbers of an archive, and say which differ",
     "submit": "submit outputs to a board of this or another site",
     "power": "print the exact power of a classical test, or its people",

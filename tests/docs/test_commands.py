@@ -71,7 +71,7 @@ def test_every_command_line_is_one_that_heval_takes():
     [
         "```text\nheval exprot 1\n```",
         "```text\nheval study export 1 x.csv --outptu x\n```",
-        "```text\nheval update_ledger --dry-run\n```",
+        "```text\nheval study pay --dry-run\n```",
         "run `heval import X --replaces`",
         "run `heval study plan --poeple 3`",
     ],

@@ -108,6 +108,9 @@ class AsyncStudy:
     async def amend(self, reason: str, **changes: Mapping[str, Any]) -> dict[str, Any]:
         return await self.act("amend", reason=reason, **changes)
 
+    async def settle(self, key: str, is_dry_run: bool = False) -> dict[str, Any]:
+        return await self.site.run(operations.settle(self.code, key, is_dry_run))
+
     async def pay(self) -> dict[str, Any]:
         return await self.site.run(operations.pay(self.code))
 

@@ -283,6 +283,11 @@ def invented_report(code: str, timeout: float = JOB_SECONDS, **sent: bool) -> St
     return done["result"]["result"]
 
 
+def settle(code: str, key: str, is_dry_run: bool = False) -> Steps[dict[str, Any]]:
+    """Record what is due by a link, or only count it. It orders and pays nothing."""
+    return (yield from ask("POST", f"studies/{code}/links/{key}/payments/settle/", {"is_dry_run": is_dry_run}))
+
+
 def pay(code: str) -> Steps[dict[str, Any]]:
     """Return pay by hour, the cost of each link, and all ``payments``."""
     report = yield from ask("GET", f"studies/{code}/pay/")

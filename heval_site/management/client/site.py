@@ -147,6 +147,10 @@ class Study:
         """Change words, pay or minutes after the launch. ``changes``: ``study``, ``arms``, ``questions``."""
         return self.act("amend", reason=reason, **changes)
 
+    def settle(self, key: str, is_dry_run: bool = False) -> dict[str, Any]:
+        """Record what is due by a link, or only count it. It orders and pays nothing."""
+        return self.site.run(operations.settle(self.code, key, is_dry_run))
+
     def pay(self) -> dict[str, Any]:
         """Return pay by hour, the cost of each link, and all ``payments``."""
         return self.site.run(operations.pay(self.code))

@@ -127,7 +127,12 @@ class Command(SiteCommand):
             help='A JSON object with study, arms or questions, such as {"study": {"contact": "…"}}.',
         )
         verb.add_argument("--reason", required=True, help="The study's log keeps it.")
-        add("pay", "Print the pay by hour and the cost of each link. With --json, also all payments.")
+        verb = add("pay", "Print the pay by hour and the cost of each link. With --json, also all payments.")
+        verb.add_argument(
+            "--settle", action="store_true", help="First record what is due by each link. It orders and pays nothing."
+        )
+        verb.add_argument("--dry-run", action="store_true", help="With --settle: only count, and record nothing.")
+        verb.add_argument("--link", metavar="KEY", help="With --settle: only this link.")
         add("status", "Print the state of a study and how many people answered.")
         verb = add("wait", "Wait until a study is closed, or has its people.")
         verb.add_argument("--until", choices=("closed", "target"), default="closed", help="Default: closed.")
@@ -251,9 +256,18 @@ def _amend(study: Study, options: dict[str, Any]) -> Result:
 
 def _pay(study: Study, options: dict[str, Any]) -> Result:
     found = study.pay()
+    lines = []
+    if options["settle"]:
+        keys = [options["link"]] if options["link"] else [link["link"] for link in found["links"]]
+        settled = {key: study.settle(key, options["dry_run"]) for key in keys}
+        lines = [
+            f"link {key}: {one['due']} newly due: {one['amount']} {one['currency']}. {one['paid']} found paid, {one['cancelled']} cancelled."
+            for key, one in settled.items()
+        ]
+        found = {**study.pay(), "settled": settled}
     currency = found["currency"]
-    lines = [
-        f"{arm['arm']}: {arm['people']} people"
+    lines += [
+        f"{arm['arm']}: n = {arm['people']}"
         + (f", median {arm['per_hour']['median']} {currency} an hour" if arm["per_hour"] else "")
         for arm in found["arms"]
     ]

@@ -2,10 +2,8 @@
 
 from datetime import timedelta
 from decimal import Decimal
-from io import StringIO
 
 import pytest
-from django.core.management import call_command
 from django.db.models import F
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -20,6 +18,7 @@ from annotators.pay.statement import low_wage_warning, pay_by_arm, pay_overall_a
 from annotators.places.exclusions import open_replacement_places_up_to_cap
 from studies.models import Study
 from studies.services import lifecycle
+from tests import study_command
 from tests.admin_pages import logged_in
 from tests.builders import draft_study, panel, promised, spa_study, user
 from tests.players import claimed, submitted
@@ -57,9 +56,8 @@ def test_what_is_owed_and_not_written_down_is_in_the_sum_and_said():
     )
     everything = text(client.get(f"/admin/studies/study/{study.pk}/pay/"))
     assert "Not recorded yet" in everything and "10.00 USD</td>" in everything
-    out = StringIO()
-    call_command("update_ledger", link.key, "--dry-run", stdout=out)
-    assert "0.00 due, 5.00 not recorded yet, 5.00 to come" in out.getvalue()
+    said = study_command.run("pay", study.code, "--settle", "--dry-run")[1]
+    assert "2 newly due: 5.00 USD" in said and "0.00 due, 5.00 unrecorded, 5.00 to come, 10.00 total USD" in said
     assert build_pay_report_by_arm_and_link(study)["links"][0]["unrecorded"] == "5.00"
     client.post(address, {"settle": "1"})
     found = compute_link_cost(again(link))

@@ -160,7 +160,7 @@ def test_pay_is_printed_for_each_arm_and_link(olga, where, tmp_path):
     study = spa_study(olga)
     link = recruitment(study, reward="2.00", currency="GBP", wanted=3)
     code, printed = run("pay", study.code, *where)
-    assert code == 0 and "all: 0 people" in printed and f"link {link.key}: 0.00 paid" in printed
+    assert code == 0 and "all: n = 0" in printed and f"link {link.key}: 0.00 paid" in printed
     assert json.loads(run("pay", study.code, "--json", *where)[1])["payments"] == []
     assert run("export", study.code, "payments.csv", "--output", tmp_path / "payments.csv", *where)[0] == 0
     assert "amount" in (tmp_path / "payments.csv").read_text()
@@ -310,7 +310,7 @@ def test_bash_completes_commands_verbs_and_options(tmp_path):
         shell = ["bash", "--norc", "-c", f"{printed.getvalue()}\n{asked}"]
         return subprocess.run(shell, capture_output=True, text=True, check=True).stdout.split()
 
-    assert completed("heval", "up") == ["up", "update_ledger"]
+    assert completed("heval", "up") == ["up"]
     assert completed("heval", "study", "ver") == ["verdict"]
     assert completed("heval", "study", "launch", "x", "--ack") == ["--acknowledge"]
     assert completed("heval", "up", "--no") == ["--no-migrate"]

@@ -47,11 +47,7 @@ COMMANDS = {
     "There is no active": command("token", "nobody"),
     "--days must be from": command("token", "researcher", "--days", "0"),
     "has no role": command("token", "stranger", "--study", "{code}", make=seen_by_no_stranger),
-    "There is no link": (
-        command("update_ledger", "nothing"),
-        command("reconcile", "nothing"),
-    ),
-    "The channel … of this link": command("update_ledger", "{key}", make=lambda: link(channel="gone")),
+    "There is no link": command("reconcile", "nothing"),
     "--robots: … robots": command("simulate", "{code}", "--robots", "0", make=launched),
     "--right: it is about": command("simulate", "{code}", "--right", ".3", make=launched),
     "is not possible. Enter": command("simulate", "{code}", "--abandoning", "2", make=launched),
