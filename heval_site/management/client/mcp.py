@@ -144,7 +144,8 @@ def export_file(study: str, name: str, path: str) -> dict[str, Any]:
     """Write an export, such as responses.csv, items.jsonl or archive.zip, to a new file."""
     if Path(path).exists():
         raise ToolError(f"{path} exists already. Name a new file.")
-    return {"path": path, "bytes": len(_study(study).export(name, path))}
+    _study(study).export(name, path)
+    return {"path": path, "bytes": Path(path).stat().st_size}
 
 
 if __name__ == "__main__":
