@@ -49,9 +49,9 @@ def site_of(who, *, sleep=run_jobs, send=through_django) -> Site:
     )
 
 
-def person_choosing(study, n, system) -> None:
+def person_choosing(study, n, system, recruitment=None) -> None:
     """A person who takes a place, chooses this system on each page of two choices, and answers the other pages plausibly."""
-    assignment = claimed(study, f"person {n}")
+    assignment = claimed(study, f"person {n}", recruitment)
     while (key := full_page_state(assignment).next_key) is not None:
         _, _, asks = open_page(assignment, key)
         shown = [

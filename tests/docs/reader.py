@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+import traceback
 from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
 
@@ -102,4 +103,7 @@ class Reader:
                 err.write(f"heval: {error}\n")
             except SystemExit as end:
                 code = end.code or 0
+            except Exception:
+                code = 1
+                err.write(traceback.format_exc())
         return code, out.buffer.getvalue().decode(), err.getvalue()

@@ -17,7 +17,7 @@ def blocks_of(page: docs.Page) -> list[tuple[str, str, str]]:
 RUN = [
     name
     for name, page in PAGES.items()
-    if any("run" in said.split() or "file=" in said for _, said, _ in blocks_of(page))
+    if any(said == "run" or (said.startswith("file=") and "/" in said) for _, said, _ in blocks_of(page))
 ]
 
 

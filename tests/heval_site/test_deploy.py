@@ -45,7 +45,9 @@ print(panel(spa_study(target_n=4)).key)
 
 def blocks(page: str, language: str) -> list[str]:
     text = (HOW_TO / page).read_text(encoding="utf-8")
-    return [dedent(found) for found in re.findall(rf"^ *```{language}\n(.*?)^ *```", text, re.MULTILINE | re.DOTALL)]
+    return [
+        dedent(found) for found in re.findall(rf"^ *```{language}\b[^\n]*\n(.*?)^ *```", text, re.MULTILINE | re.DOTALL)
+    ]
 
 
 SETTINGS, *UNIT_TEXTS = blocks("deploy-without-containers.md", "ini")
