@@ -74,19 +74,9 @@ def create_draft(
     answer, in about so many minutes, for a reward such as "1.50". facts: institution, responsible, contact, ethics_contact, storage and retention,
     as a person gave them; a site keeps those of an earlier study. ask: a card, such as two_choice.
     """
-    study = _site().create(
-        title,
-        outputs,
-        ask=ask,
-        criterion=criterion,
-        people=people,
-        minutes=minutes,
-        reward=reward,
-        facts=facts,
-        public_title=public_title,
-        m=pages,
-    )
-    return {"code": study.code}
+    size: dict[str, Any] = {"people": people, "m": pages, "minutes": minutes, "reward": reward}
+    texts: dict[str, Any] = {"facts": facts, "public_title": public_title}
+    return {"code": _site().create(title, outputs, ask=ask, criterion=criterion, **size, **texts).code}
 
 
 @tool

@@ -35,7 +35,7 @@ class Helm:
 
 
 class LmEval:
-    """samples_TASK_TIME.jsonl: one model's answers to a task. The file does not name the model."""
+    """samples_TASK_TIME.jsonl: one model's answers to a task. The file does not name the model, but heval's client can, as ``system``."""
 
     NAME = "samples of lm-evaluation-harness"
 
@@ -45,11 +45,12 @@ class LmEval:
 
     @staticmethod
     def rows_of_row(values: Mapping[str, Any], state: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        row = {
-            "prompt_key": str(values["doc_id"]),
-            "prompt_text": _prompt(values),
-            "output": _first_text(values.get("resps") or values.get("filtered_resps")),
-        }
+        row = {"prompt_key": str(values["doc_id"]), "prompt_text": _prompt(values)}
+        text = _first_text(values.get("resps") or values.get("filtered_resps"))
+        if system := values.get("system"):
+            yield row | {"system": system, "text": text}
+            return
+        row["output"] = text
         target = values.get("target")
         if isinstance(target, str) and target.strip():
             row["reference"] = target.strip()

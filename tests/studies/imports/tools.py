@@ -92,6 +92,14 @@ FILES = {
         )),
         {("output", str(n), 0): "Four, of course." for n in range(3)} | {("reference", str(n), 0): "4" for n in range(3)},
     ),
+    "lm-eval, of two models": (
+        "samples.jsonl",
+        lines(*(
+            {"system": system, "doc_id": 1, "target": "4", "arguments": [["Q: 1?", {}]], "resps": [[f"{system} says four."]]}
+            for system in ("new", "old")
+        )),
+        {(system, "1", 0): f"{system} says four." for system in ("new", "old")},
+    ),
     "MT-Bench": (
         "model.jsonl",
         lines({"question_id": 81, "answer_id": "x", "model_id": "m", "choices": [{"index": 0, "turns": ["First.", "Second."]}], "tstamp": 1.5}),
