@@ -57,7 +57,7 @@ from .flat_rows import (
     with_shown_outputs,
 )
 from .frames import ORIGINS
-from .snapshot import MAX_SNAPSHOTS, database_snapshot
+from .snapshot import MAX_SNAPSHOTS, database_snapshot, used_connection
 
 # COPY needs a quote and a delimiter. JSON text never has these control characters, so COPY leaves it unchanged.
 _AS_JSON = (
@@ -537,9 +537,15 @@ def write_export_file(
     table: str, file_format: str, selection: Selection, path, progress=lambda done, total, doing="": None
 ) -> int:
     """Write a table to a file in a format of the table, from one snapshot, and return its number of rows."""
+    writer = connections["default"]
+
+    def report(done: int, total: int, doing: str = "") -> None:
+        with used_connection(writer):
+            progress(done, total, doing)
+
     with database_snapshot():
         if file_format == "parquet":
-            return write_parquet(table, selection, path, progress)
+            return write_parquet(table, selection, path, report)
         tally = ExportDigest(is_hashed=False)
         with open(path, "wb") as file:
             for block in TABLES[table].maker(file_format)(table, selection, tally=tally):
@@ -595,14 +601,8 @@ class ExportStream:
         finally:
             connections["default"] = usual
 
-    @contextmanager
     def _reading(self):
-        usual = connections["default"]
-        connections["default"] = self._reader
-        try:
-            yield
-        finally:
-            connections["default"] = usual
+        return used_connection(self._reader)
 
     def __iter__(self):
         return self

@@ -49,6 +49,17 @@ def database_snapshot() -> Iterator[None]:
         _snapshot_slots.release()
 
 
+@contextmanager
+def used_connection(connection) -> Iterator[None]:
+    """Use this connection meanwhile, such as the one from before a snapshot, which can write."""
+    usual = connections[DEFAULT_DB_ALIAS]
+    connections[DEFAULT_DB_ALIAS] = connection
+    try:
+        yield
+    finally:
+        connections[DEFAULT_DB_ALIAS] = usual
+
+
 def _configure(reader) -> None:
     options = {key: value for key, value in reader.settings_dict["OPTIONS"].items() if key != "pool"}
     if reader.vendor == "sqlite":

@@ -6,7 +6,9 @@ import json
 import pytest
 
 from analysis.data.export_codebook import build_export_codebook, build_export_codebook_markdown
+from analysis.data.exports import request_export
 from analysis.data.flat_rows import Selection, format_time
+from studies.services import jobs
 from tests.analysis.api.rest import api_of, body_of
 from tests.analysis.data.exported import STORED, export, json_rows
 from tests.builders import draft_study, spa_study, user
@@ -57,8 +59,6 @@ def test_without_pyarrow_the_message_says_how_to_get_it(study, monkeypatch, tmp_
 
 def test_a_parquet_export_is_made_by_a_job_and_fetched(study, settings, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
-    from studies.services import jobs
-
     settings.MEDIA_ROOT = tmp_path
     api = api_of(study.owner)
     started = api.post(f"studies/{study.code}/exports/", {"table": "responses"})
@@ -107,3 +107,15 @@ def test_the_codebook_says_what_is_planted(db):
     study.systems.filter(name="beta").update(reference="maximal", is_human=True)
     assert "- beta (human, maximal reference)\n" in build_export_codebook_markdown(study)
     assert [s["reference"] for s in build_export_codebook(study)["systems"]] == ["", "maximal", ""]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_job_writes_its_progress_while_it_reads_one_moment(settings, tmp_path):
+    """Without a test's transaction, what is read is read-only, and progress is written by another connection."""
+    settings.MEDIA_ROOT = tmp_path
+    study = spa_study(user("olga"))
+    submitted(study, "a")
+    job = request_export(study, by=study.owner, table="assignments", format="parquet", origins=("live",))
+    jobs.run_waiting_jobs()
+    job.refresh_from_db()
+    assert (job.state, job.error, job.doing) == ("done", "", "Writing rows")
