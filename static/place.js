@@ -1,5 +1,5 @@
 // Shows how long the place is kept. The server sends a text and a duration; the time of day is computed here, because clocks differ.
-const WARN = 300, LOOK_EACH = 300, LOOK_WHEN_OVER = 60; // seconds
+const SHOWN = 600, WARN = 300, LOOK_EACH = 300, LOOK_WHEN_OVER = 60; // seconds
 const ENDED = "Your part of the study has ended. Reload this page to see why.";
 const find = (html, selector) => new DOMParser().parseFromString(html, "text/html").querySelector(selector);
 
@@ -43,6 +43,7 @@ export function watch(line, say, clock, answers) {
   }
 
   async function tick() {
+    if (end && left() <= SHOWN) place.classList.remove("calm");
     if (end && left() <= 0) {
       // This is true whatever the server says, and also if it cannot be reached.
       line.textContent = `Your place was kept until ${clock(end)}.`;

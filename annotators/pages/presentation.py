@@ -33,6 +33,8 @@ def render_cached_markdown(text: str) -> SafeString:
 
 # A prompt with more characters fills about half a small screen in the column beside its outputs.
 LONG_PROMPT = 500
+# The number of characters on about four screens of a phone.
+LONG_TO_READ = 4000
 # The length in characters of a question in a list of questions: two lines on a phone.
 BRIEF = 60
 
@@ -195,6 +197,14 @@ class ShownPage:
     @property
     def has_fields(self) -> bool:
         return bool(self.all_fields)
+
+    @property
+    def is_long_to_read(self) -> bool:
+        """Return whether texts fill several screens of a phone, so that links to them and to the answers stay in sight."""
+        if len(self.items) != 1 or not self.has_fields:
+            return False
+        outputs = [exposure.output for exposure in self.items[0].exposures]
+        return sum(len(output.text or output.html) for output in outputs) + len(self.items[0].source) > LONG_TO_READ
 
     @property
     def has_images(self) -> bool:

@@ -31,6 +31,8 @@ class PlaceState(StrEnum):
     CLOSED = "closed"
 
 
+# With more time than this, the page shows no clock of the place. static/place.js has the same number.
+SHOWN_BELOW_SECONDS = 600
 # The texts that annotators read after the time is over.
 EXPIRED_TEXTS = {
     PlaceState.EXPIRED: "Your place is no longer kept. You can still go on: your answers count if no other person takes the place.",
@@ -60,6 +62,11 @@ class PlaceStatus:
     @property
     def is_over(self) -> bool:
         return self.state in EXPIRED_TEXTS
+
+    @property
+    def is_calm(self) -> bool:
+        """Return whether so much time is left that nobody needs a clock. static/place.js shows it later."""
+        return self.state == PlaceState.KEPT and (self.seconds or 0) > SHOWN_BELOW_SECONDS
 
 
 def place_status(assignment: Assignment) -> PlaceStatus | None:

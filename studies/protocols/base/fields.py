@@ -6,7 +6,7 @@ way (``70 %``, ``+70``, ``70,0``, digits of any script) if it has only one meani
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache
@@ -259,6 +259,12 @@ def _normalize_character(character: str) -> str:
     return SIGN_REPLACEMENTS.get(character, character) if digit is None else str(digit)
 
 
+def _row_shape(labels: Sequence[str], most: int) -> str:
+    """Return the CSS class of choices that lie side by side on a phone, or "" if their words need lines of their own."""
+    is_short = all(len(label) <= 28 and len(word) <= 9 for label in labels for word in label.split())
+    return " short" if is_short and len(labels) <= most else ""
+
+
 @dataclass(frozen=True, slots=True)
 class ScalePointsField(Field):
     """A list of ordered points. Exactly one is chosen."""
@@ -266,6 +272,19 @@ class ScalePointsField(Field):
     kind: ClassVar[str] = "scale"
     missing: ClassVar[str] = "Please choose one of the points."
     points: tuple[Option, ...] = ()
+
+    @property
+    def ends(self) -> tuple[Option, ...]:
+        """Return the points whose words are shown below the row of numbers: few of many. Else ()."""
+        labelled = tuple(point for point in self.points if point.label)
+        return labelled if len(labelled) <= 3 < len(self.points) else ()
+
+    @property
+    def shape(self) -> str:
+        """Return the CSS classes of the points: numbers in rows, a row of short words, or a list ("")."""
+        if self.ends or not any(point.label for point in self.points):
+            return " numbers many" if len(self.points) > 7 else " numbers"
+        return _row_shape([point.label for point in self.points], 5)
 
     def parse(self, raw: str) -> Decimal:
         if raw not in {point.key for point in self.points}:
@@ -288,6 +307,10 @@ class ChoiceField(Field):
     kind: ClassVar[str] = "choice"
     missing: ClassVar[str] = "Please choose one of the answers."
     options: tuple[Option, ...] = ()
+
+    @property
+    def shape(self) -> str:
+        return _row_shape([option.label for option in self.options], 3)
 
     def parse(self, raw: str) -> str:
         if raw not in {option.key for option in self.options}:

@@ -80,7 +80,7 @@ def test_a_check_is_among_the_questions_of_a_survey_or_spa_page():
     body = Client().get(f"/p/{assignment.code}/{key}/").content.decode()
     n = len(re.findall(r'class="nth"', body))
     assert n == len(full_page_state(assignment).steps[key].page.questions) + 2
-    assert f"Question {n} of {n}" in body
+    assert f"{n} of {n}" in body
 
 
 def test_the_outcome_has_its_own_code_and_pay_and_a_form_to_object():

@@ -135,7 +135,7 @@ def test_the_chances_are_asked_one_by_one_and_nothing_is_filled_in_for_anybody(c
     assert response.content.decode().count("you are certain that the first named is the better one") == 1
     # The texts are at hand, one fold a prompt.
     assert len([attrs for attrs in page.of("details") if not attrs]) == 4 and "The tale number" in page.words
-    assert "cannot be changed once they are sent" in page.words
+    assert "Sent answers cannot be changed." in page.words
 
 
 @pytest.mark.django_db

@@ -27,7 +27,7 @@ def test_the_link_offers_two_ways_and_the_pages_their_address(visit):
         page.get_by_role("button", name="Go on here").dblclick()
     page.wait_for_url("**/s3.p1/")
     assert own_code not in page.url and page.get_by_role("link", name="Leave the study").count() == 0
-    page.locator("summary", has_text="The address of these pages").click()
+    page.locator(".own-address summary").click()
     look_at(page, "page here", wrong)
     shot(page, "page-here")
     address = page.locator("#own-address")
@@ -47,7 +47,7 @@ def test_the_link_offers_two_ways_and_the_pages_their_address(visit):
     assert page.url.endswith("/done/") and own_code not in page.content()
     # The own pages name their address, and show what was sent.
     first.page.goto(own)
-    first.page.locator("summary", has_text="Your personal address").click()
+    first.page.locator(".own-address summary").click()
     look_at(first.page, "own page", wrong)
     shot(first.page, "own-page")
     assert own_code in first.page.locator("#own-address").inner_text()

@@ -1,6 +1,9 @@
 """Answers in a browser: how they are given, saved, sent and found again."""
 
+from datetime import timedelta
+
 import pytest
+from django.utils import timezone
 
 from annotators.models import Assignment, PageVisit, Response
 from tests.accessibility import violations
@@ -121,6 +124,10 @@ def test_the_second_window_learns_that_the_page_is_answered(visit):
 def test_more_time_is_given_on_the_same_page(visit):
     person = visit()
     page = person.open("s2.ask")
+    # With more than ten minutes left, nobody needs a clock.
+    assert page.get_by_role("button", name="More time").count() == 0
+    Assignment.objects.update(reserved_until=timezone.now() + timedelta(minutes=9))
+    page.reload()
     page.wait_for_selector("text=/Place kept until [0-9]/")
     before = Assignment.objects.get().reserved_until
     page.locator("[data-has-range]").first.fill("81")
