@@ -5,6 +5,7 @@ Annotators' pages need no session, user, message or form cookie, and do not pay 
 
 import json
 import logging
+import os
 import re
 import secrets
 import sys
@@ -216,6 +217,10 @@ def refuse_too_large_body(request) -> None:
 
 class StaticFiles(WhiteNoiseMiddleware):
     """For every path except /static/, which serves style sheets."""
+
+    def add_files(self, root, prefix=None):
+        if os.path.isdir(root):  # otherwise nothing was collected
+            super().add_files(root, prefix)
 
 
 class Sessions(ResearcherPathsMixin, SessionMiddleware):

@@ -199,11 +199,11 @@ FORMAT_MODULE_PATH = ["heval_site.runtime.formats"]
 
 STATIC_URL = "static/"
 STATICFILES_DIRS = [DATA / "static"]
-# The image collects its files at build time and sets STATIC_ROOT: names with a hash, cached forever. Otherwise files
-# are served from their source folders.
-STATIC_ROOT: Path | None = Path(env.text("STATIC_ROOT")) if env.text("STATIC_ROOT") else None
-HAS_COLLECTED_STATIC = STATIC_ROOT is not None
-WHITENOISE_USE_FINDERS = not HAS_COLLECTED_STATIC
+# Collected files have names with a hash and are cached forever. The image collects them at build time and sets
+# STATIC_ROOT, `heval up` collects them into its home. What was not collected is served from its source folder.
+HAS_COLLECTED_STATIC = bool(env.text("STATIC_ROOT"))
+STATIC_ROOT = Path(env.text("STATIC_ROOT") or HEVAL_HOME / "static")
+WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = DEBUG
 MEDIA_ROOT = Path(env.text("MEDIA_ROOT") or HEVAL_HOME / "media")
 # Who withdrew, for backups that are older. Outside the database, which a restored backup replaces.
@@ -211,9 +211,9 @@ ERASURES_FILE = MEDIA_ROOT.parent / "erasures.jsonl"
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {
-        "BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"
-        if HAS_COLLECTED_STATIC
-        else "django.contrib.staticfiles.storage.StaticFilesStorage"
+        "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
+        if DEBUG
+        else "heval_site.runtime.static_files.CollectedFilesStorage"
     },
 }
 FILE_UPLOAD_PERMISSIONS = 0o640

@@ -49,7 +49,7 @@ def cache_problem() -> str:
 
 
 def static_files_problem() -> str:
-    """Every page names the style sheet, and cannot be shown if this process knows no file for it."""
+    """Where STATIC_ROOT promises collected files, this process knows them. Without them, files are sent uncompressed."""
     if settings.HAS_COLLECTED_STATIC:
         try:
             name = staticfiles_storage.stored_name("heval.css")  # type: ignore[attr-defined]  # the storage of collected files

@@ -118,7 +118,11 @@ def serve(home_lock, announcement: str = "") -> NoReturn:
     from studies.services import jobs
 
     from . import supervisor
+    from .static_files import collect_changed_static_files
 
+    if not settings.DEBUG and not settings.HAS_COLLECTED_STATIC:
+        with suppress(OSError):  # a home that cannot be written: they are served from their source folders
+            collect_changed_static_files()
     os.environ["HEVAL_ANNOUNCE"] = announcement or f"heval serves {settings.SITE_URL}"
     with suppress(Exception):  # a cache that is not there is a problem that /readyz names
         # Otherwise the job runner could begin a batch before the runner of batches has started.

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 import yaml
 from django.contrib.staticfiles import finders
-from django.core.management import call_command
+from django.contrib.staticfiles.storage import staticfiles_storage
 
+from heval_site.runtime.static_files import collect_changed_static_files
 from tests import ROOT
 
 STATIC = re.compile(r"{%\s*static\s+['\"]([^'\"]+)['\"]")
@@ -86,13 +87,20 @@ def test_every_static_file_that_a_template_names_is_there():
     assert sorted(name for name in named if not finders.find(name)) == []
 
 
-def test_static_files_can_be_collected_under_names_with_a_hash(settings, tmp_path):
+def test_static_files_are_collected_once_and_one_that_is_not_collected_keeps_its_name(settings, tmp_path):
     settings.STATIC_ROOT = tmp_path
-    settings.STORAGES = settings.STORAGES | {
-        "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"}
-    }
-    call_command("collectstatic", interactive=False, verbosity=0)
-    assert list(tmp_path.glob("heval.????????????.css")) and list(tmp_path.glob("heval.????????????.css.gz"))
+    assert staticfiles_storage.url("heval.css") == "/static/heval.css"
+    collect_changed_static_files()
+    ((hashed,), first_page) = tmp_path.glob("heval.????????????.css"), 0
+    assert staticfiles_storage.url("heval.css") == f"/static/{hashed.name}"
+    assert staticfiles_storage.url("docs/no-such-file.png") == "/static/docs/no-such-file.png"
+    collected_at = hashed.stat().st_mtime_ns
+    collect_changed_static_files()
+    assert hashed.stat().st_mtime_ns == collected_at
+    # What a browser loads with a first page of questions, beside its HTML.
+    for name in ("tokens.css", "heval.css", "annotate.js", "answers.js", "place.js"):
+        first_page += (tmp_path / f"{staticfiles_storage.stored_name(name)}.gz").stat().st_size
+    assert first_page < 16 * 1024
 
 
 # What a wheel's user meets first, and what is read from files beside the code: pages, style, docs, templates of studies, the demo's texts.
