@@ -3,12 +3,26 @@ const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const input = (row, part) => row.querySelector(`[name$=".${part}"]`);
 const rows = all(".mark");
 const isOpen = document.body.dataset.state === "open";
+const set = document.querySelector(".marks"), full = document.querySelector(".full");
+// Where the marks have no room beside the text, each one lies under its sentence.
+const narrow = matchMedia("(max-width: 59.99em)");
 
 const length = (words) => [...words].length; // code points, as the server counts them
 const sentence = (number) => all(".part").find(({ dataset }) => dataset.part === number)?.querySelector(".said-here");
 
+function put(row) {
+  const where = input(row, "where").value;
+  const under = narrow.matches && sentence(where)?.parentElement;
+  if ((under || row.home) === row.under) return;
+  row.under = under || row.home;
+  const focused = row.contains(document.activeElement) && document.activeElement;
+  row.under.after(row);
+  if (focused) focused.focus({ preventScroll: true });
+}
+
 function show(row) {
   const where = input(row, "where").value, text = sentence(where)?.textContent || "";
+  put(row);
   const [from, to] = input(row, "words").value.split("-").map(Number);
   const words = to ? [...text].slice(from, to).join("") : text;
   row.quote.textContent = words && `“${words}”`;
@@ -26,13 +40,23 @@ const changed = (row) => {
   input(row, "where").dispatchEvent(new Event("input", { bubbles: true }));
 };
 
+// Says under the sentence why nothing more can be marked.
+function sayFull(number) {
+  sentence(number).parentElement.after(full);
+  full.textContent = "";
+  setTimeout(() => {
+    full.textContent = full.dataset.words;
+    full.scrollIntoView({ block: "nearest" });
+  });
+}
+
 function mark(number, words = "") {
   const row = rows.find((other) => !input(other, "where").value && !input(other, "category").value);
-  if (!row) return;
+  if (!row) return sayFull(number);
   row.open = true;
   input(row, "where").value = number;
   input(row, "words").value = words;
-  all("[type=checkbox]", row.parentElement).forEach((none) => { none.checked = false; });
+  all("[type=checkbox]", set).forEach((none) => { none.checked = false; });
   changed(row);
   input(row, "category").focus({ preventScroll: true });
   row.scrollIntoView({ block: "nearest" });
@@ -54,6 +78,8 @@ function selected() {
 }
 
 rows.forEach((row) => {
+  row.under = row.home = document.createComment("");
+  row.before(row.home);
   row.caption = row.querySelector(".set");
   row.called = row.caption.textContent;
   row.quote = Object.assign(document.createElement("p"), { className: "quote", dir: "auto" });
@@ -66,18 +92,20 @@ rows.forEach((row) => {
       ["where", "category", "severity", "words"].forEach((part) => { input(row, part).value = ""; });
       changed(row);
       row.open = false;
+      full.textContent = "";
       row.querySelector("summary").focus();
     });
     row.append(back);
   } else row.whole.remove();
   row.addEventListener("change", ({ target }) => {
     if (target === input(row, "where")) input(row, "words").value = "";
-    if (target.value) all("[type=checkbox]", row.parentElement).forEach((none) => { none.checked = false; });
+    if (target.value) all("[type=checkbox]", set).forEach((none) => { none.checked = false; });
     show(row);
   });
   show(row);
 });
 
+narrow.addEventListener("change", () => rows.forEach(put));
 if (isOpen && rows.length) {
   all(".by-pointing").forEach((line) => { line.hidden = false; });
   all(".part .nr").forEach((number) => {
