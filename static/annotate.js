@@ -158,13 +158,6 @@ if (page) {
   if (link || recall("seen:" + page)) remember("seen:" + page, { at: Date.now(), place });
 }
 
-on(document, "click keydown", (event) => {
-  const link = event.target.closest(".picture");
-  if (event.key === "Escape") $(".large")?.classList.remove("large");
-  if (!link || event.key || event.ctrlKey || event.metaKey) return;
-  event.preventDefault();
-  link.classList.toggle("large");
-});
 all("form:not(#answers)").forEach((other) => on(other, "submit", (event) => {
   if (other.dataset.sent) event.preventDefault();
   other.dataset.sent = 1;

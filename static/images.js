@@ -87,3 +87,44 @@ if (isOpen) {
   all("details").forEach((details) => details.addEventListener("toggle", tell));
 }
 tell();
+
+// The viewer: an image as large as the window, and larger. Without this script, the link opens the image in a tab of its own.
+const viewer = $("#viewer"), pane = $(".pane", viewer), large = $("img", pane);
+const MOST = 8;
+let scale = 1;
+
+function zoom(factor) {
+  const now = Math.min(MOST, Math.max(1, scale * factor)), grown = now / scale;
+  const { clientWidth: width, clientHeight: height } = pane;
+  const middle = [(pane.scrollLeft + width / 2) * grown - width / 2, (pane.scrollTop + height / 2) * grown - height / 2];
+  scale = now;
+  large.style.width = large.style.height = `${scale * 100}%`;
+  pane.scrollTo(...middle);
+}
+
+all(".picture").forEach((link) => link.addEventListener("click", (event) => {
+  if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  Object.assign(large, { src: $("img", link).src, alt: $("img", link).alt });
+  scale = 1;
+  zoom(1);
+  viewer.showModal();
+  pane.focus();
+  // The browser's Back closes the viewer and stays on the page.
+  history.pushState({ viewer: true }, "");
+}));
+viewer.addEventListener("close", () => { if (history.state?.viewer) history.back(); });
+window.addEventListener("popstate", () => viewer.close());
+all("button", viewer).forEach((button) => button.addEventListener("click", () => {
+  if (button.dataset.zoom) zoom(+button.dataset.zoom);
+  else viewer.close();
+}));
+viewer.addEventListener("keydown", ({ key }) => {
+  if ("+=".includes(key)) zoom(1.5);
+  else if (key === "-") zoom(1 / 1.5);
+});
+// A mouse moves the image by dragging, a finger by scrolling, the keyboard by its arrow keys.
+large.addEventListener("pointermove", (event) => {
+  if (event.pointerType === "mouse" && event.buttons === 1) pane.scrollBy(-event.movementX, -event.movementY);
+});
+large.addEventListener("dblclick", () => zoom(scale > 1 ? 0 : 2.5));

@@ -9,8 +9,9 @@ from PIL import Image
 from annotators.models import Assignment, PageVisit
 from studies.models import Output, Prompt
 from studies.stimuli.images import encode_image, store_image
+from tests.accessibility import violations
 from tests.annotators.views.visit import stored
-from tests.browsing import PHONE, look_at, press, until
+from tests.browsing import PHONE, look_at, press, shot, until
 from tests.builders import add_survey, launched, spa_draft
 from tests.players import claimed
 
@@ -132,9 +133,21 @@ def test_every_kind_of_field_and_of_output_is_accessible_and_stays_in_its_box(vi
     assert page.locator(".cell img").first.evaluate("e => getComputedStyle(e).objectFit") == "contain"
     page.locator(".cell .picture").first.focus()
     page.keyboard.press("Enter")
-    assert page.locator(".picture.large").bounding_box()["width"] > 1200
+    image = page.locator("#viewer img")
+    assert page.locator("#viewer").bounding_box()["width"] == 1280 and image.bounding_box()["height"] > 700
+    assert violations(page) == []
+    shot(page, "viewer")
+    page.keyboard.press("+")
+    before = image.bounding_box()
+    assert before["width"] > 1900
+    page.keyboard.press("ArrowRight")
+    until(lambda: image.bounding_box()["x"] < before["x"])
+    page.get_by_role("button", name="Smaller").click()
+    page.go_back()
+    assert not page.locator("#viewer").is_visible() and person.at.endswith("/s1.read/")
+    page.locator(".cell .picture").first.press("Enter")
     page.keyboard.press("Escape")
-    assert page.locator(".picture.large").count() == 0
+    page.locator("#viewer").wait_for(state="hidden")
 
 
 def picture() -> bytes:
