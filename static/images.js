@@ -16,7 +16,7 @@ const images = all(".image").map((box) => {
   const note = make("div", { className: "said", hidden: true });
   note.append(words, again);
   $(".picture", box).after(note);
-  const image = { box, note, words, again, tick: $("[type=checkbox]", box), state: LOADING, hasFailed: false };
+  const image = { box, note, words, again, tick: $("[type=checkbox]", box), refusal: $("[type=checkbox]", box.closest(".warned")?.nextElementSibling ?? make("p")), state: LOADING, hasFailed: false };
   let tries = 0;
   const become = (state) => {
     image.state = state;
@@ -42,7 +42,7 @@ const images = all(".image").map((box) => {
 });
 
 // Images in a closed "Open the prompts again" were already checked on the previous page.
-const missing = () => images.filter(({ box, state, tick }) => state !== LOADED && !tick?.checked && !box.closest("details:not([open])"));
+const missing = () => images.filter(({ box, state, tick, refusal }) => state !== LOADED && !tick?.checked && !refusal?.checked && !box.closest("details:not([open])"));
 const counted = (number, one, many) => (number === 1 ? `One image ${one}` : `${number} images ${many}`);
 
 // Shows the state of each image beside it, and beside the button why the page is not sent.
@@ -75,7 +75,7 @@ function hold(event) {
   tell();
   if (!failed) return;
   // The image may be in a prompt that is hidden now.
-  if (!failed.box.checkVisibility()) location.hash = failed.tick.id;
+  if (!failed.box.checkVisibility()) location.hash = (failed.tick ?? failed.refusal).id;
   failed.again.focus();
 }
 

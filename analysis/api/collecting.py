@@ -10,7 +10,7 @@ from analysis.data.flat_rows import assignment_pseudonym
 from analysis.report.screening.run import request_screening
 from annotators.models import Assignment, Inquiry
 from annotators.participation.withdrawal import answer_inquiry, mark_inquiry_handled
-from annotators.places.batch_plan import delete_test_runs, start_test_run
+from annotators.places.batch_plan import delete_test_runs, start_test_run, test_runs
 from annotators.places.exclusions import release_place
 from studies.access import Action
 from studies.models import Job, audit
@@ -44,7 +44,7 @@ class TestRunsView(PostMixin, StudyView, ListAPIView):
 
     read_action = Action.EDIT
     summaries = {"GET": "Test runs", "POST": "Start a test run", "DELETE": "Delete the test runs of a draft"}
-    queryset = Assignment.objects.filter(origin=Assignment.Origin.TEST, source=None).select_related("batch__arm")
+    queryset = test_runs()
     serializer_class = TestRunSerializer
     body_serializer_class = NewTestRunSerializer
     success_status = 201

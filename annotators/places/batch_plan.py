@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F, Max
+from django.db.models import F, Max, QuerySet
 from django.db.models.functions import Length, Now
 
 from annotators.models import (
@@ -315,6 +315,11 @@ def start_test_run(study: Study, by, arm: Arm | None = None) -> Assignment:
         raise ActionRefused("The study is archived. Bring it back first.")
     refuse_during_import(study)
     return create_test_batch_and_assignment(study, arm)
+
+
+def test_runs() -> QuerySet[Assignment]:
+    """Return the test runs of people, without the rows of an import that is not complete."""
+    return Assignment.objects.filter(origin=Assignment.Origin.TEST, source=None).select_related("batch__arm")
 
 
 def delete_test_runs(study: Study, by) -> int:
