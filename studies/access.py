@@ -75,7 +75,9 @@ PERMISSIONS: Mapping[Action, Permission] = {
         "study", "Define a draft: words, design, stimuli, answers from a file; try it out.", EDITORS
     ),
     Action.LAUNCH: Permission("study", "Launch it.", EDITORS),
-    Action.RUN: Permission("study", "Pause, resume, open more places, amend, close.", EDITORS),
+    Action.RUN: Permission(
+        "study", "Pause, resume, open more places, amend, close; send its events to webhooks.", EDITORS
+    ),
     Action.UNBLIND: Permission("study", "Show outcomes while it collects.", OWNERS),
     Action.ARCHIVE: Permission("study", "Archive it, bring it back, delete a draft.", OWNERS),
     Action.SHARE: Permission(

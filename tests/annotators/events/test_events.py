@@ -23,6 +23,7 @@ from studies.services.lifecycle import ActionRefused, FieldsRefused
 from tests import builders
 from tests.analysis.api.rest import api_of
 from tests.builders import spa_draft, user
+from tests.docs.pages import FENCE, PAGES
 from tests.players import submitted
 
 pytestmark = pytest.mark.django_db
@@ -119,6 +120,23 @@ def test_a_body_is_signed_with_the_secret_of_its_webhook(study, receiver):
     ((headers, body),) = receiver.received
     with pytest.raises(Exception, match="No matching signature"):
         Webhook("whsec_" + "A" * 44).verify(body, headers)
+
+
+def test_the_receiver_of_the_docs_knows_heval_and_an_event_that_comes_again(study, receiver, monkeypatch, capsys):
+    hook, secret = heard(study, receiver)
+    monkeypatch.setenv("WEBHOOK_SECRET", secret)
+    (code,) = [code for language, _, code in FENCE.findall(PAGES["how-to/hear-of-events"].text) if language == "python"]
+    sample: dict = {"__name__": "receiver"}
+    exec(compile(code, "receiver.py", "exec"), sample)
+    sample["Receiver"].log_message = Receiver.log_message
+    receiver.RequestHandlerClass = sample["Receiver"]
+    subscriptions.send_test(hook, study.owner)
+    send_all()
+    subscriptions.send_again(EventDelivery.objects.get(), study.owner)
+    send_all()
+    assert EventDelivery.objects.get().status == 204
+    assert capsys.readouterr().out == f"study.test http://127.0.0.1:8000/api/v1/studies/{study.code}/\n"
+    assert delivery.post(receiver.url, "whsec_MTIzNDU2Nzg=", "1", "{}") == (400, "It answered 400.")
 
 
 def test_a_failing_webhook_is_tried_for_a_day_and_then_needs_attention(study, receiver, client, settings):
