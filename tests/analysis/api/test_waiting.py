@@ -96,7 +96,12 @@ def test_a_waiting_request_holds_no_connection(study, monkeypatch):
     api, held = api_of(study.owner), []
     tag = progress(api, study)["ETag"]
     monkeypatch.setattr(waiting.time, "sleep", lambda seconds: held.append(waiting.connection.connection))
-    request = Thread(target=lambda: progress(api, study, tag, "?wait=1"))
+
+    def ask():
+        progress(api, study, tag, "?wait=1")
+        waiting.connection.close()
+
+    request = Thread(target=ask)
     request.start()
     request.join(20)
     assert held and set(held) == {None}
