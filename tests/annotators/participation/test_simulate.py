@@ -141,7 +141,10 @@ def test_the_commands_simulate_and_analyse():
     )
     assert "8 submitted, 0 screened out" in said.getvalue() and "beta 2" in said.getvalue()
     _, said = study_command.run("report", study.code, "--origins", "robot", "--resamples", "199")
-    assert "beta was preferred to alpha, for exactly these prompts." in said and "Analysis 1, result SHA-256" in said
+    assert (
+        "beta was preferred to alpha, for exactly these prompts (simulated)." in said
+        and "Analysis 1, result SHA-256" in said
+    )
     for wrong in (
         ["simulate", "nothing"],
         ["simulate", str(study.code), "--prefer", "alpha"],
