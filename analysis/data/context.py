@@ -39,6 +39,8 @@ class AnalysisContext:
     page_seconds: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
     metric_scores: "DataFrame | None" = None
     is_only_planned: bool = False
+    # What an analysis has read of these rows, for all parts of the report. A context with other rows begins with nothing.
+    already_read: dict[str, Any] = field(init=False, default_factory=dict, repr=False, compare=False)
 
     def rng(self, *parts: Any) -> "np.random.Generator":
         """Return the random generator of this protocol for ``parts``. The same parts give the same numbers."""

@@ -8,7 +8,7 @@ Source: Freitag et al. 2021 (weighted marks); Kocmi et al. 2024 (marks, then a s
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -100,6 +100,7 @@ def read_judged_outputs(frame: "DataFrame", section: Any) -> JudgedOutputs:
     # Weights have at most four decimals. Rounding removes the error from scaling to 0..1 and back.
     marks = marks.assign(weight=(low + marks["value"] * (high - low)).round(4))
     outputs = marks.groupby(OUTPUT_KEY, sort=True, dropna=False).agg(
+        id=("id", "first"),
         prompt=("prompt", "first"),
         **{SECOND_SAMPLE: (SECOND_SAMPLE, "first")},
         penalty=("weight", "sum"),
@@ -465,6 +466,9 @@ class MarksAnalysis(PairAnalysis):
             for estimand in (SCORE, PENALTY)
         }
 
+    def keep(self, answers, ids):
+        return replace(answers, outputs=answers.outputs.assign(is_kept=answers.outputs["id"].isin(ids)))
+
     def blocks(self, records, adjusted, context):
         blocks = [
             Block(
@@ -503,7 +507,7 @@ class MarksAnalysis(PairAnalysis):
     def headline_answers(self, context: AnalysisContext) -> list[HeadlineAnswers]:
         """Plans know scores from 0 to 100. A section without a score has no such headline."""
         found = []
-        for judged_outputs in self.read(context):
+        for judged_outputs in self.records(context):
             low, high = judged_outputs.score_range
             if judged_outputs.has_score and high > low:
                 wide = wide_outputs(judged_outputs, SCORE)

@@ -203,6 +203,7 @@ class QuestionRankings:
     question: Any
     comparisons: tuple[Comparison, ...]
     references: PlantedReferences
+    kept: "DataFrame"
     rows: "DataFrame"
     wide_with_references: "DataFrame"
     wide: "DataFrame"
@@ -248,6 +249,9 @@ class RankingAnalysis(PairAnalysis):
         places = {"n_above": 1, "n_ties": 0.5, "n_below": 0}
         counts = {name: int((pairs["score"] == place).sum()) for name, place in places.items()}
         return compared.tag_estimate(replace(estimate, detail={**estimate.detail, **counts}), SHARE, null=0.5)
+
+    def keep(self, answers, ids):
+        return replace(answers, **_tables_of(answers.kept[answers.kept["id"].isin(ids)], answers.references))
 
     def pair_scores(self, answers, compared):
         """Return a row for each ranking that holds both systems: 1, 1/2 or 0 for x above y."""
@@ -297,18 +301,26 @@ def _read_rankings(frame: "DataFrame", section: Any) -> list[QuestionRankings]:
         planned = planned_comparisons(contrasts, section, question.criterion, question.key, SHARE)
         pairs = pairs_under_evaluation(question_rows["system"], references)
         others = other_comparisons(section, planned, pairs, question.criterion, question.key)
-        evaluated, paper = (_rank_without_references(one, references) for one in (kept_rows, paper_rows))
         all_rankings.append(
             QuestionRankings(
                 section,
                 question,
                 each_once([*planned, *others]),
                 references,
-                evaluated,
-                *(wide_scores(ranked, "rank", "item") for ranked in (kept_rows, evaluated, paper)),
+                paper_wide=wide_scores(_rank_without_references(paper_rows, references), "rank", "item"),
+                **_tables_of(kept_rows, references),
             )
         )
     return all_rankings
+
+
+def _tables_of(kept: "DataFrame", references: PlantedReferences) -> "dict[str, DataFrame]":
+    """Return what a record of rankings has of the kept answers."""
+    evaluated = _rank_without_references(kept, references)
+    wide = {
+        name: wide_scores(rows, "rank", "item") for name, rows in (("wide_with_references", kept), ("wide", evaluated))
+    }
+    return {"kept": kept, "rows": evaluated, **wide}
 
 
 def _rank_without_references(rows: "DataFrame", references: PlantedReferences) -> "DataFrame":

@@ -13,7 +13,7 @@ from analysis.protocols.blocks.comparisons import other_comparisons, planned_com
 from analysis.protocols.blocks.layouts import estimate_row, prefixed_cells
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups
 from analysis.protocols.kinds.answers import column_arrays, kept_and_paper_rows, readable_scale
-from analysis.protocols.kinds.pairs import PairAnalysis
+from analysis.protocols.kinds.pairs import PairAnalysis, keep_by_id
 from analysis.protocols.kinds.scores import agreement_alpha, judged_by_several
 from studies.models import System
 from studies.protocols.base.pairs import unordered_pair_key
@@ -93,6 +93,8 @@ class RelativeAnalysis(PairAnalysis):
     needs_planned_labels = True
 
     pairs_block = "relative.score"
+
+    keep = keep_by_id
 
     def planned_comparisons(self, section):
         questions = [question for question in section.questions.all() if not relative_scale_fault(question.scale)]

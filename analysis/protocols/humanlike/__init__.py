@@ -16,7 +16,7 @@ from analysis.protocols.blocks import Block
 from analysis.protocols.blocks.comparisons import AdjustedByBlock, Comparison
 from analysis.protocols.blocks.populations import SECOND_SAMPLE
 from analysis.protocols.kinds.answers import column_arrays, read_rewrites
-from analysis.protocols.kinds.pairs import PairAnalysis
+from analysis.protocols.kinds.pairs import PairAnalysis, keep_by_id
 from analysis.protocols.kinds.scores import agreement_alpha
 from studies.design.subjects import Subject
 from studies.protocols.humanlike import SOURCE
@@ -79,6 +79,8 @@ class HumanLikeAnalysis(PairAnalysis):
         "sensitivity_between_conditions": "humanlike.sensitivity",
     }
 
+    keep = keep_by_id
+
     def planned_claims(self, sections: Sequence[Any]) -> dict[str, list[Comparison]]:
         claims: dict[str, list[Comparison]] = {}
         for section in sections:
@@ -120,7 +122,7 @@ class HumanLikeAnalysis(PairAnalysis):
             )
 
         return [
-            answers(judgements, cell) for judgements in self.read(context) for cell in judgements.cells_over_domains
+            answers(judgements, cell) for judgements in self.records(context) for cell in judgements.cells_over_domains
         ]
 
     def guesses(self, context):
@@ -129,7 +131,7 @@ class HumanLikeAnalysis(PairAnalysis):
                 Comparison(judgements.section.position, cell.key, CHANCE, subject=Subject(x=cell.label)),
                 judgements.cell_rows(cell),
             )
-            for judgements in self.read(context)
+            for judgements in self.records(context)
             for cell in judgements.cells_over_domains
         ]
 

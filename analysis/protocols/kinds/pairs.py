@@ -1,12 +1,12 @@
 """Analyses that compare pairs of systems."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
-from analysis.protocols import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis
+from analysis.protocols import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis, keeping
 from analysis.protocols.blocks import Block
 from analysis.protocols.blocks.comparisons import AdjustedByBlock, ComparedByBlock, Comparison
 
@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from analysis.stats.results import Estimate
+
+
+def keep_by_id(analysis: "PairAnalysis", answers: Any, ids: Collection[int]) -> Any:
+    """Return a record whose ``kept`` are its answers that an analysis keeps."""
+    return replace(answers, kept=answers.kept[answers.kept["id"].isin(ids)])
 
 
 class PairAnalysis(ProtocolAnalysis):
@@ -31,6 +36,12 @@ class PairAnalysis(ProtocolAnalysis):
 
     def read(self, context: AnalysisContext) -> Sequence[Any]:
         raise NotImplementedError
+
+    def records(self, context: AnalysisContext) -> Sequence[Any]:
+        """Return what ``read`` returns, read once for all parts of a report."""
+        if self.slug not in context.already_read:
+            context.already_read[self.slug] = self.read(context)
+        return context.already_read[self.slug]
 
     def estimate(self, answers: Any, compared: Comparison, context: AnalysisContext) -> "Estimate":
         """Return the estimate of one comparison, with the comparison in its settings."""
@@ -59,14 +70,28 @@ class PairAnalysis(ProtocolAnalysis):
         }
 
     def compare_answers(self, context: AnalysisContext) -> ComparedByBlock:
-        return self.compare(self.read(context), context)
+        return self.compare(self.records(context), context)
+
+    # Returns a record of everybody's answers with those that have some ids, as far as ``compare`` reads it. None: the answers are
+    # read again for each exclusion rule.
+    keep: Callable[[Any, Collection[int]], Any] | None = None
+
+    def compare_each_kept(self, context: AnalysisContext, columns: Sequence[str]) -> Iterator[ComparedByBlock]:
+        if self.keep is None:
+            yield from super().compare_each_kept(context, columns)
+            return
+        rows = context.rows
+        everybody = self.read(replace(context, rows=keeping(rows, "")))
+        for column in columns:
+            ids = frozenset(rows.loc[rows[column].astype(bool), "id"] if column else rows["id"])
+            yield self.compare([self.keep(answers, ids) for answers in everybody], context)
 
     def planned_claims(self, sections: Sequence[Any]) -> dict[str, list[Comparison]]:
         return {self.pairs_block: [compared for section in sections for compared in self.planned_comparisons(section)]}
 
     def analyse(self, context: AnalysisContext) -> ComparingAnalysis:
         """Return the blocks of all live sections. Families span all sections."""
-        records = self.read(context)
+        records = self.records(context)
         adjusted = yield self.compare(records, context)
         return [block for block in self.blocks(records, adjusted, context) if block.estimates]
 
@@ -82,6 +107,6 @@ class PairAnalysis(ProtocolAnalysis):
                 HeadlineAnswers.from_rows(compared, self.pair_scores(answers, compared), "score", self.points(answers)),
                 agreement=partial(self.agreement, answers, context),
             )
-            for answers in self.read(context)
+            for answers in self.records(context)
             for compared in answers.comparisons
         ]

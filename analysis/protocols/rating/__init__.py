@@ -33,13 +33,12 @@ from analysis.protocols.kinds.scores import (
     change_per_place,
     judged_by_several,
     means_by_system,
-    paired_scores,
     sets_of_ranks,
 )
 from analysis.protocols.spa_and_rating import build_overview
 from studies.design.subjects import in_parentheses, join_words
 
-from .. import keeping, register
+from .. import register
 from ..scores import Scorer
 from . import layouts
 from .estimates import (
@@ -106,12 +105,8 @@ class RatingAnalysis(PairAnalysis):
     def read(self, context):
         return [ratings for section in context.sections for ratings in read_question_ratings(context.rows, section)]
 
-    def compare_each_kept(self, context, columns):
-        # What a question's answers are does not depend on who is kept.
-        records = self.read(context)
-        for column in columns:
-            of_column = [replace(ratings, rows=keeping(ratings.rows, column)) for ratings in records]
-            yield self.compare(of_column, context)
+    def keep(self, answers, ids):
+        return replace(answers, rows=answers.rows.assign(is_kept=answers.rows["id"].isin(ids)))
 
     def compare(self, records, context):
         """Return the comparisons of superiority, of means and of utilities."""
@@ -140,7 +135,7 @@ class RatingAnalysis(PairAnalysis):
     def pair_scores(self, answers, compared):
         import numpy as np
 
-        pairs = paired_scores(answers.wide, compared)
+        pairs = answers.pairs(compared)
         return pairs.assign(score=(np.sign(pairs["x"].to_numpy(float) - pairs["y"].to_numpy(float)) + 1) / 2)
 
     def points(self, answers):

@@ -76,8 +76,22 @@ class QuestionRatings:
 
     @cached_property
     def paper_wide(self) -> "DataFrame":
-        """The ratings for the paper's estimates, in the same form."""
+        """The ratings for the paper's estimates, in the same form: the same table where the rules keep the same ratings."""
+        if (self.rows["is_kept"] == self.rows["is_kept_paper"]).all():
+            return self.wide
         return wide_scores(self.rows[self.rows["is_kept_paper"].astype(bool)], "rating")
+
+    @cached_property
+    def _pairs(self) -> "dict[tuple[int, str, str], DataFrame]":
+        return {}
+
+    def pairs(self, comparison: Comparison, *, is_paper: bool = False) -> "DataFrame":
+        """Return ``paired_scores`` of the comparison, computed once."""
+        wide = self.paper_wide if is_paper else self.wide
+        key = (id(wide), comparison.x, comparison.y)
+        if key not in self._pairs:
+            self._pairs[key] = paired_scores(wide, comparison)
+        return self._pairs[key]
 
     @cached_property
     def utilities(self) -> Utilities | None:
@@ -186,7 +200,7 @@ def paper_paired_difference(
     from analysis.stats import ratings
     from analysis.stats.arrays import group_sizes, group_sums, label_codes
 
-    pairs = paired_scores(question_ratings.paper_wide, comparison)
+    pairs = question_ratings.pairs(comparison, is_paper=True)
     if not len(pairs) and samples_if_unpaired(question_ratings.paper_wide, comparison) is not None:
         undefined = ratings.paired_difference_paper([], [], level=context.level)
         return replace(
@@ -209,7 +223,7 @@ def superiority_and_difference(
     samples = samples_if_unpaired(question_ratings.wide, comparison)
     if samples is not None:
         return _unpaired_estimates(question_ratings, comparison, context, samples)
-    pairs = paired_scores(question_ratings.wide, comparison)
+    pairs = question_ratings.pairs(comparison)
     level = context.level
     x, y, people, prompts = column_arrays(pairs, "x", "y", "annotator", SECOND_SAMPLE)
     claim: dict[str, Any] = {"prompts": prompts, "population": comparison.population}

@@ -10,7 +10,7 @@ Source: Thorleiksdóttir et al. 2022, sections 3 and 5; ``paper`` is its bound o
 from typing import Any
 
 from analysis.data.planned_labels import PlannedLabels
-from analysis.protocols.kinds.pairs import PairAnalysis
+from analysis.protocols.kinds.pairs import PairAnalysis, keep_by_id
 from studies.protocols.base.fields import TIE
 from studies.protocols.two_choice import PREFERENCE
 
@@ -74,6 +74,8 @@ class TwoChoiceAnalysis(PairAnalysis):
     reads_deltas = True
 
     pairs_block = "choice.preference"
+
+    keep = keep_by_id
 
     def planned_comparisons(self, section):
         return planned_comparisons_then_other_pairs(section)

@@ -22,5 +22,4 @@ def frame_of(section, judged):
         for category, weight, part in marks or [("", 0, "")]:
             rows.append(base | {"question": "errors", "choice": category, "value": weight / 100, "part": part})
         rows.append(base | {"question": "score", "choice": "", "value": score / 100, "part": ""})
-    frame = pd.DataFrame(rows)
-    return frame
+    return pd.DataFrame(rows).assign(id=range(len(rows)))

@@ -1,13 +1,16 @@
 """A report shows what each exclusion rule changes, in every protocol."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from django.db.models import QuerySet
 
-from analysis.protocols import rating
+from analysis.protocols import REGISTRY, ProtocolAnalysis
 from analysis.report import build, page
-from analysis.report.build import build_report
+from analysis.report.build import analysis_contexts, build_report, validate_parameters
+from analysis.report.report_data import read_report_data
+from analysis.stats.results import json_safe
 from tests.analysis.protocols.answers import answer
 from tests.analysis.report.compared_studies import PROTOCOLS, ROBOTS, WITHOUT, rated, simulated
 from tests.analysis.report.reported import report, table
@@ -62,14 +65,31 @@ def test_while_outcomes_are_hidden_no_rule_shows_what_it_changes(monkeypatch):
     assert "rule_effects" not in {one["name"] for one in report(study)["tables"]}
 
 
-def test_ratings_are_read_once_for_everybody_and_all_rules(monkeypatch):
-    calls, read = [], rating.read_question_ratings
-    monkeypatch.setattr(rating, "read_question_ratings", lambda *given: calls.append(1) or read(*given))
-    for rules in ((), [("too_fast", "sensitivity")]):
-        study = rated(rules=rules)
-        hurry(study, 3)
-        calls.append(0)
-        rows = [row for one in report(study)["tables"] if one["name"] == "rule_effects" for row in one["rows"]]
-        assert bool(rows) == bool(rules)
-    starts = [place for place, call in enumerate(calls) if call < 1]
-    assert len(calls) - starts[1] == starts[1] - starts[0] + 1
+@pytest.mark.parametrize("protocol", [name for name in PROTOCOLS if name != "spa"])
+@pytest.mark.parametrize(("rules", "reads"), [((), 1), ([("too_fast", "sensitivity")], 2)])
+def test_answers_are_read_once_for_all_parts_of_a_report_and_once_for_all_rules(protocol, rules, reads, monkeypatch):
+    study = simulated(PROTOCOLS[protocol], rules=rules)
+    hurry(study, 1)
+    analysis = REGISTRY[study.sections.get(purpose="live").protocol]
+    calls, read = [], type(analysis).read
+    monkeypatch.setattr(type(analysis), "read", lambda self, context: calls.append(1) or read(self, context))
+    result = build_report(study, ROBOTS)
+    assert not result["problems"] and ("rule_effects" in {one["name"] for one in result["tables"]}) == bool(rules)
+    assert len(calls) == reads
+
+
+@pytest.mark.parametrize("protocol", [name for name in PROTOCOLS if name != "spa"])
+def test_answers_that_are_read_once_give_what_reading_for_each_rule_gives(protocol):
+    study = simulated(PROTOCOLS[protocol], rules=[("too_fast", "sensitivity")])
+    hurry(study, 5)
+    data = read_report_data(study, ROBOTS["origins"])
+    (context,) = analysis_contexts(data, validate_parameters(ROBOTS, study), "0", [])
+    analysis, columns = REGISTRY[context.protocol], ("", "kept:too_fast")
+    once, each = (
+        [
+            {name: [(one.key, json_safe(estimate)) for one, estimate in pairs] for name, pairs in compared.items()}
+            for compared in compare(analysis, replace(context, is_only_planned=True), columns)
+        ]
+        for compare in (type(analysis).compare_each_kept, ProtocolAnalysis.compare_each_kept)
+    )
+    assert once == each and once[0] != once[1]
