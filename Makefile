@@ -11,7 +11,7 @@ ARGS ?=
 # Each process of the test run has one thread: more of them wait for one another, and a matrix of 2 s takes 50.
 test test-slow test-postgres test-postgres-more: export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: help demo up test coverage test-slow test-postgres test-postgres-more bench bench-stats lint format locks release clean
+.PHONY: help demo up test coverage test-slow test-rest test-postgres test-postgres-more bench bench-stats lint format locks release clean
 
 help:
 	@echo "make demo        a site with a study, its annotator's link, its report and a board, at http://127.0.0.1:8000"
@@ -19,6 +19,7 @@ help:
 	@echo "make test        the tests (ARGS='-k jobs' for some, WORKERS=0 for one process)"
 	@echo "make coverage    the tests, and which lines of the product they reach"
 	@echo "make test-slow   the tests that take seconds or minutes each, which run every night"
+	@echo "make test-rest   20,000 generated requests to REST, and generated clients for Python and TypeScript"
 	@echo "make test-postgres  the tests with the marker postgres, on the server of HEVAL_TEST_DATABASE_URL"
 	@echo "make test-postgres-more  all tests that touch the database, there"
 	@echo "make bench       the annotator's cycle against a bare view, on SQLite and PostgreSQL"
@@ -42,6 +43,9 @@ coverage: $(VENV)/.installed-dev
 
 test-slow: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --slow $(ARGS)
+
+test-rest: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -n 0 --slow tests/analysis/api/test_generated_requests.py tests/analysis/api/test_generated_clients.py $(ARGS)
 
 test-postgres: $(VENV)/.installed-dev
 	HEVAL_TEST_ON=postgres $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "postgres and not browser" $(ARGS)

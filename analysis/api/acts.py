@@ -73,7 +73,9 @@ class AmendView(PostMixin, StudyView):
             for name, columns in sent.get(part, {}).items():
                 if name not in rows:
                     listed = ", ".join(rows) or "none"
-                    raise FieldsRefused({f"{part}.{name}": f"The study has no such {kind}. It has: {listed}."})
+                    raise FieldsRefused(
+                        {f"{part}.{name}": f"The study has no such {kind}. Leave it out. It has: {listed}."}
+                    )
                 changes.setdefault(kind, {})[rows[name]] = _column_values(kind, columns, f"{part}.{name}")
         return lifecycle.amend(self.study, changes, self.request.user, reason)
 

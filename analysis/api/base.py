@@ -78,6 +78,10 @@ class ApiView(GenericAPIView):
     result_serializer_class: Any = None
     success_status = 200
     other_results: Mapping[int, Any] = {}
+    # The same of a read; what DELETE answers; and other types that a download may have.
+    other_results_of_read: Mapping[int, Any] = {}
+    result_of_delete: Any = None
+    other_media_types: tuple[str, ...] = ()
     # Names the job of a request with an Idempotency-Key.
     request_token: str | None = None
     # Set by the throttle.
@@ -139,7 +143,8 @@ class ApiView(GenericAPIView):
 
     def answer(self, result: Any, status: int | None = None) -> Response:
         """Return the result of a change."""
-        serializer_class = self.result_serializer_class or self.get_serializer_class()
+        is_delete = self.request.method == "DELETE" and self.result_of_delete
+        serializer_class = is_delete or self.result_serializer_class or self.get_serializer_class()
         serializer = serializer_class(result, context=self.get_serializer_context())
         return Response(serializer.data, status=status or self.success_status)
 

@@ -158,7 +158,9 @@ class CodingSamplesView(PostMixin, SamplesView, ListAPIView):
         members = {person.username: person.pk for person in allowed_active_member_users(Action.CODE, self.study)}
         if unknown := [name for name in coders if name not in members]:
             listed = ", ".join(sorted(members)) or "nobody"
-            raise FieldsRefused({"coders": f"“{unknown[0]}” may not code in this study. Those who may: {listed}."})
+            raise FieldsRefused(
+                {"coders": f"“{unknown[0]}” may not code in this study. Send names of those who may: {listed}."}
+            )
         usual = STARTING_CODEBOOKS[sent["kind"]]
         seats = dict(zip(("first", "second", "third"), (str(members[name]) for name in coders), strict=False))
         start = {"codebook": "\n".join(usual.as_lines()), "left_out": ", ".join(usual.left_out)}

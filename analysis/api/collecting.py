@@ -47,12 +47,13 @@ class TestRunsView(PostMixin, StudyView, ListAPIView):
     queryset = test_runs()
     serializer_class = TestRunSerializer
     body_serializer_class = NewTestRunSerializer
+    result_of_delete = RemovedSerializer
     success_status = 201
 
     def perform(self, arm: str = "") -> Assignment:
         arms = {one.name: one for one in self.study.arms.all()}
         if arm and arm not in arms:
-            raise FieldsRefused({"arm": f"The study has no arm “{arm}”. It has: {', '.join(arms)}."})
+            raise FieldsRefused({"arm": f"The study has no arm “{arm}”. Send one of: {', '.join(arms)}."})
         try:
             run = start_test_run(self.study, self.request.user, arms.get(arm))
         except (ValueError, TypeError) as refused:
@@ -61,7 +62,6 @@ class TestRunsView(PostMixin, StudyView, ListAPIView):
 
     def delete(self, request, code):
         """Delete the test runs of a draft with their answers."""
-        self.result_serializer_class = RemovedSerializer
         return self.answer({"removed": {"test_runs": delete_test_runs(self.study, request.user)}}, 200)
 
 

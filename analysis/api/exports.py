@@ -147,6 +147,7 @@ class AnalysisPdfView(JobMixin, AnalysisView):
     summaries = {"GET": "The PDF of a report", "POST": "Make the PDF of a report; returns the job to poll"}
     lookup_field = "number"
     media_type, response_type = "application/pdf", OpenApiTypes.BINARY
+    other_results_of_read = {202: shapes.JobSerializer}
     throttle_scope = "export"
     job_kind = pdf.KIND
 
@@ -235,6 +236,7 @@ class JobFileView(JobView):
     read_action = Action.EXPORT
     summaries = {"GET": "The file of an export job"}
     media_type, response_type = "application/octet-stream", OpenApiTypes.BINARY
+    other_media_types = tuple(sorted({one.partition(";")[0] for one in MEDIA_TYPES.values()}))
     throttle_scope = "export"
     queryset = Job.objects.filter(kind="export", state=Job.State.DONE)
 

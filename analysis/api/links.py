@@ -83,7 +83,7 @@ class LinkView(StudyView):
     def _arms(self, names: list[str]) -> list[Arm]:
         arms = {arm.name: arm for arm in self.study.arms.all()}
         if unknown := [name for name in names if name not in arms]:
-            raise FieldsRefused({"arms": f"The study has no arm “{unknown[0]}”. It has: {', '.join(arms)}."})
+            raise FieldsRefused({"arms": f"The study has no arm “{unknown[0]}”. Send one of: {', '.join(arms)}."})
         return [arms[name] for name in names]
 
 
@@ -93,7 +93,7 @@ def _checked_settings(link: Recruitment, changed: dict[str, Any]) -> dict[str, A
     if unknown := [name for name in changed if name not in known]:
         listed = ", ".join(known) or "none"
         raise FieldsRefused(
-            {f"settings.{unknown[0]}": f"This channel has no such setting. Its settings are: {listed}."}
+            {f"settings.{unknown[0]}": f"This channel has no such setting. Leave it out. Its settings are: {listed}."}
         )
     form = form_class(data=link.settings | changed)
     if not form.is_valid():

@@ -205,7 +205,9 @@ class PanelDetailView(PanelView, RetrieveAPIView):
         known = REGISTRY[self.link.channel].secrets
         if unknown := sorted(set(secrets) - set(known)):
             listed = ", ".join(known) or "none"
-            raise FieldsRefused({f"secrets.{unknown[0]}": f"The channel has no such secret. It has: {listed}."})
+            raise FieldsRefused(
+                {f"secrets.{unknown[0]}": f"The channel has no such secret. Leave it out. It has: {listed}."}
+            )
         sent = {(f"forget_{name}" if text is None else name): text or "on" for name, text in secrets.items()}
         form = SecretsForm(self.link, sent)
         check_form(form)

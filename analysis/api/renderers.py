@@ -189,7 +189,7 @@ def _answer(error: Exception) -> Response | None:
     if isinstance(error, BundleRefused):
         return problem_response(
             400,
-            "Nothing was stored. Correct what “errors” lists.",
+            RowErrors.default_detail,
             [row_error(None, *one.split(": ", 1)) for one in error.problems],
         )
     if isinstance(error, FieldsRefused):

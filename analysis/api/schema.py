@@ -94,12 +94,17 @@ class ApiSchema(AutoSchema):
             if code != 412 or self.view.headers_of_changes
         }
         if self.is_read:
-            return responses | {(200, self.view.media_type): self._answer_of_read()}
+            types = (self.view.media_type, *self.view.other_media_types)
+            responses |= {(200, media_type): self._answer_of_read() for media_type in types}
+            others = self.view.other_results_of_read.items()
+            return responses | {(code, "application/json"): other for code, other in others}
+        if self.method == "DELETE" and self.view.result_of_delete:
+            return responses | {(200, "application/json"): self.view.result_of_delete}
         answer = self.view.result_serializer_class or self.view.serializer_class
-        responses[self.view.success_status, self.view.media_type] = answer
+        responses[self.view.success_status, "application/json"] = answer
         if self.view.success_status == 201:
-            responses[200, self.view.media_type] = answer  # a repeated request stores nothing new
-        return responses | {(code, self.view.media_type): other for code, other in self.view.other_results.items()}
+            responses[200, "application/json"] = answer  # a repeated request stores nothing new
+        return responses | {(code, "application/json"): other for code, other in self.view.other_results.items()}
 
     def _answer_of_read(self) -> Any:
         view: Any = type(self.view)

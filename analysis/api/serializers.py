@@ -146,7 +146,6 @@ class DateField(_Refusals, serializers.DateField):
 class TimeField(_Refusals, serializers.DateTimeField):
     default_error_messages = {
         "invalid": "This is not a time. Send one, for example 2026-12-31T18:00:00Z.",
-        "date": "This is a date without a time. Send a time, for example 2026-12-31T18:00:00Z.",
     }
 
 
@@ -528,6 +527,10 @@ class ExportRequestSerializer(StrictMixin, serializers.Serializer):
     )
     origins = ListField(child=TextField(max_length=10), required=False, max_length=4)
     withdrawn = StrictBooleanField(default=False)
+
+
+class DeletedSerializer(serializers.Serializer):
+    outcome = serializers.ChoiceField(("deleted", "archived"), help_text="What happened to the draft.")
 
 
 class JobSerializer(serializers.Serializer):

@@ -71,6 +71,7 @@ class StudyDetailView(StudyView):
     summaries = {"GET": "A study", "PATCH": "Change fields of a draft", "DELETE": "Delete a draft"}
     actions = {"DELETE": Action.ARCHIVE}
     serializer_class = body_serializer_class = shapes.StudySerializer
+    result_of_delete = shapes.DeletedSerializer
 
     def get(self, request, code):
         return Response(_study_json(reload_study(self.study), request.user))
@@ -84,7 +85,7 @@ class StudyDetailView(StudyView):
 
     def delete(self, request, code):
         """Delete a draft. If it has records that must be kept, it is archived instead."""
-        return Response({"outcome": delete_or_archive_draft(self.study, request.user)})
+        return self.answer({"outcome": delete_or_archive_draft(self.study, request.user)})
 
 
 def _study_json(study: Study, user, roles: dict[int, str] | None = None) -> dict[str, Any]:

@@ -68,6 +68,10 @@ def _describe(component: str, schema: Schema) -> None:
             if sentence := next(found, ""):
                 one["description"] = sentence + values
         one.pop("x-spec-enum-id", None)
+        if {} in one.get("oneOf", ()):  # any value, so also null
+            del one["oneOf"]
+        if one.get("readOnly"):  # forms check what is sent, and a stored text may be empty
+            one.pop("pattern", None)
     if not component.endswith("Request") and fields:
         left_out = _words()["optional"].get(component, ())
         schema["required"] = [name for name in fields if name not in left_out]

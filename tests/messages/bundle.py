@@ -9,15 +9,34 @@ from pathlib import Path
 
 from django.test import override_settings
 
+from annotators.models import RecruitmentArm
 from studies.design.draw import item_content_hash
 from studies.imports import bundle_files
 from studies.imports.bundle import BundleIncomplete, BundleRefused
-from studies.imports.bundle_files import create_draft_from_bundle, parse_bundle_json, serialize_bundle
+from studies.imports.bundle_files import (
+    create_draft_from_bundle,
+    parse_bundle_json,
+    replace_draft_by_bundle,
+    serialize_bundle,
+)
 from studies.models import Expected, Item, Output
+from studies.services.lifecycle import ActionRefused
 from studies.stimuli.images import encode_image, store_image
 from tests import builders
 
 from .lines import At, Shown, of_file
+
+
+def held():
+    """A draft whose link is for one of its arms."""
+    study = whole()
+    RecruitmentArm.objects.create(recruitment=builders.recruitment(study), arm=study.arms.get())
+    try:
+        replace_draft_by_bundle(study, serialize_bundle(study), None)
+    except ActionRefused as refused:
+        return [Shown(str(refused))]
+    return []
+
 
 SCALE = ("sections", 0, "questions", 0, "scale")
 
@@ -207,4 +226,5 @@ BUNDLE = {
     "_wrong: must be ….": At("study.title", put("study", "title", 7)),
     "is nested more than … levels": put("prompts", 0, "attributes", {"a": json.loads("[" * 40 + "]" * 40)}),
     "The stored image": image_gone,
+    "The draft has … that name": held,
 }

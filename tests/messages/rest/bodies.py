@@ -25,14 +25,14 @@ REST = {
         "row 1, media", posts("outputs/", [{"system": "alpha", "prompt": "p000", "sample": 7, "media": "a.webp"}])
     ),
     "The name differs": At("row 1, name", posts("systems/", [{"name": "ALPHA"}])),
-    "The study has no system": At("row 1, system", posts("outputs/", [OUTPUT | {"system": "no"}])),
+    "The study has no system “…”. Correct": At("row 1, system", posts("outputs/", [OUTPUT | {"system": "no"}])),
     "The study has no prompt": At("row 1, prompt", posts("outputs/", [OUTPUT | {"prompt": "no"}])),
     "A file of single": At("makes_pairs", imported(makes_pairs=True, makes_batches=True)),
     "An image has no text": At("row 1, media", posts("outputs/", [OUTPUT | {"media": "a.webp"}])),
     "An output has either": At("row 1, text", posts("outputs/", [OUTPUT | {"is_empty": True}])),
     "This resource has no such": At("colour", patched(colour="red")),
-    "There is no such": At("colour", posts("judge/sample/", {"colour": 1})),
-    "There is no file": At("file", posts("imports/", {})),
+    "There is no such field": At("colour", posts("judge/sample/", {"colour": 1})),
+    "There is no file. Send multipart/form-data with the table": At("file", posts("imports/", {})),
     "The code of a study": At("code", patched(code="00000000-0000-4000-8000-000000000000")),
     "The study has no assignment": At(
         "row 1, assignments", posts("exclusions/", {"assignments": ["0123"], "reason": "too_fast"})

@@ -43,7 +43,7 @@ REST = {
     "The body is too": too_large,
     "The body is compressed": refuses("POST", "prompts/", gzip.compress(b"{}"), **{"Content-Encoding": "gzip"}),
     "Nothing was stored": posts("outputs/", [OUTPUT | {"system": "no"}]),
-    "This resource does not accept": refuses("DELETE"),
+    "This resource does not accept": refuses("DELETE", "design/"),
     "The body is not JSON": sends("text/plain"),
     "There were too": limited,
     "A browser session": by_session,
