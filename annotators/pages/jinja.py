@@ -11,6 +11,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TypeVar
 
+from django.conf import settings
 from django.template import defaultfilters
 from django.templatetags.static import static
 from django.utils.text import capfirst
@@ -28,6 +29,13 @@ Grouped = TypeVar("Grouped")
 def group_fields_by_question(fields: Iterable[Grouped]) -> list[Sequence[Grouped]]:
     """Group consecutive fields by their question. The boxes of a multiple choice share one question."""
     return [tuple(group) for _, group in groupby(fields, attrgetter("group"))]
+
+
+def text_direction(language: str) -> str:
+    """Return the direction of texts in this language. If it is not known, the browser looks at the letters."""
+    if not language:
+        return "auto"
+    return "rtl" if language.split("-")[0].lower() in settings.LANGUAGES_BIDI else "ltr"
 
 
 def split_and_mark_quotes(text: str, feedback) -> tuple:
@@ -84,6 +92,7 @@ def environment(loader: FileSystemLoader, auto_reload: bool, **_) -> Environment
     jinja.filters |= {
         "capfirst": capfirst,
         "date": defaultfilters.date,
+        "direction": text_direction,
         "grouped": group_fields_by_question,
         # Cached, because its texts are on every page of a study.
         "linked": lru_cache(maxsize=256)(defaultfilters.urlize),

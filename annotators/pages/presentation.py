@@ -16,19 +16,25 @@ from django.utils.text import capfirst
 from annotators.counting import UNSEEN
 from annotators.fast_path import CompiledSelect
 from annotators.models import Assignment, Response
+from studies.design.wording import wording_of
 from studies.models import Expected, Exposure
 from studies.protocols import REGISTRY, Page, PageField, PageItem, PageQuestion
 from studies.protocols.base.fields import TEXT_KINDS, Field
 from studies.protocols.base.known_answers import practice_answer
-from studies.stimuli.markdown import render_markdown
+from studies.stimuli.markdown import render_markdown, render_output
 
 from .form_data import SKIP_SUFFIX, UNSEEN_PREFIX, PageForm, input_names_by_part, page_image_name
 from .sequence import opaque_media_id
 
 
 @lru_cache(maxsize=512)
-def render_cached_markdown(text: str) -> SafeString:
-    return render_markdown(text, scrolls_wide_blocks=True)
+def render_cached_markdown(text: str, top_heading: int = 2) -> SafeString:
+    return render_markdown(text, scrolls_wide_blocks=True, top_heading=top_heading)
+
+
+@lru_cache(maxsize=512)
+def _render_cached_output(text: str, shows_addresses: bool) -> SafeString:
+    return render_output(text, shows_addresses=shows_addresses)
 
 
 # A prompt with more characters fills about half a small screen in the column beside its outputs.
@@ -232,20 +238,28 @@ class ShownPage:
 
 
 def _output(
-    format: str, text: str, media: str, alt: str, is_empty: bool, language: str, url: str, image: ShownImage
+    format: str,
+    text: str,
+    media: str,
+    alt: str,
+    is_empty: bool,
+    language: str,
+    url: str,
+    image: ShownImage,
+    shows_addresses: bool,
 ) -> ShownOutput:
     if is_empty:
         return ShownOutput("empty", language=language)
     if media:
         return ShownOutput("image", media=url, alt=alt, language=language, image=image)
     if format == "markdown":
-        return ShownOutput("markdown", html=render_cached_markdown(text), language=language)
+        return ShownOutput("markdown", html=_render_cached_output(text, shows_addresses), language=language)
     if format == "turns":
         turns = (line.partition(":") for line in text.split("\n") if line.strip())
         return ShownOutput(
             "turns", turns=tuple(Turn(speaker.strip(), line.strip()) for speaker, _, line in turns), language=language
         )
-    return ShownOutput("plain", text=text, language=language)
+    return ShownOutput("code" if format == "code" else "plain", text=text, language=language)
 
 
 def build_shown_page(
@@ -337,6 +351,7 @@ def _items(assignment: Assignment, page: Page, fields_by_subject, typed: Mapping
         return ()
     ids = tuple(item.id for item in page.items)
     texts, prompts = _load_texts(ids)
+    shows_addresses = wording_of(assignment.study, assignment.design_id).study["shows_link_addresses"]
 
     def image(position: int, label: str = "") -> ShownImage:
         name = page_image_name(position, label)
@@ -345,7 +360,7 @@ def _items(assignment: Assignment, page: Page, fields_by_subject, typed: Mapping
     def output(item, label: str, exposure: int) -> ShownOutput:
         url = f"{assignment.path}m/{opaque_media_id(assignment.code, exposure)}" if texts[exposure][2] else ""
         warning = texts[exposure][6]
-        shown = _output(*texts[exposure][:6], url, own := image(item.position, label))
+        shown = _output(*texts[exposure][:6], url, own := image(item.position, label), shows_addresses)
         return replace(shown, warning=warning, image=own) if warning else shown
 
     # The first of two sections with the same items may ask about outputs before annotators read the document.

@@ -300,7 +300,7 @@ def render_entry_page(request, recruitment, wording: Wording, status=200, **opti
     context = {
         "study": study_wording,
         "purpose": render_cached_markdown(study_wording["purpose"]) if study_wording["purpose"] else "",
-        "consent": render_cached_markdown(study_wording["consent"]) if study_wording["consent"] else "",
+        "consent": render_cached_markdown(study_wording["consent"], top_heading=3) if study_wording["consent"] else "",
         "offer": offer,
         "currency": currency,
         "early": early_end_pay_lines(recruitment, currency, wording) if offer.pays else [],

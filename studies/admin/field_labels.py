@@ -13,6 +13,7 @@ LABELS = {
         "retention": "Data retention",
         "withdrawal_until": "Last day to withdraw",
         "erase_after_days": "Days until panel ids are erased",
+        "shows_link_addresses": "Show the addresses of links in outputs",
         "asks_to_share_preferences": "Ask whether preferences may be given away",
         "joins_rounds": "Join a person's answers in several rounds",
         "required_qualification": "Required qualification",
@@ -106,7 +107,7 @@ FIELDSETS: tuple[tuple[str, Any], ...] = (
     ("The study", {"fields": ("title", "language", "exclusion_group", "required_qualification", ("minimum_width", "needs_mouse"), "keeps_origin_out"), "classes": ["part-study"]}),
     (
         "Texts for annotators",
-        {"fields": ("public_title", "purpose", "instructions", "debriefing", "content_warning", "warning_limit"), "classes": ["part-words", "collapse"]},
+        {"fields": ("public_title", "purpose", "instructions", "debriefing", "content_warning", "warning_limit", "shows_link_addresses"), "classes": ["part-words", "collapse"]},
     ),
     (
         "Consent and ethics",

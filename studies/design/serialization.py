@@ -34,6 +34,7 @@ STUDY_FIELDS = (
 LATER_STUDY_FIELDS: dict[str, Any] = {
     "bars_flagged_annotators": False,
     "asks_to_share_preferences": False,
+    "shows_link_addresses": False,
     "joins_rounds": False,
     "required_qualification": "",
     "minimum_width": 0,

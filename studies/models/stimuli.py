@@ -42,6 +42,7 @@ class Output(DesignModel):
     class Format(models.TextChoices):
         PLAIN = "plain", "plain text"
         MARKDOWN = "markdown", "Markdown"
+        CODE = "code", "code, in letters of one width, with its line breaks"
         TURNS = "turns", "turns of a dialogue, one per line, as “speaker: text”"
 
     study_path = "system__study"

@@ -179,6 +179,11 @@ class Study(models.Model):
         validators=SMALLINT_VALIDATORS,
         help_text="For each person, over all batches. A launch that could show more is refused. Empty: no limit.",
     )
+    shows_link_addresses = models.BooleanField(
+        "show the addresses of links",
+        default=False,
+        help_text="Links in outputs in Markdown are text. Their addresses, which may name the system, are shown only with this setting.",
+    )
     asks_to_share_preferences = models.BooleanField(
         "ask whether preferences may be given away",
         default=False,

@@ -407,7 +407,7 @@ class Marks(Protocol):
             yield Problem("A question about one output cannot name two systems. Leave x and y empty.", "questions")
         if section.m < 1:
             yield Problem("Annotators must see at least one prompt. Set m to 1 or more.", "m")
-        unsuitable = _study_outputs(section.study).exclude(format="plain", media="")
+        unsuitable = _study_outputs(section.study).exclude(format__in=("plain", "code"), media="")
         if first := unsuitable.select_related("system", "prompt").order_by("prompt__key", "system__name").first():
             fault = "media" if first.media else f"format “{first.format}”"
             yield Problem(

@@ -292,7 +292,9 @@ def read_draft_texts(study: Study) -> DraftTexts:
     """Return what the texts of a draft allow."""
     systems = study.systems.judged().aggregate(n=Count("pk"), humans=Count("pk", filter=Q(is_human=True)))
     outputs = Output.objects.filter(system__in=study.systems.judged())
-    found = outputs.aggregate(length=Avg(Length("text")), rich=Count("pk", filter=~Q(format="plain", media="")))
+    found = outputs.aggregate(
+        length=Avg(Length("text")), rich=Count("pk", filter=~Q(format__in=("plain", "code"), media=""))
+    )
     by = {
         name: Count("outputs__system", filter=Q(outputs__system__in=study.systems.judged(), **more), distinct=True)
         for name, more in (("all", {}), ("people", {"outputs__system__is_human": True}))

@@ -62,7 +62,7 @@ class Command(BaseCommand):
                     f"--{name.replace('_', '-')}: {value:g} is not possible. Enter a number from {low} to {high}."
                 )
         if "right" in given and not given.get("careless"):
-            raise CommandError("--right: it is about careless robots, and there are none. Add --careless SHARE.")
+            raise CommandError("--right: it is about careless robots. Add --careless SHARE, or remove it.")
         seed = options["seed"] if options["seed"] is not None else study.seed
         begun = time.monotonic()
         # Another run with the same seed must simulate other people; otherwise heval refuses them as people who took

@@ -56,7 +56,12 @@ def exposure(output: ShownOutput) -> str:
 def test_plain_text_keeps_its_lines_and_shows_its_markup():
     html = exposure(ShownOutput("plain", text="One\n\n  two <script>alert(1)</script> & three", language="ar"))
     assert ">One\n\n  two &lt;script&gt;alert(1)&lt;/script&gt; &amp; three</div>" in html
-    assert 'dir="auto"' in html and 'lang="ar"' in html
+    assert 'dir="rtl"' in html and 'lang="ar"' in html
+    assert 'dir="auto"' in exposure(ShownOutput("plain", text="One"))
+    code = exposure(ShownOutput("code", text="if x:\n    return"))
+    assert (
+        'class="words coding" tabindex="0" role="group" aria-label="Text A" dir="ltr">if x:\n    return</div>' in code
+    )
     assert "white-space: pre-wrap" in re.search(r"\.words {[^}]*}", (ROOT / "static/heval.css").read_text()).group()
 
 

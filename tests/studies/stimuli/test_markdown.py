@@ -4,7 +4,7 @@ from html.parser import HTMLParser
 import pytest
 from django.template import Context, Template
 
-from studies.stimuli.markdown import MAX_CHARACTERS, render_markdown
+from studies.stimuli.markdown import MAX_CHARACTERS, render_markdown, render_output
 
 ALLOWED = {
     **{tag: set() for tag in ("p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "em", "strong", "code", "pre")},
@@ -123,6 +123,8 @@ def test_nothing_but_allowed_elements_and_attributes_comes_out(payload, has_own_
         is_own = has_own_links and ":" not in href.split("/")[0] and not href.replace("\\", "/").startswith("//")
         assert href.startswith(("https://", "http://", "mailto:")) or is_own
         assert tag != "a" or attributes.get("rel") == "noopener nofollow"
+    of_output = {tag for tag, _ in Elements(render_output(payload, shows_addresses=True)).found}
+    assert of_output <= {*ALLOWED, "div"} - {"a"}
 
 
 def test_the_allow_list_holds_when_the_parser_lets_raw_html_through(monkeypatch):
@@ -192,11 +194,32 @@ def test_what_is_too_long_is_shown_as_typed():
 
 
 @pytest.mark.parametrize(
-    "unit", ["[", "![", "*a ", "> ", "- ", "[a](", "_a*", "<a ", "&", "**a ", "|a", "`", "\\", "[a]: "]
+    "unit",
+    [
+        "[",
+        "![",
+        "*a ",
+        "> ",
+        "- ",
+        "[a](",
+        "_a*",
+        "<a ",
+        "&",
+        "**a ",
+        "|a",
+        "`",
+        "\\",
+        "[a]: ",
+        "$a ",
+        "$$a",
+        "\\(",
+        "\\[",
+    ],
 )
 def test_hostile_texts_take_little_time(unit):
     began = time.process_time()
     render_markdown((unit * MAX_CHARACTERS)[:MAX_CHARACTERS])
+    render_output((unit * MAX_CHARACTERS)[:MAX_CHARACTERS])
     assert time.process_time() - began < 6
 
 
@@ -206,3 +229,19 @@ def test_what_may_be_wider_than_the_page_gets_a_box_that_takes_the_focus_where_i
     assert html.count('<div class="scrolls" tabindex="0"') == html.count("</table></div>") == html.count("<table>") == 1
     assert html.count("<pre") == html.count('<pre tabindex="0"') == 1 and "&lt;table&gt;" in html
     assert "tabindex" not in render_markdown(text) and "scrolls" not in render_markdown(text)
+
+
+def test_an_output_keeps_its_lines_and_formulas_and_leads_nowhere():
+    text = "# Title\n\nOne\ntwo \\(a_1 * b_1 * c\\), $x_1 * y_1$ and $5, $10.\n\n[our *best* model](https://example.org/?model=alpha) <https://a.org>"
+    html = render_output(text)
+    assert html.startswith(
+        "<p><strong>Title</strong></p>\n<p>One<br>\ntwo \\(a_1 * b_1 * c\\), $x_1 * y_1$ and $5, $10.</p>"
+    )
+    assert "<p>our <em>best</em> model https://a.org</p>" in html and "alpha" not in html
+    assert "model (https://example.org/?model=alpha) https://a.org</p>" in render_output(text, shows_addresses=True)
+    assert "<br>\nb\\]" in render_output("\\[a\nb\\]")
+
+
+def test_headings_begin_where_the_page_says_and_leave_out_no_level():
+    html = render_markdown("### A\n\n# B\n\n#### C\n\n## D", top_heading=2)
+    assert [line[:4] for line in html.splitlines()] == ["<h2>", "<h2>", "<h3>", "<h3>"]
