@@ -102,8 +102,9 @@ function zoom(factor) {
   pane.scrollTo(...middle);
 }
 
-all(".picture").forEach((link) => link.addEventListener("click", (event) => {
-  if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+document.addEventListener("click", (event) => {
+  const link = event.target.closest(".picture");
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
   Object.assign(large, { src: $("img", link).src, alt: $("img", link).alt });
   scale = 1;
@@ -112,7 +113,7 @@ all(".picture").forEach((link) => link.addEventListener("click", (event) => {
   pane.focus();
   // The browser's Back closes the viewer and stays on the page.
   history.pushState({ viewer: true }, "");
-}));
+});
 viewer.addEventListener("close", () => { if (history.state?.viewer) history.back(); });
 window.addEventListener("popstate", () => viewer.close());
 all("button", viewer).forEach((button) => button.addEventListener("click", () => {

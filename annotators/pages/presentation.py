@@ -200,6 +200,11 @@ class ShownPage:
         )
         return [*inside, *self.fields]
 
+    def compared_labels(self, field: ShownField) -> tuple[str, ...]:
+        """Return the two labels that a field's question compares, sorted, or ()."""
+        parts = ((field.label[:end], field.label[end:]) for end in range(1, len(field.label)))
+        return next((tuple(sorted(pair)) for pair in parts if set(pair) <= set(self.labels)), ())
+
     @property
     def has_fields(self) -> bool:
         return bool(self.all_fields)

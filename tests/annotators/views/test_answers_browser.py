@@ -8,7 +8,7 @@ from django.utils import timezone
 from annotators.models import Assignment, PageVisit, Response
 from tests.accessibility import violations
 from tests.annotators.views.visit import stored
-from tests.browsing import PHONE, overflow, until
+from tests.browsing import PHONE, look_at, overflow, shot, until
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -180,3 +180,25 @@ def test_on_a_phone_a_long_list_of_problems_leaves_half_of_the_screen_and_loses_
     page.keyboard.press("Enter")
     page.wait_for_selector("[data-has-range] >> nth=-1")
     assert page.evaluate("document.activeElement.matches('[data-has-range]')")
+
+
+def test_the_two_texts_of_a_question_open_under_it_and_lead_back(visit):
+    person, wrong = visit(viewport=PHONE), []
+    page = person.open("s2.ask")
+    page.locator("[data-has-range]").nth(2).fill("31")
+    button = page.locator(".look").nth(2)
+    first, second = button.get_attribute("data-labels").split()
+    button.scroll_into_view_if_needed()
+    before = page.evaluate("scrollY")
+    button.click()
+    shown = page.locator(".looked")
+    labels = shown.locator(".label").all_inner_texts()
+    assert labels == [f"Writer {first}", f"Writer {second}"] * 4 and shown.locator(".prompt").count() == 4
+    assert abs(page.evaluate("scrollY") - before) < 700
+    shot(page, "looked")
+    look_at(page, "looked", wrong)
+    page.set_viewport_size(PHONE)
+    page.get_by_role("button", name="Back to the question").click()
+    assert shown.count() == 0 and page.locator("[data-has-range]").nth(2).input_value() == "31"
+    assert page.evaluate("document.activeElement.className") == "look"
+    assert not wrong and not person.complaints, wrong
