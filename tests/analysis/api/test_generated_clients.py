@@ -77,7 +77,7 @@ def test_a_client_for_python_reads_and_writes(described, owner, settings, monkey
     assert "WARNING" not in said
     run(sys.executable, "-m", "compileall", "-q", "made/heval_rest", folder=described)
     monkeypatch.syspath_prepend(described / "made")
-    from heval_rest import AuthenticatedClient  # type: ignore[import-not-found]
+    from heval_rest import AuthenticatedClient  # type: ignore[import-not-found]  # generated above
     from heval_rest.api.exports import studies_exports_create, studies_jobs_file_retrieve
     from heval_rest.api.studies import list_study, studies_create, studies_retrieve
     from heval_rest.models import ExportRequestRequest, ExportRequestRequestTable, NewStudyRequest
