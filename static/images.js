@@ -89,7 +89,7 @@ if (isOpen) {
 tell();
 
 // The viewer: an image as large as the window, and larger. Without this script, the link opens the image in a tab of its own.
-const viewer = $("#viewer"), pane = $(".pane", viewer), large = $("img", pane);
+const viewer = $("#viewer"), pane = $(".pane", viewer), large = pane.appendChild(make("img", { alt: "" }));
 const MOST = 8;
 let scale = 1;
 

@@ -31,7 +31,7 @@ all(".look").forEach((button) => {
     box.focus({ preventScroll: true });
     box.scrollIntoView({ block: "nearest" });
   };
-  button.hidden = false;
+  Object.assign(button, { hidden: false, ariaExpanded: false });
   button.addEventListener("click", toggle);
   box.querySelector("button").addEventListener("click", toggle);
 });

@@ -26,7 +26,7 @@ BATCHES = {
     "invented_report",
     "submission_metrics",
 }
-SHORT = {"board_round", "launch", "panel_notifications", "panel_sync"}
+SHORT = {"board_round", "deliver_event", "launch", "panel_notifications", "panel_sync"}
 WAITED_FOR = {
     "example_study",
     "analyse",
