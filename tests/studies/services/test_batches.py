@@ -26,8 +26,9 @@ BATCHES = {
     "invented_report",
     "submission_metrics",
 }
-SHORT = {"board_round", "deliver_event", "launch", "panel_notifications", "panel_sync"}
+SHORT = {"board_round", "launch", "panel_notifications", "panel_sync"}
 WAITED_FOR = {
+    "deliver_event",
     "example_study",
     "analyse",
     "board_labels",
