@@ -23,9 +23,10 @@ function say(words, isBad = false) {
 }
 
 // Drafts are sent after a pause in typing. The browser keeps what the server does not have yet.
-let typed = 0, safe = 0, seconds = 0, timer, sending, isSent, renew = () => {};
+// If another tab or device has saved newer answers, this one is stale: it saves and sends nothing more.
+let typed = 0, safe = 0, seconds = 0, timer, sending, isSent, isStale, renew = () => {};
 const answers = () => new URLSearchParams([...new FormData(form), ["save", "auto"]]);
-const keep = () => remember(pathname, { seconds, answers: typed > safe ? [...new FormData(form)] : null });
+const keep = () => remember(pathname, { seconds, answers: typed > safe && !isStale ? [...new FormData(form)] : null });
 
 function changed() {
   typed += 1;
@@ -38,6 +39,7 @@ function changed() {
 async function save() {
   await sending;
   clearTimeout(timer);
+  if (isStale) return true;
   const upTo = typed;
   sending = fetch(pathname, { method: "POST", body: answers() }).catch(() => null);
   const reply = await sending;
@@ -51,7 +53,11 @@ async function save() {
     safe = upTo;
     say("Saved " + clock(Date.now()));
     renew(words);
-  } else say($("#refused", new DOMParser().parseFromString(words, "text/html"))?.textContent || "Not saved.", true);
+  } else {
+    const refused = $("#refused", new DOMParser().parseFromString(words, "text/html"));
+    isStale = refused?.dataset.stale === "";
+    say(refused?.textContent || "Not saved.", true);
+  }
   keep();
   return true;
 }
@@ -74,12 +80,13 @@ async function send(event) {
   event.preventDefault();
   const { submitter } = event;
   if (submitter.value === "next") return moveOn();
-  if (isSent === false) return;
+  if (isSent === false && !isStale) return;
   isSent = false;
   submitter.ariaDisabled = "true";
   while (!(await save())) await new Promise((done) => { setTimeout(done, RETRY); });
-  isSent = true;
-  form.requestSubmit(submitter);
+  isSent = !isStale;
+  submitter.ariaDisabled = isSent;
+  if (isSent) form.requestSubmit(submitter);
 }
 
 // Focuses a question, and none of its answers: there, a key that somebody presses to read on would answer it.
@@ -118,6 +125,9 @@ function settle({ target }) {
 }
 
 if (state === "open") {
+  // A tab keeps its name when it is loaded again: its last draft may arrive after the page was made.
+  const name = Math.random().toString(36).slice(2, 12);
+  form.append(make("input", { type: "hidden", name: "tab", value: attempt(() => sessionStorage["heval:tab"] ||= name) || name }));
   forget(page, pathname);
   restore();
   // Load the clock of the place after the page. Until then, the server's text shows how long the place is kept.
@@ -125,6 +135,11 @@ if (state === "open") {
   if (place) on(window, "load", () => setTimeout(async () => {
     renew = (await import(place.dataset.script)).watch(place, say, clock, answers);
   }, 1000));
+  // What is typed is saved, so no link needs a tab of its own, from which "Back to the study" would open the page once more.
+  all("a[target]:not(.picture)").forEach((link) => {
+    link.removeAttribute("target");
+    $(".heard", link)?.remove();
+  });
   on(form, "input", changed);
   on(form, "change", settle);
   on(form, "submit", send);
@@ -138,7 +153,7 @@ if (state === "open") {
   });
   on(window, "online", () => { if (typed > safe) save(); });
   on(window, "visibilitychange pagehide", () => {
-    if (typed > safe && !isSent) navigator.sendBeacon(pathname, answers());
+    if (typed > safe && !isSent && !isStale) navigator.sendBeacon(pathname, answers());
     keep();
   });
   // Count the seconds in which the person was active.

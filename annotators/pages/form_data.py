@@ -110,7 +110,7 @@ def free_questions_about_unseen_images(
 
 SKIP_SUFFIX = ".skip"
 # Form fields of a page that are not answers.
-CONTROL_NAMES = frozenset({"go", "save", "layout", "active"})
+CONTROL_NAMES = frozenset({"go", "save", "layout", "active", "seen", "tab"})
 
 
 @dataclass(slots=True)

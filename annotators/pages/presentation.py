@@ -231,11 +231,15 @@ class ShownPage:
 
     @property
     def located_errors(self) -> list[tuple[str, ShownField]]:
-        """Return the refused fields, each with the text that it is about, such as "Writer B", or ''."""
+        """Return the refused fields, each with the text that it is about, such as "Writer B", or ''.
+
+        A question about all outputs of an item may belong to the first of them. Its message names none.
+        """
         noun = capfirst(self.noun or "text")
         labels = {
             id(shown_field): f"{noun} {exposure.label}"
             for item in self.items
+            if all(exposure.fields for exposure in item.exposures)
             for exposure in item.exposures
             for shown_field in exposure.fields
         }
@@ -536,8 +540,18 @@ def split_at_quotes(text: str, quotes: Sequence[str]) -> tuple[TextPart, ...]:
 
     Without a quotation, return the whole text as one part.
     """
-    matches = [quote for quote in quotes if quote in text]
-    if not matches:
+    if not quotes:
         return (TextPart(text),)
-    pattern = "|".join(re.escape(quote) for quote in sorted(matches, key=len, reverse=True))
-    return tuple(TextPart(part, part in matches) for part in re.split(f"({pattern})", text) if part)
+    pattern = "|".join(_whole_words(quote) for quote in sorted(quotes, key=len, reverse=True))
+    return tuple(TextPart(part, n % 2 == 1) for n, part in enumerate(re.split(f"({pattern})", text)) if part)
+
+
+def _whole_words(quote: str) -> str:
+    """Return a pattern of the quotation that does not begin or end inside a word, in languages with spaces between words."""
+    before, after = (r"(?<!\w)" * _is_spaced(quote[0]), r"(?!\w)" * _is_spaced(quote[-1]))
+    return f"{before}{re.escape(quote)}{after}"
+
+
+def _is_spaced(character: str) -> bool:
+    # The scripts without spaces, from Thai on, come after this letter.
+    return character.isalnum() and character < "\u0e00"

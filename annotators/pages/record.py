@@ -4,6 +4,7 @@ A page is recorded once. The same answers sent again change nothing; other answe
 any lock. The transaction that stores it is a few conditional statements; a second request finds that a row has changed.
 """
 
+import secrets
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
@@ -11,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from django.db import transaction
-from django.db.models import QuerySet, Value
+from django.db.models import Q, QuerySet, Value
 from django.db.models.functions import Coalesce, Greatest, Now
 from django.http import QueryDict
 
@@ -144,6 +145,8 @@ RESPONSE_COLUMNS = (
 MAX_DRAFT_CHARACTERS, MAX_DRAFT_TEXTS = 200_000, 2_000
 # The name under which a draft says at which address it was typed, if not at the personal one.
 DRAFT_MARK = "typed_at"
+# The name under which a draft says in which tab it was typed.
+DRAFT_TAB = "typed_in"
 
 
 class PageNotStored(Exception):
@@ -172,6 +175,10 @@ class AlreadyStored(PageNotStored):
 
 class DraftTooLong(PageNotStored):
     """A draft exceeds MAX_DRAFT_CHARACTERS or MAX_DRAFT_TEXTS."""
+
+
+class StaleDraft(PageNotStored):
+    """The page has a newer draft from another tab or device, which the sender has not seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -435,6 +442,11 @@ def get_visible_draft(assignment: Assignment, visit: PageVisit | None) -> dict[s
     return None if is_hidden else draft
 
 
+def draft_tab(draft: Mapping[str, Any] | None) -> str:
+    """Return the tab in which a draft was typed, or ''."""
+    return ((draft or {}).get(DRAFT_TAB) or [""])[0]
+
+
 def save_page_draft_and_extend_deadline(assignment: Assignment, page_key: str, data: QueryDict) -> None:
     """Save the draft of a page that is not recorded. Raises PageNotStored."""
     draft = {
@@ -444,12 +456,21 @@ def save_page_draft_and_extend_deadline(assignment: Assignment, page_key: str, d
     }
     if mark := _draft_mark(assignment):
         draft[DRAFT_MARK] = [mark]
+    # A page says which draft it has shown, and its script in which tab it is open. An address that shows no stored answers
+    # cannot have seen the newer draft.
+    tabs = None
+    if "seen" in data and not mark:
+        tab = _strip_unstorable(data.get("tab", "")[:40]) or secrets.token_hex(6)
+        draft[DRAFT_TAB], tabs = [tab], {tab, _strip_unstorable(data.get("seen", "")[:40])}
     sizes = [len(text) for name, values in draft.items() for text in (name, *values)]
     fits = sum(sizes) <= MAX_DRAFT_CHARACTERS and len(sizes) <= MAX_DRAFT_TEXTS
     # No join, so that the database checks these conditions again after a wait for the row.
     at_work = Assignment.objects.filter(pk=assignment.pk, withdrawn_at=None, submitted_at=None)
     at_work = at_work.exclude(released_reason__in=FINAL_RELEASE_REASONS)
     open_visit = PageVisit.objects.filter(assignment__in=at_work, key=page_key, recorded_at=None)
+    if tabs is not None:
+        own_or_seen = Q(draft__typed_in__isnull=True) | Q(draft__typed_in__0__in=sorted(tabs))
+        open_visit = open_visit.filter(own_or_seen)
     changes: dict[str, Any] = {"draft": draft}
     if data.get("layout") in ("side", "one"):
         changes["layout"] = data["layout"]
@@ -467,6 +488,8 @@ def save_page_draft_and_extend_deadline(assignment: Assignment, page_key: str, d
             raise AlreadyStored
         if not fits:
             raise DraftTooLong
+        if tabs is not None and draft_tab(visit.draft) not in {"", *tabs}:
+            raise StaleDraft
     else:
         raise AssignmentClosed  # the annotator withdrew while this request was on its way
     # A person who types is active and has started.

@@ -34,7 +34,9 @@ from annotators.pages.record import (
     PageNotStored,
     PageOutOfOrder,
     PageState,
+    StaleDraft,
     build_new_visit,
+    draft_tab,
     full_page_state,
     get_visible_draft,
     partial_page_state,
@@ -187,6 +189,8 @@ def _correction_response(request, state: PageState, step: Step, visit: PageVisit
 NOT_STORED_MESSAGES: dict[type[PageNotStored], str] = {
     AlreadyStored: "This page is already stored. Reload it to see what is stored.",
     PageOutOfOrder: "You must answer another page before this one. Please copy what you want to keep, and use it when this page comes.",
+    StaleDraft: "This page has newer answers, from another window or device, and yours were not saved over them. Please copy what "
+    "you want to keep, and reload this page: it shows the newer answers.",
     NoSuchPage: "There is no such page in your part of this study. Please go on with the next page.",
     DraftTooLong: f"Your text is too long to be saved (more than {MAX_DRAFT_CHARACTERS:,} characters). Please make it shorter.",
 }
@@ -240,6 +244,7 @@ def _not_stored_response(request, code: str, key: str, refusal: PageNotStored):
         "title": "This page is already stored" if is_stored else "",
         "outcome": has_assignment_ended(assignment),
         "reason": _not_stored_message(refusal, assignment),
+        "is_stale": isinstance(refusal, StaleDraft),
         "submitted_values": submitted_values,
     }
     return render_without_context_processors(request, "annotate/not_stored.html", context, status=409)
@@ -279,6 +284,7 @@ def render_page_response(
         "layout": layout or step.page.section.settings.get("layout", "side"),
         "place_status": place_status_with_pay(assignment) if stored is None else None,
         "key": step.page.key,
+        "seen": draft_tab(get_visible_draft(assignment, visit)),
         "previous": "" if assignment.limited_address else state.sequence.before(step.page.key),
         "general_errors": form.non_field_errors if form else [],
         "instructions": _instructions(assignment) if not step.page.section.position else "",

@@ -202,3 +202,27 @@ def test_the_two_texts_of_a_question_open_under_it_and_lead_back(visit):
     assert shown.count() == 0 and page.locator("[data-has-range]").nth(2).input_value() == "31"
     assert page.evaluate("document.activeElement.className") == "look"
     assert not wrong and not person.complaints, wrong
+
+
+def test_an_older_draft_of_another_device_does_not_replace_a_newer_one(visit):
+    desk, phone = visit(), visit(viewport=PHONE)
+    page = desk.open("s2.ask")
+    phone.page.goto(page.url)
+    page.locator("[data-has-range]").first.fill("42")
+    page.wait_for_selector("text=/Saved [0-9]/")
+    phone.page.locator("[data-has-range]").nth(1).fill("31")
+    phone.page.wait_for_selector("text=This page has newer answers")
+    phone.page.locator("[name=go]").click()
+    phone.page.wait_for_timeout(300)
+    kept = lambda: [(PageVisit.objects.get(key="s2.ask").draft or {})[f"s2.q{n}"] for n in (1, 2)]  # noqa: E731
+    assert kept() == [["42"], [""]] and phone.at.endswith("/s2.ask/")
+    phone.page.reload()
+    fields = phone.page.locator("[data-has-range]")
+    assert [fields.nth(n).input_value() for n in range(2)] == ["42", ""]
+    # Who has seen the newer draft writes on. A link to ask something leads back to the page in the same tab.
+    fields.nth(1).fill("31")
+    phone.page.get_by_role("link", name="Ask or report").click()
+    phone.page.get_by_role("link", name="Back to the study").click()
+    phone.page.wait_for_url("**/s2.ask/")
+    assert [fields.nth(n).input_value() for n in range(2)] == ["42", "31"] == [one for (one,) in kept()]
+    assert len(phone.context.pages) == 1

@@ -31,6 +31,7 @@ def test_the_page_is_accessible_in_each_state_and_answered_by_keyboard(visit):
     look_at(page, "relative", wrong)
     page.locator("[name=go]").click()
     page.wait_for_selector("#problems")
+    assert "Story A" not in page.locator("#problems").inner_text(), "the question is about both"
     look_at(page, "relative refused", wrong)
     page.get_by_label("They are about the same").focus()
     page.keyboard.press("ArrowLeft")

@@ -244,6 +244,10 @@ def test_what_an_explanation_quotes_is_marked():
         (". <b>", False),
     ]
     assert [p.is_marked for p in split_at_quotes("whole", ["absent"])] == [False]
+    # Only whole words, where words have spaces between them.
+    parts = split_at_quotes("neither weather nor other the", ["the"])
+    assert [p.text for p in parts if p.is_marked] == ["the"] and len(parts) == 2
+    assert [p.text for p in split_at_quotes("我喜欢火车站", ["火车"]) if p.is_marked] == ["火车"]
 
 
 def test_practice_is_made_of_one_text_or_of_a_human_and_a_machine_text():
