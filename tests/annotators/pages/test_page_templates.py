@@ -196,7 +196,9 @@ def test_an_item_page_is_light_without_its_stimuli(client):
             for tag, attrs in page.tags
             if tag == "script" or attrs.get("rel") == "stylesheet"
         ]
-        asks = {"s2.read": [], "s2.ask": ["/static/look.js", "/static/answers.js"], "s3.p1": ["/static/answers.js"]}[key]
+        asks = {"s2.read": [], "s2.ask": ["/static/look.js", "/static/answers.js"], "s3.p1": ["/static/answers.js"]}[
+            key
+        ]
         assert own == ["/static/tokens.css", "/static/heval.css", "/static/annotate.js", *asks]
         # Without an icon of its own a browser asks for /favicon.ico, which is not there.
         assert [attrs["href"] for attrs in page.of("link") if attrs["rel"] == "icon"] == ["/static/icon.svg"]
