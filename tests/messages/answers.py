@@ -114,6 +114,11 @@ def stored(one, page, data):
     Client().post(f"/p/{one.code}/{page}/", data | {"go": "1"})
 
 
+def drafted_elsewhere(one, page, data):
+    """In a tab that the sender's page has not seen."""
+    Client().post(f"/p/{one.code}/{page}/", data | {"save": "auto", "seen": "", "tab": "another"})
+
+
 def withdrawn(one, page, data):
     withdraw_annotator_and_erase_texts(Assignment.objects.select_related("study").get(pk=one.pk))
 
@@ -217,6 +222,7 @@ ANSWERS = {
     "Please tick the box": entered(start="1"),
     "This page is already stored. Reload": sent(survey, before=stored, save="auto"),
     "This page is already stored, and this address": sent_again_elsewhere,
+    "This page has newer answers": sent(survey, before=drafted_elsewhere, save="auto", seen="", tab="mine"),
     "You must answer": sent(survey, key="s2.read"),
     "There is no such": sent(survey, key="s9.p1"),
     "Your text is too": sent(survey, (4, "x" * 200_001), save="1"),
