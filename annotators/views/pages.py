@@ -189,8 +189,7 @@ def _correction_response(request, state: PageState, step: Step, visit: PageVisit
 NOT_STORED_MESSAGES: dict[type[PageNotStored], str] = {
     AlreadyStored: "This page is already stored. Reload it to see what is stored.",
     PageOutOfOrder: "You must answer another page before this one. Please copy what you want to keep, and use it when this page comes.",
-    StaleDraft: "This page has newer answers, from another window or device, and yours were not saved over them. Please copy what "
-    "you want to keep, and reload this page: it shows the newer answers.",
+    StaleDraft: "This page has newer answers from another window. Yours were not saved. Copy what you want to keep, and reload this page.",
     NoSuchPage: "There is no such page in your part of this study. Please go on with the next page.",
     DraftTooLong: f"Your text is too long to be saved (more than {MAX_DRAFT_CHARACTERS:,} characters). Please make it shorter.",
 }
