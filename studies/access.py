@@ -190,7 +190,7 @@ def _check_token(token, action: Action, study: Study | int | None) -> None:
         check_token_scope(token, PERMISSIONS[action].changes)
     elif PERMISSIONS[action].changes and not (action in _MAKE_DRAFTS or (action in _WRITE_DRAFTS and _is_draft(study))):
         raise PermissionDenied(
-            "This token may only write drafts. A person does this on the study's page, or use another token."
+            "This token may only make, change and delete drafts. A person does this on the study's page."
         )
     if token.study_id is None:
         return
@@ -202,7 +202,7 @@ def _check_token(token, action: Action, study: Study | int | None) -> None:
 
 # What a token that is limited to drafts may do. Consent, pay and launch are for a person to decide.
 _MAKE_DRAFTS = frozenset({Action.CREATE, Action.CLONE})
-_WRITE_DRAFTS = frozenset({Action.EDIT, Action.RECRUIT, Action.CANCEL})
+_WRITE_DRAFTS = frozenset({Action.EDIT, Action.RECRUIT, Action.CANCEL, Action.ARCHIVE})
 
 
 def _is_draft(study: Study | int | None) -> bool:

@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.forms import BaseForm
 from django.shortcuts import get_object_or_404
+from django.utils.choices import flatten_choices
 from rest_framework.generics import ListAPIView, RetrieveAPIView
 from rest_framework.response import Response
 
@@ -32,10 +34,21 @@ def check_form(form: BaseForm, names: dict[str, str] | None = None) -> None:
         return
     raise FieldsRefused(
         {
-            (names or {}).get(name, name).replace("__all__", ""): " ".join(map(str, errors))
-            for name, errors in form.errors.items()
+            (names or {}).get(name, name).replace("__all__", ""): " ".join(
+                _message(form, name, error) for error in errors
+            )
+            for name, errors in form.errors.as_data().items()
         }
     )
+
+
+def _message(form: BaseForm, name: str, error: ValidationError) -> str:
+    """Return the words of an error. A page shows the choices, and a program cannot see them."""
+    value, choices = (error.params or {}).get("value"), getattr(form.fields.get(name), "choices", ())
+    if error.code != "invalid_choice" or value is None:
+        return " ".join(map(str, error.messages))
+    keys = [str(key) for key, _ in flatten_choices(choices) if key not in ("", None)]
+    return f"There is no choice “{value}”. Choose one of: {', '.join(keys)}."
 
 
 class CardsView(StudyView, ListAPIView):

@@ -25,7 +25,7 @@ from analysis.report.pdf import check_report_visible
 from analysis.report.runs import request_analysis
 from analysis.report.verdicts import verdict_of, verdicts_of
 from studies.access import Action, check_draw_is_readable
-from studies.models import Job
+from studies.models import Job, Study
 from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
 
@@ -71,6 +71,12 @@ class AnalysisDetailView(AnalysisView, RetrieveAPIView):
         return run
 
 
+def _reason_without_analysis(study: Study) -> str:
+    if study.is_draft:
+        return "The study is a draft: there is a verdict after its launch, its answers and a report."
+    return "There is no report yet. Start an analysis, or ask a person to make the report."
+
+
 class VerdictView(StudyView, RetrieveAPIView):
     """What the newest analysis decides about the planned comparisons, or about one claim such as "new beats old"."""
 
@@ -90,7 +96,7 @@ class VerdictView(StudyView, RetrieveAPIView):
             raise Http404
         state: dict[str, Any] = {"state": self.study.state, "analysis": None, "reason": "", "claims": []}
         if run is None:
-            return state | {"reason": "There is no analysis yet. Start one."}
+            return state | {"reason": _reason_without_analysis(self.study)}
         check_report_visible(run)
         claims = verdicts_of(run.result)
         if self.values["claim"] and not run.result["outcomes"]["is_hidden"]:

@@ -13,6 +13,9 @@ from . import docs
 
 PAGE = "how-to/for-coding-agents"
 NEWLINE = "\n"
+LEFT_OUT = {
+    "run", "rehearse", "log", "clone", "board", "act", "amend", "settle", "pay", "launch", "pause", "resume", "places", "outcomes", "close", "analyse", "compare",
+}  # fmt: skip
 METHOD = re.compile(r"^- (`\w+\(.*?\)`):", re.MULTILINE)
 SKILL_HEADER = """---
 name: heval
@@ -22,8 +25,8 @@ description: Prepare a study in which people compare or rate outputs of systems 
 """
 # What a study needs from its texts to its verdict, by the names of the addresses.
 RESOURCES = (
-    "studies", "study", "imports", "import", "cards", "question", "texts", "bundle", "plan-numbers", "checklist", "links", "launch", "progress",
-    "close", "analyses", "job", "verdict", "export-responses.jsonl",
+    "studies", "study", "imports", "import", "cards", "question", "texts", "bundle", "plan-numbers", "checklist", "links", "progress",
+    "analyses", "job", "verdict", "export-responses.jsonl",
 )  # fmt: skip
 
 
@@ -43,7 +46,11 @@ def _target(link: str) -> str:
 def _methods() -> str:
     """Return the methods by their class, without what the page of the client says of each."""
     classes = docs.read_pages()["reference/python-client"].text.split("\n## ")[1:]
-    lines = [f"- `{text.partition(NEWLINE)[0]}`: {', '.join(METHOD.findall(text))}" for text in classes]
+    # What a token for drafts may not do is left out, and what an agent seldom needs.
+    lines = [
+        f"- `{text.partition(NEWLINE)[0]}`: {', '.join(one for one in METHOD.findall(text) if one.partition('(')[0].strip('`') not in LEFT_OUT)}"
+        for text in classes
+    ]
     return "\n".join([*lines, "", "`help(heval_client.Study)` explains them."])
 
 

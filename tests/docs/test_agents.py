@@ -69,7 +69,7 @@ def test_its_lines_for_the_command_line_and_for_curl_make_drafts_that_can_be_lau
         assert "/launch/" in printed
     assert [study.state for study in Study.objects.all()] == ["draft", "draft"]
     status, printed = reader.shell('heval study launch "Checkpoint 43" --site https://eval.example.org')
-    assert status == 1 and "may only write drafts" in printed
+    assert status == 1 and "may only make, change and delete drafts" in printed
 
 
 def test_the_text_is_one_page_with_the_address_of_the_site(client, settings):

@@ -166,6 +166,7 @@ def criteria_page() -> str:
     rows = [
         (
             one.name,
+            inline_code(one.key),
             one.how.format(it="this text"),
             one.definition,
             ", ".join(one.points),
@@ -179,5 +180,5 @@ def criteria_page() -> str:
         "first. The wording is heval's, and you can change it or write your own.",
         f"The last column has the code and the name in [{SOURCE_NAME}]({SOURCE_URL}). Report them, so that others know whether they "
         "measured the same.",
-        markdown_table(("Criterion", "Question", "Definition", "Points", "Standard name"), rows),
+        markdown_table(("Criterion", "Key", "Question", "Definition", "Points", "Standard name"), rows),
     )

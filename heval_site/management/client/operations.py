@@ -44,7 +44,7 @@ def find_study(name: str) -> Steps[str]:
     if not found:
         raise WrongUse(f"There is no study {name}. Give its code, the beginning of its code, or its title.")
     if len(found) > 1:
-        raise WrongUse(f"More than one study matches {name}. Give the whole code.")
+        raise WrongUse(f"More than one study matches {name}. Give one of the codes: {', '.join(sorted(found))}.")
     return found[0]
 
 
@@ -63,7 +63,7 @@ def create(
 ) -> Steps[str]:
     """Make a draft, and return its code. If a step is refused, the draft is deleted, or archived if the log names it.
 
-    A token for drafts may not delete one: then the refusal names the draft that is left.
+    If that is refused, too, the refusal names the draft that is left.
     """
     upload = None if outputs is None else as_upload(outputs)
     sent = {"title": title, "template": template, "bundle": bundle, "target_n": people, **(fields or {})}
@@ -80,7 +80,7 @@ def create(
         try:
             yield from ask("DELETE", at)
         except Refused:
-            left = f"{refused.detail} The unfinished draft {study['code']} is left."
+            left = f"{refused.detail} The unfinished draft {study['code']} is left: go on with it, or delete it."
             raise Refused(refused.status, left, refused.errors) from None
         raise
     return study["code"]

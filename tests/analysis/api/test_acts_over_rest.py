@@ -258,3 +258,10 @@ def test_pairs_are_asked_in_both_directions(api, olga):
     assert (section.questions.count(), study.exclusion_rules.count()) == (2 * asked, 1)
     assert done(api.post(at, {})) == {"added": 0}
     done(api.post(f"studies/{study.code}/sections/9/both-directions/", {}), 404)
+
+
+def test_a_wrong_choice_names_the_right_ones(api, olga):
+    study = draft_study(owner=olga, systems=("new", "old"))
+    sent = {"card": "two_choice", "criterion": "niceness", "m": 2}
+    (fault,) = done(api.post(f"studies/{study.code}/question/", sent), 400)["errors"]
+    assert fault["field"] == "criterion" and "There is no choice “niceness”. Choose one of: overall" in fault["message"]
