@@ -152,6 +152,7 @@ class Study(models.Model):
     minimum_width = models.PositiveSmallIntegerField(
         default=MinimumWidth.ANY,
         choices=MinimumWidth,
+        validators=SMALLINT_VALIDATORS,
         help_text="People on a smaller screen read before the consent that they need another device. They take no place.",
     )
     needs_mouse = models.BooleanField(

@@ -25,5 +25,6 @@ def record_attention(study: Study, reason: str, key: object, **options) -> None:
 
 
 def record_failed_job(job: Job) -> None:
-    if job.study is not None and job.kind != DELIVERY_JOB:
+    # The end of an import may have deleted its new study.
+    if job.study is not None and job.study.pk is not None and job.kind != DELIVERY_JOB:
         record_attention(job.study, "a job failed", job.pk, job=str(job.code), job_kind=job.kind)

@@ -62,7 +62,7 @@ def play(board, system):
             careless=float(person == NOISY), noise=0, spread=0, screened_out=0, acquiescent=0
         )
         shared = simulate.SharedRobotData(study, strengths, crowd)
-        simulate._take_part(study, person, shared, random.Random(f"{person}, {one.number}"))
+        list(simulate._take_part(study, person, shared, random.Random(f"{person}, {one.number}")))
     study.refresh_from_db()
     lifecycle.start_closing(study, None, "the robots have finished")
     lifecycle.end_grace_period(study, None)

@@ -50,7 +50,7 @@ def play(board, system, **options):
     crowd = simulate.CrowdSettings(noise=0, spread=0, screened_out=0, acquiescent=0)
     for person in PEOPLE:
         shared = simulate.SharedRobotData(study, strengths, crowd)
-        simulate._take_part(study, person, shared, random.Random(f"{person}, {system}"))
+        list(simulate._take_part(study, person, shared, random.Random(f"{person}, {system}")))
     study.refresh_from_db()
     lifecycle.start_closing(study, None, "the robots have finished")
     lifecycle.end_grace_period(study, None)

@@ -137,7 +137,6 @@ FAULTS = {
     "a wrong scale": (edited("rows/studies.question.jsonl", lambda data: data.replace(b'"percent"', b'"per"', 1)), "rows/studies.question.jsonl, row"),
     "a row twice": (edited("rows/studies.prompt.jsonl", lambda data: data + data), "id is missing or occurs twice"),
     "two studies": (edited("rows/studies.study.jsonl", lambda data: data + data), "not exactly one study"),
-    "a wrong time": (edited("rows/annotators.assignment.jsonl", lambda data: data.replace(b'"20', b'"z20')), "row 1"),
     "an analysis without data": (edited("analyses/1.json", lambda data: data.replace(b'"data"', b'"dater"')), "analyses/1.json is no analysis"),
 }  # fmt: skip
 
