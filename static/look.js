@@ -31,12 +31,7 @@ all(".look").forEach((button) => {
     box.focus({ preventScroll: true });
     box.scrollIntoView({ block: "nearest" });
   };
-<<<<<<< HEAD
   Object.assign(button, { hidden: false, ariaExpanded: false });
-=======
-  button.ariaExpanded = false;
-  button.hidden = false;
->>>>>>> 28caf1b7 (drafts: an older tab or device does not replace newer answers)
   button.addEventListener("click", toggle);
   box.querySelector("button").addEventListener("click", toggle);
 });

@@ -162,7 +162,7 @@ class Robot:
             return data
         data = {"go": "1"}
         for name, values in form.fields.items():
-            if not name.startswith("s") or name == "save":
+            if not name.startswith("s") or name in ("save", "seen"):
                 continue
             assert SLOT.fullmatch(name), name
             sent = self.answer(name, form.kinds[name], values, form.asked[name], page, self)

@@ -69,7 +69,7 @@ def test_no_input_becomes_a_part_of_a_script_and_each_is_used():
 
 def test_the_recipe_gives_inputs_that_the_action_has():
     text = PAGES["how-to/test-each-night-whether-a-system-got-worse"].text
-    (block,) = (code for language, _, code in FENCE.findall(text) if language == "yaml")
+    block = next(code for language, _, code in FENCE.findall(text) if language == "yaml")
     (step,) = (one for one in yaml.safe_load(block)["jobs"]["quality"]["steps"] if "with" in one)
     needed = {name for name, one in ACTION["inputs"].items() if one.get("required")}
     assert needed <= set(step["with"]) <= set(ACTION["inputs"])
