@@ -74,7 +74,7 @@ class AnalysisDetailView(AnalysisView, RetrieveAPIView):
 def _reason_without_analysis(study: Study) -> str:
     if study.is_draft:
         return "The study is a draft: there is a verdict after its launch, its answers and a report."
-    return "There is no report yet. Start an analysis, or ask a person to make the report."
+    return "There is no analysis yet. Start one, or ask a person to make the report."
 
 
 class VerdictView(StudyView, RetrieveAPIView):
