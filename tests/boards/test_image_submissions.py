@@ -267,7 +267,7 @@ def test_the_command_waits_until_a_job_has_checked_the_images(board, monkeypatch
     other.write_bytes(builders.images_zip(board, 7))
     with connected(), pytest.raises(CommandError, match="has not ended yet") as late:
         run_submit(board.slug, other, "--timeout", "1e-9")
-    assert late.value.returncode == 4
+    assert late.value.returncode == 12
 
 
 @pytest.mark.slow
