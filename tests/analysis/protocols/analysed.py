@@ -14,6 +14,7 @@ def without_groups(rows):
 def analysed(protocol, rows, sections, *, planned=None, declared=(), **settings):
     made = {"seed": "00", "resamples": 199} | settings
     rows = without_groups(rows)
+    rows = rows if "id" in rows else rows.assign(id=range(len(rows)))
     context = AnalysisContext(protocol=protocol, rows=rows, sections=sections, **made)
     analysis = StartedAnalysis(REGISTRY[protocol], context)
     return analysis.finish(
