@@ -120,6 +120,7 @@ def filled(route: str, w) -> str:
     if "boards/" in route:
         slug, team = (w["board"].slug, w["team"].pk) if "board" in w else ("none", 1)
         route = route.replace("<slug:slug>", slug).replace("<int:pk>", str(team))
+        route = route.replace("teams/<int:number>", f"teams/{team}")
     parts = {
         "<uuid:code>": w["study"].code, "<uuid:job>": w["job"].code, "<int:number>": 1, "<str:code>": w["live"].code,
         "<slug:key>": w["door"].key, "<str:key>": "s1", "<int:inquiry>": w["inquiry"].pk, "<slug:token>": "nothing", "<str:token>": "nothing", "<slug:name>": "forest",

@@ -177,7 +177,7 @@ BAD_FILES = [
         (HEAD.replace("text\n", "text,format\n") + "p1,P,ada,a,html\n").encode(),
         "t.csv",
         2,
-        "plain, markdown, turns",
+        "plain, markdown, code, turns",
     ),
     (
         "language odd",

@@ -79,7 +79,7 @@ def test_from_outputs_to_a_draft_and_after_a_person_launched_it_to_a_verdict(liv
     assert checked["problems"] == [] and checked["page"].endswith(f"/{study.pk}/launch/")
     assert "There is no study Checkpoint 7. Give its code" in refused
     assert "criterion: " in wrong and "(status 400)" in wrong
-    assert "The unfinished draft" in wrong and Study.objects.count() == 2
+    assert "Choose one of: overall" in wrong and Study.objects.filter(archived_at=None).count() == 1, "no draft is left"
 
     lifecycle.request_launch(study, ada, [])
     jobs.run_waiting_jobs()
