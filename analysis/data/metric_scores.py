@@ -18,11 +18,18 @@ def read_metric_scores(study: Study) -> "DataFrame":
     import pandas as pd
 
     paths = {
-        "output": "output", "metric": "metric__name", "version": "metric__version", "fingerprint": "metric__fingerprint",
-        "is_lower_better": "metric__is_lower_better", "section": "metric__question__section__position",
-        "question": "metric__question__key", "system": "output__system__name", "prompt": "output__prompt__key",
-        "group": "output__prompt__group", "value": "value",
-    }  # fmt: skip
+        "output": "output",
+        "metric": "metric__name",
+        "version": "metric__version",
+        "fingerprint": "metric__fingerprint",
+        "is_lower_better": "metric__is_lower_better",
+        "section": "metric__question__section__position",
+        "question": "metric__question__key",
+        "system": "output__system__name",
+        "prompt": "output__prompt__key",
+        "group": "output__prompt__group",
+        "value": "value",
+    }
     rows = MetricScore.objects.filter(metric__study=study, metric__discarded_at=None)
     rows = rows.order_by("metric__name", "metric__version", "metric", "output", "run")
     read = rows.values_list(*paths.values()).iterator(chunk_size=5000)

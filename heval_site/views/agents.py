@@ -14,8 +14,24 @@ from . import docs
 PAGE = "how-to/for-coding-agents"
 NEWLINE = "\n"
 LEFT_OUT = {
-    "run", "rehearse", "log", "clone", "board", "act", "amend", "settle", "pay", "launch", "pause", "resume", "places", "outcomes", "close", "analyse", "compare",
-}  # fmt: skip
+    "run",
+    "rehearse",
+    "log",
+    "clone",
+    "board",
+    "act",
+    "amend",
+    "settle",
+    "pay",
+    "launch",
+    "pause",
+    "resume",
+    "places",
+    "outcomes",
+    "close",
+    "analyse",
+    "compare",
+}
 METHOD = re.compile(r"^- (`\w+\(.*?\)`):", re.MULTILINE)
 SKILL_HEADER = """---
 name: heval
@@ -25,9 +41,23 @@ description: Prepare a study in which people compare or rate outputs of systems 
 """
 # What a study needs from its texts to its verdict, by the names of the addresses.
 RESOURCES = (
-    "studies", "study", "imports", "import", "cards", "question", "texts", "bundle", "plan-numbers", "checklist", "links", "progress",
-    "analyses", "job", "verdict", "export-responses.jsonl",
-)  # fmt: skip
+    "studies",
+    "study",
+    "imports",
+    "import",
+    "cards",
+    "question",
+    "texts",
+    "bundle",
+    "plan-numbers",
+    "checklist",
+    "links",
+    "progress",
+    "analyses",
+    "job",
+    "verdict",
+    "export-responses.jsonl",
+)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Record events of a study. Whoever writes a fact calls ``record`` in the same transaction. Nothing is sent here.
+"""Record events of a study. The code that writes a fact calls ``record`` in the same transaction. Nothing is sent here.
 
 docs: how-to/hear-of-events. ``annotators.events`` finds the events that are counts, and sends what is due.
 """

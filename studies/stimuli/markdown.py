@@ -54,7 +54,7 @@ def render_markdown(
     """
     html = _render_safely(_parser(), text, allows_site_links)
     if top_heading:
-        html = mark_safe(_in_order(html, top_heading))  # noqa: S308 - a heading in place of a heading
+        html = mark_safe(_in_order(html, top_heading))  # noqa: S308 - cleaned above; one heading tag in place of another
     return _with_boxes(html) if scrolls_wide_blocks else html
 
 
@@ -72,13 +72,13 @@ def _render_safely(parser: "MarkdownIt", text: str, has_own_links: bool) -> Safe
     if len(text) > MAX_CHARACTERS:
         return format_html("<pre>{}</pre>\n", text)
     # The allow-list makes it safe.
-    return mark_safe(_cleaner(has_own_links).clean(parser.render(text)))  # noqa: S308 - cleaned in this line
+    return mark_safe(_cleaner(has_own_links).clean(parser.render(text)))  # noqa: S308 - the cleaner of this line keeps only tags of its list
 
 
 def _with_boxes(html: SafeString) -> SafeString:
     # These tags come from the cleaner: it escapes text that looks like a tag.
     for tag, boxed in _BOXES:
-        html = mark_safe(html.replace(tag, boxed))  # noqa: S308 - a constant in place of a tag
+        html = mark_safe(html.replace(tag, boxed))  # noqa: S308 - cleaned before; a constant in place of a tag
     return html
 
 
@@ -109,7 +109,7 @@ def _parser() -> "MarkdownIt":
     return parser
 
 
-# A formula. An amount such as "$5 and $10" is none. The bounds keep hostile texts from taking long.
+# A formula. An amount such as "$5 and $10" is not one. The bounds keep hostile texts from taking long.
 _FORMULA = re.compile(
     r"\$\$.{1,1000}?\$\$|\$(?![\s$])[^$\n]{0,1000}(?<!\s)\$(?!\d)|\\\(.{1,1000}?\\\)|\\\[.{1,1000}?\\\]", re.DOTALL
 )
