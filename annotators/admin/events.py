@@ -36,7 +36,11 @@ class SubscriptionForm(forms.Form):
         label="When",
     )
     answers = forms.IntegerField(
-        required=False, min_value=1, max_value=1_000_000, label="How many people", help_text="For “answers”."
+        required=False,
+        min_value=1,
+        max_value=1_000_000,
+        label="How many people",
+        help_text="For “answers”, which is sent once when so many have submitted.",
     )
 
     def __init__(self, *args: Any, may_run: bool, **options: Any):
@@ -104,6 +108,7 @@ def events_page(request, pk) -> HttpResponse:
     deliveries = EventDelivery.objects.filter(subscription__in=shown).select_related("event", "subscription__by")
     context = {
         "title": "Events",
+        "sends_mail": settings.SENDS_MAIL,
         "form": form if may_run or settings.SENDS_MAIL else None,
         "made": made,
         "secret": secret,
