@@ -13,7 +13,7 @@ import yaml
 from django.contrib.staticfiles import finders
 from django.contrib.staticfiles.storage import staticfiles_storage
 
-from heval_site.runtime.static_files import collect_changed_static_files
+from heval_site.runtime.static_files import CollectedFilesStorage, collect_changed_static_files
 from tests import ROOT
 
 STATIC = re.compile(r"{%\s*static\s+['\"]([^'\"]+)['\"]")
@@ -87,8 +87,10 @@ def test_every_static_file_that_a_template_names_is_there():
     assert sorted(name for name in named if not finders.find(name)) == []
 
 
-def test_static_files_are_collected_once_and_one_that_is_not_collected_keeps_its_name(settings, tmp_path):
+def test_static_files_are_collected_once_and_one_that_is_not_collected_keeps_its_name(settings, tmp_path, monkeypatch):
     settings.STATIC_ROOT = tmp_path
+    # A storage of its own: the names that it learns must not reach the pages of later tests.
+    monkeypatch.setattr(staticfiles_storage, "_wrapped", CollectedFilesStorage())
     assert staticfiles_storage.url("heval.css") == "/static/heval.css"
     collect_changed_static_files()
     ((hashed,), first_page) = tmp_path.glob("heval.????????????.css"), 0
