@@ -11,12 +11,14 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TypeVar
 
-from django.conf import settings
 from django.template import defaultfilters
 from django.templatetags.static import static
 from django.utils.text import capfirst
 from jinja2 import BaseLoader, Environment, FileSystemLoader, PrefixLoader
 from markupsafe import Markup
+
+from studies.language import active_language, gettext, ngettext
+from studies.language.active import format_day, format_moment, format_number, text_direction
 
 JINJA_FOLDERS = ("annotate", "protocols")
 INCLUDE_TAG = re.compile(r'{% include "([^"]+)" %}')
@@ -29,13 +31,6 @@ Grouped = TypeVar("Grouped")
 def group_fields_by_question(fields: Iterable[Grouped]) -> list[Sequence[Grouped]]:
     """Group consecutive fields by their question. The boxes of a multiple choice share one question."""
     return [tuple(group) for _, group in groupby(fields, attrgetter("group"))]
-
-
-def text_direction(language: str) -> str:
-    """Return the direction of texts in this language. If it is not known, the browser looks at the letters."""
-    if not language:
-        return "auto"
-    return "rtl" if language.split("-")[0].lower() in settings.LANGUAGES_BIDI else "ltr"
 
 
 def split_and_mark_quotes(text: str, feedback) -> tuple:
@@ -71,11 +66,11 @@ def _blank_field_renderer(environment: Environment, cache_size: int) -> Callable
     """Return a cached renderer of blank fields: a question looks the same below each output, for all annotators."""
 
     @lru_cache(maxsize=cache_size)
-    def once(field, nth: str) -> Markup:
+    def once(field, nth: str, language) -> Markup:
         return environment.get_template(field.template).make_module({"field": field, "nth": nth}).__html__()
 
     def blank(field, nth: str) -> Markup:
-        html = once(replace(field, slot=SLOT_MARK, label="", position=None), nth)
+        html = once(replace(field, slot=SLOT_MARK, label="", position=None), nth, active_language())
         return html.replace(SLOT_MARK, field.slot).replace(SLOT_ID_MARK, field.id)
 
     return blank
@@ -88,10 +83,16 @@ def environment(loader: FileSystemLoader, auto_reload: bool, **_) -> Environment
     """
     folders = {name: FileSystemLoader([f"{path}/{name}" for path in loader.searchpath]) for name in JINJA_FOLDERS}
     jinja = Environment(loader=InliningLoader(folders), autoescape=True, auto_reload=auto_reload)
+    jinja.add_extension("jinja2.ext.i18n")
+    jinja.install_gettext_callables(gettext, ngettext, newstyle=True)  # type: ignore[attr-defined]  # by the extension
+    jinja.globals["page_language"] = active_language
     jinja.globals["blank"] = _blank_field_renderer(jinja, 0 if auto_reload else 512)
     jinja.filters |= {
         "capfirst": capfirst,
         "date": defaultfilters.date,
+        "day": format_day,
+        "moment": format_moment,
+        "number": format_number,
         "direction": text_direction,
         "grouped": group_fields_by_question,
         # Cached, because its texts are on every page of a study.

@@ -20,6 +20,7 @@ from annotators.places.steps import opens_in_steps
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.links import LinkState, recruitment_link_state
 from studies.design.wording import Wording, wording_of
+from studies.language import activate
 from studies.models import Design, Study
 
 from .appeals import visitor_appeal_path
@@ -98,6 +99,7 @@ def entry_page(request, key) -> HttpResponse:
     channel = REGISTRY[recruitment.channel]
     allow_framing(request, recruitment.channel)
     wording = wording_of(study, link.design.pk if link.design else None)
+    activate(wording.language)
     study_wording = wording.study
     repeated = [name for name, values in request.GET.lists() if len(values) > 1]
     parameters = request.GET.dict()

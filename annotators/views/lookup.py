@@ -21,7 +21,8 @@ from annotators.places import assign, places
 from annotators.places.deadlines import PlaceStatus, is_closed_before_first_answer, place_status
 from annotators.places.places import assignment_code
 from annotators.recruitment.channels import REGISTRY, WayBack
-from studies.design.wording import Wording, wording_of
+from studies.design.wording import Wording, page_language_of, wording_of
+from studies.language import ENGLISH, activate
 from studies.models import Study
 
 Device = Assignment.Device
@@ -94,6 +95,7 @@ def add_annotator_headers(view) -> Callable[..., HttpResponse]:
     @wraps(view)
     def wrapped(request, *args, **kwargs):
         request.form_hosts, request.frame_ancestors = (), ()
+        activate(ENGLISH)  # until the study is known
         response = view(request, *args, **kwargs)
         response.headers.setdefault(
             "Content-Security-Policy", content_security_policy(request.form_hosts, request.frame_ancestors)
@@ -145,7 +147,9 @@ def allow_form_target(request, way_back: WayBack | None) -> None:
 def newest_study_wording(study: Study) -> Wording:
     """Return the texts of the study's newest version, for visitors who have no assignment yet."""
     latest = study.designs.order_by("version").values_list("pk", flat=True).last()
-    return wording_of(study, latest)
+    wording = wording_of(study, latest)
+    activate(wording.language)
+    return wording
 
 
 def device_class(request) -> str:
@@ -187,6 +191,7 @@ def get_assignment_or_404_and_allow_framing(request, address: str) -> Assignment
     except Assignment.DoesNotExist:
         raise Http404 from None
     assignment.limited_address = limited_address
+    activate(page_language_of(assignment.study, assignment.design_id))
     if assignment.recruitment is not None:
         assignment.recruitment.study = assignment.study
         allow_framing(request, assignment.recruitment.channel)
@@ -247,6 +252,7 @@ def get_page_assignment_or_404_and_allow_framing(request, address: str, page_key
     )
     Assignment.study.field.set_cached_value(assignment, study)
     assignment.limited_address = limited_address
+    activate(page_language_of(study, assignment.design_id))
     allow_framing(request, next(row))
     assignment.preloaded_visits = (
         page_keys,

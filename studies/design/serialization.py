@@ -135,6 +135,12 @@ def serialize_size_plan(study: Study) -> dict[str, Any]:
     }
 
 
+def serialize_translation(study: Study) -> dict[str, Any]:
+    """Return the language and the version of the words of annotators' pages. Designs from before there were any have no such line."""
+    kept = study.translation
+    return {} if kept is None else {"translation": {"language": kept.language, "version": kept.version}}
+
+
 def serialize_design(study: Study) -> dict[str, Any]:
     """Return the design as plain JSON values, keyed by names and never by database ids. Each stimulus is given as its sha256.
 
@@ -164,6 +170,7 @@ def serialize_design(study: Study) -> dict[str, Any]:
         | declared
         | ({"test_questions": test_questions} if test_questions else {})
         | serialize_size_plan(study)
+        | serialize_translation(study)
         | {
             "schema": SCHEMA,
             "study": _row_dict(study, STUDY_FIELDS)

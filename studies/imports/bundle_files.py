@@ -253,7 +253,7 @@ def serialize_bundle(study: Study) -> dict[str, Any]:
     design = serialize_design(study)
     # These concern only this study: a new draft has no retired items, the newest drawing and counting, and no plan that was computed for it.
     # Items hold the test questions.
-    for name in ("retired", "drawing_version", "counting_version", "size_plan", "test_questions"):
+    for name in ("retired", "drawing_version", "counting_version", "size_plan", "test_questions", "translation"):
         design.pop(name, None)
     prompts = [_columns(prompt, PROMPT_FIELDS) for prompt in study.prompts.order_by("key").iterator(1000)]
     for prompt in prompts:

@@ -9,6 +9,7 @@ from .jobs import Job, JobPart
 from .plan import ComparisonFamily, Contrast, ExclusionRule, PilotFile, SizePlan, StudyPilot
 from .stimuli import Output, Prompt
 from .study import OwnTemplate, ResearcherFacts, Study, StudyMember
+from .translation import Translation
 
 __all__ = [
     "Arm",
@@ -42,6 +43,7 @@ __all__ = [
     "StudyMember",
     "StudyPilot",
     "System",
+    "Translation",
     "FIRST_TEST_NUMBER",
     "new_seed",
 ]

@@ -114,7 +114,7 @@ class Study(models.Model):
         max_length=12,
         default="en",
         validators=LANGUAGE_VALIDATORS,
-        help_text="Language of the annotators' pages, such as en or pt-BR.",
+        help_text="The language of the texts, such as en or pt-BR. The words around them follow it if there is a translation.",
     )
     seed = models.PositiveBigIntegerField(
         default=new_seed,
@@ -134,6 +134,8 @@ class Study(models.Model):
     owner = optional_protected_foreign_key(settings.AUTH_USER_MODEL, "owned_studies")
     clone_of = optional_protected_foreign_key("self", "clones", editable=False)
     size_plan = optional_protected_foreign_key("studies.SizePlan", editable=False)
+    # The words of the annotators' pages. Without one: those that the program has for the study's language now. The launch stores them.
+    translation = optional_protected_foreign_key("studies.Translation", "studies", editable=False)
     keeps_origin_out = models.BooleanField(
         "exclude annotators of the original study",
         default=True,

@@ -38,7 +38,7 @@ from .lifecycle import is_lifecycle_step_allowed
 _NOT_COPIED = {
     "id", "code", "seed", "owner", "clone_of", "keeps_origin_out", "state", "open_to", "version", "created_at",
     "launched_at", "closing_at", "closed_at", "archived_at", "unblinded_at", "title", "drawing_version", "counting_version",
-    "size_plan",
+    "size_plan", "translation",
 }  # fmt: skip
 
 _MADE_BY_HAND = models.Q(expected__isnull=False) | models.Q(kind__in=[Item.Kind.TEST, Item.Kind.PRACTICE])

@@ -25,7 +25,7 @@ from studies.models.guards import allowing_amendment
 from studies.protocols import Problem
 from studies.stimuli.rows import TableProblems
 
-from . import databases, events, jobs
+from . import databases, events, jobs, translations
 
 # The states of a study in which each step is allowed. The steps and their buttons both use this table.
 
@@ -221,9 +221,10 @@ def launch(
             signals.deleting_test_runs.send(Study, study=study, spares_imports=True)
             if ready_made:
                 study.batches.filter(origin=Batch.Origin.IMPORTED).update(wanted=places_per_batch)
-            text = canonical_json(serialize_design(study))
-            if sha256_of(text) != before:
+            design = serialize_design(study)
+            if sha256_of(canonical_json(design)) != before:
                 raise edited
+            text = canonical_json(design | translations.keep(study))
             batches.publish()
             _check_warning_limit(study)
             progress(count, count, "Freezing the design")

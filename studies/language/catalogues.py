@@ -1,0 +1,203 @@
+"""Catalogues: the words of annotators' pages in one language, as files in the format of gettext (PO).
+
+A catalogue's file is checked before it is used: a translation with a wrong placeholder or tag would break a page.
+"""
+
+import hashlib
+import re
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from gettext import GNUTranslations
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .active import PageLanguage
+
+if TYPE_CHECKING:
+    from babel.messages import Catalog, Message
+
+LOCALE = Path(__file__).parent / "locale"
+DOMAIN = "annotate"
+TEMPLATE = LOCALE / f"{DOMAIN}.pot"
+PLACEHOLDER = re.compile(r"%(?:\(\w+\))?.?")
+TAG = re.compile(r"<[^<>]*>")
+# These signs would end an attribute or begin a tag. Typographic quotation marks do neither.
+FORBIDDEN = frozenset('"<>&')
+
+
+@dataclass(frozen=True, slots=True)
+class MessageProblem:
+    """Why a translation cannot be used. ``line``: where it is in the file, if known."""
+
+    message: str
+    text: str
+    line: int | None = None
+
+    def __str__(self):
+        place = f"Line {self.line}: " if self.line else ""
+        return f"{place}“{self.message}”: {self.text}"
+
+
+class CatalogueRefused(Exception):
+    """A file is no usable catalogue. ``problems`` lists the reasons."""
+
+    def __init__(self, problems: list[MessageProblem] | str):
+        self.problems = problems if isinstance(problems, list) else []
+        super().__init__(problems if isinstance(problems, str) else " ".join(map(str, problems[:5])))
+
+
+def read_catalogue(text: str) -> "Catalog":
+    """Parse a PO file. Raise CatalogueRefused if it is none."""
+    from babel.messages.pofile import PoFileError, read_po
+
+    try:
+        return read_po(BytesIO(text.encode()), abort_invalid=True, charset="utf-8")
+    except (PoFileError, ValueError, LookupError, IndexError) as error:
+        raise CatalogueRefused(
+            f"This is not a PO file ({error}). Download the file of words, translate it with an editor of PO files, and upload it."
+        ) from None
+
+
+@cache
+def message_template() -> "Catalog":
+    """Return all messages of annotators' pages, in English."""
+    return read_catalogue(TEMPLATE.read_text())
+
+
+def message_forms(message: "Message") -> tuple[str, ...]:
+    """Return the translations of a message: one, or one for each plural form. Those that are missing are ''."""
+    return tuple(message.string) if isinstance(message.string, list | tuple) else (message.string or "",)
+
+
+def message_ids(message: "Message") -> tuple[str, ...]:
+    return tuple(message.id) if isinstance(message.id, list | tuple) else (message.id,)
+
+
+def find_message_problems(catalogue: "Catalog") -> list[MessageProblem]:
+    """Return what is wrong with translations: other placeholders or tags than in English, or signs that break a page."""
+    problems = []
+    for message in catalogue:
+        if not message.id or not any(message_forms(message)):
+            continue
+        singular, *plural = message_ids(message)
+        in_singular, in_all = _parts(singular), _parts((plural or [singular])[0])
+        for text in message_forms(message):
+            reason = ""
+            if not text:
+                reason = "one of its plural forms is missing. Translate all of them, or none."
+            # A form for one thing may leave the number out: "one page".
+            elif _parts(text) != in_all and not (plural and _parts(text) == in_singular):
+                reason = f"the placeholders and tags must be {_described(in_all)}, and are {_described(_parts(text))}."
+            elif FORBIDDEN & set(TAG.sub("", text)):
+                reason = 'the signs " < > & are not allowed. Use typographic quotation marks.'
+            if reason:
+                problems.append(MessageProblem(singular, reason, message.lineno))
+                break
+    return problems
+
+
+def _parts(text: str) -> Counter[str]:
+    return Counter(PLACEHOLDER.findall(text) + TAG.findall(text))
+
+
+def _described(parts: Counter[str]) -> str:
+    return ", ".join(sorted(parts.elements())) or "none"
+
+
+def missing_messages(catalogue: "Catalog") -> list[str]:
+    """Return the messages that a catalogue does not translate. Annotators would read them in English."""
+    return [
+        message_ids(message)[0]
+        for message in message_template()
+        if message.id and not ((other := catalogue.get(message.id)) and all(message_forms(other)))
+    ]
+
+
+def canonical_text(catalogue: "Catalog", language: str) -> str:
+    """Return the catalogue's translations as a PO file without comments, in the order of their messages.
+
+    Equal words give equal text. Messages that no page has are left out. English is its own translation.
+    """
+    from babel.messages import Catalog
+    from babel.messages.pofile import write_po
+
+    stored = Catalog(locale=language.replace("-", "_"), project="heval", header_comment="", fuzzy=False)
+    for message in message_template():
+        other = message if language == "en" else catalogue.get(message.id) if message.id else None
+        if not message.id or other is None or other.fuzzy:
+            continue
+        forms = message_ids(message) if language == "en" else message_forms(other)
+        if all(forms):
+            stored.add(message.id, forms if len(message_ids(message)) > 1 else forms[0])
+    # The catalogue's own rule of plurals: an uploaded file may have another than Babel's for the language.
+    plural = f"nplurals={catalogue.num_plurals}; plural={catalogue.plural_expr};"
+    header = f'msgid ""\nmsgstr ""\n"Language: {language}\\n"\n"Content-Type: text/plain; charset=utf-8\\n"\n"Plural-Forms: {plural}\\n"\n\n'
+    written = BytesIO()
+    write_po(written, stored, omit_header=True, sort_output=True, width=0)
+    return header + written.getvalue().decode()
+
+
+def version_of(text: str) -> str:
+    """Return the version of a canonical catalogue: the sha256 of its text."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def compile_catalogue(text: str) -> GNUTranslations:
+    from babel.messages.mofile import write_mo
+
+    compiled = BytesIO()
+    write_mo(compiled, read_catalogue(text))
+    compiled.seek(0)
+    return GNUTranslations(compiled)
+
+
+# The languages that come with the program.
+
+
+def shipped_languages() -> list[str]:
+    """Return the languages of the catalogues that come with the program, without English."""
+    return sorted(path.parent.parent.name for path in LOCALE.glob(f"*/LC_MESSAGES/{DOMAIN}.po"))
+
+
+def shipped_file(language: str) -> Path:
+    return LOCALE / language / "LC_MESSAGES" / f"{DOMAIN}.po"
+
+
+def shipped_language_for(tag: str) -> str:
+    """Return the shipped language in which a study's pages are shown, or '' if there is none."""
+    # Chinese is written in two scripts. The catalogue has the simplified one.
+    if re.match(r"zh-(tw|hk|mo|hant)\b", tag.lower()):
+        return ""
+    base = tag.split("-")[0].lower()
+    return base if base == "en" or base in shipped_languages() else ""
+
+
+@lru_cache(maxsize=32)
+def shipped_text(language: str) -> str:
+    """Return the canonical text of a shipped catalogue."""
+    file = TEMPLATE if language == "en" else shipped_file(language)
+    return canonical_text(read_catalogue(file.read_text()), language)
+
+
+@lru_cache(maxsize=32)
+def shipped_translations(language: str) -> GNUTranslations:
+    return compile_catalogue(shipped_text(language))
+
+
+@lru_cache(maxsize=64)
+def shipped_page_language(tag: str) -> PageLanguage:
+    """Return the language of a draft's pages: the shipped one for its tag, or English."""
+    words = shipped_language_for(tag) or "en"
+    if words == "en":
+        return PageLanguage(tag)
+    return PageLanguage(tag, words, version_of(shipped_text(words)), shipped_translations(words))
+
+
+def stored_page_language(tag: str, words: str, text: str) -> PageLanguage:
+    """Return the language of pages whose words were kept. Words that a later release added come from that release."""
+    translations = compile_catalogue(text)
+    if words != "en" and shipped_language_for(words):
+        translations.add_fallback(shipped_translations(shipped_language_for(words)))
+    return PageLanguage(tag, words, version_of(text), translations)
