@@ -16,7 +16,7 @@ from rest_framework.response import Response
 
 from analysis.data.flat_rows import COUNTED_ORIGINS
 from annotators.models import Assignment
-from studies.stimuli.texts import TextRefused, clean_text
+from studies.stimuli.texts import TextRefused, advice_on_unknown_name, clean_text
 
 from .renderers import INVALID_REQUEST, RowErrors, row_error
 
@@ -210,7 +210,7 @@ def read_query(request, parameters: Sequence[Parameter]) -> dict[str, Any]:
         try:
             if name not in known:
                 raise BadQueryParameter(
-                    f"This address has no such parameter. Remove it. Known parameters: {', '.join(sorted(known)) or 'none'}."
+                    f"This address has no such parameter. {advice_on_unknown_name(name, known)} Known parameters: {', '.join(sorted(known)) or 'none'}."
                 )
             if len(given) > 1:
                 raise BadQueryParameter("This parameter is given more than once. Send it once.")

@@ -17,7 +17,7 @@ from annotators.places.barrings import MAX_REASON_LENGTH
 from annotators.places.exclusions import EXCLUSION_REASONS
 from studies.design.serialization import LATER_STUDY_FIELDS, STUDY_FIELDS
 from studies.models import Study
-from studies.stimuli.texts import TextRefused, clean_name, clean_text
+from studies.stimuli.texts import TextRefused, advice_on_unknown_name, clean_name, clean_text
 
 # Strict fields of the serializers. Each refusal says what to send instead.
 
@@ -186,8 +186,12 @@ class StrictMixin(_Refusals):
 
     def to_internal_value(self, data):
         if isinstance(data, dict) and (unknown := sorted(set(data) - set(self.fields))):
+            writable = [name for name, field in self.fields.items() if not field.read_only and name not in data]
             raise serializers.ValidationError(
-                {name[:80]: ["This resource has no such field. Remove it."] for name in unknown}
+                {
+                    name[:80]: [f"This resource has no such field. {advice_on_unknown_name(name, writable)}"]
+                    for name in unknown
+                }
             )
         if isinstance(data, dict) and (wrong := self._changed_read_only_fields(data)):
             raise serializers.ValidationError(

@@ -25,6 +25,7 @@ from studies.models.design import TEST_QUESTION_RULES
 from studies.services import drafts
 from studies.services.lifecycle import ActionRefused
 from studies.stimuli.images import ZipLimits
+from studies.stimuli.texts import advice_on_unknown_name
 
 from .rounds import cancel_round, draw_first_sample, sampleable_keys, template_sha256, waiting_submissions
 
@@ -326,5 +327,8 @@ def _find_problems(value: dict[str, Any]) -> list[str]:
     ]
     if not problems:
         unknown = sorted(set(value["board"]) - set(FIELDS))
-        problems += [f"board: “{name}” is not a setting of a board. Remove it." for name in unknown]
+        problems += [
+            f"board: “{name}” is not a setting of a board. {advice_on_unknown_name(name, set(FIELDS) - set(value['board']))}"
+            for name in unknown
+        ]
     return problems

@@ -41,7 +41,7 @@ from studies.protocols import REGISTRY
 from studies.protocols.base.fields import OPTION_FLAGS, SCALE_KINDS, parse_scale
 from studies.stimuli.images import EXTENSION, ImageRefused, encode_image
 from studies.stimuli.normalising import Preparation
-from studies.stimuli.texts import MAX_DEPTH, SettingsRefused, TextRefused, clean_text, name_key
+from studies.stimuli.texts import MAX_DEPTH, SettingsRefused, TextRefused, advice_on_unknown_name, clean_text, name_key
 
 # The parts of a bundle, and the errors for refused bundles.
 
@@ -170,7 +170,10 @@ class BaseValidator:
             return False
         unknown, missing = sorted(set(value) - set(names)), sorted(set(names) - set(value))
         for name in unknown:
-            self.add_problem(f"{path}.{name[:80]}" if path else name[:80], "is not allowed here.")
+            self.add_problem(
+                f"{path}.{name[:80]}" if path else name[:80],
+                f"is not allowed here. {advice_on_unknown_name(name, missing)}",
+            )
         for name in missing:
             self.add_problem(f"{path}.{name}" if path else name, "is missing.")
         return not (unknown or missing)

@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
+from difflib import get_close_matches
 from math import isfinite
 from typing import Any
 
@@ -25,6 +26,12 @@ _UNSPACED = "\u0e00-\u0e7f\u0e80-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao,
 _WIDE_PUNCTUATION = "\u3000-\u3004\u3008-\u3020\u3030\u303d\u30fb\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65"
 _WORD = re.compile(rf"[{_IDEOGRAPHIC}]|[{_UNSPACED}]{{1,4}}|[^\s{_IDEOGRAPHIC}{_UNSPACED}{_WIDE_PUNCTUATION}]+")
 _HAS_UNSPACED_SCRIPT = re.compile(rf"[{_IDEOGRAPHIC}{_UNSPACED}{_WIDE_PUNCTUATION}]")
+
+
+def advice_on_unknown_name(name: str, known: Iterable[str]) -> str:
+    """Return what to do about a name that is not known: write the one that it resembles, or remove it."""
+    close = get_close_matches(name.lower(), list(known), 1, cutoff=0.75)
+    return f"Write “{close[0]}” instead, or remove it." if close else "Remove it."
 
 
 class TextRefused(ValueError):

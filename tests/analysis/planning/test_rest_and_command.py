@@ -88,7 +88,7 @@ def test_wrong_values_are_named_over_rest(draft):
     assert "You can read no study with this code" in errors(ask("POST", "pilots/", {"pilot": "none"}))["pilot"]
     assert "this goal needs a margin" in errors(ask("GET", "numbers/?goal=equivalence"))["margin"]
     assert "decimal number" in errors(ask("GET", "numbers/?difference=nan"))["difference"]
-    assert "no such field" in errors(ask("POST", "", {"persons": 3}))["persons"]
+    assert "no such field. Remove it." in errors(ask("POST", "", {"persons": 3}))["persons"]
     assert not Job.objects.exists()
 
 

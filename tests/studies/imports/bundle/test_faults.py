@@ -43,6 +43,13 @@ def _drop(*path):
     return change
 
 
+def _rename(step, name, other):
+    def change(value):
+        value[step][other] = value[step].pop(name)
+
+    return change
+
+
 def _twice(name):
     return lambda value: value[name].append(copy.deepcopy(value[name][0]))
 
@@ -53,7 +60,8 @@ FAULTS = [
     (_drop("systems"), "systems: is missing"),
     (_put("systems", {}), "systems: must be a list"),
     (_put("study", []), "study: must be an object"),
-    (_put("study", "titel", "x"), "study.titel: is not allowed here"),
+    (_put("study", "titel", "x"), "study.titel: is not allowed here. Remove it."),
+    (_rename("study", "title", "titel"), "study.titel: is not allowed here. Write “title” instead, or remove it."),
     (_drop("study", "seed"), "study.seed: is missing"),
     (_put("study", "title", ""), "study.title: This field cannot be blank"),
     (_put("study", "title", "x" * 201), "study.title: Ensure this value has at most 200"),
