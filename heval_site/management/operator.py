@@ -38,9 +38,12 @@ def connect(study: str, board: str, username: str, on_wait: Callable[[str], obje
         return application(environ, start_response)
 
     def sleep(seconds: float) -> None:
-        """Run jobs that nobody else runs, or wait for those who do."""
-        if jobs.is_runner_alive() or not jobs.run_waiting_jobs():
-            time.sleep(seconds)
+        """Run jobs that nobody else runs, also those whose process died, or wait for those who do."""
+        if not jobs.is_runner_alive():
+            jobs.requeue_or_fail_expired_jobs()
+            if jobs.run_waiting_jobs():
+                return
+        time.sleep(seconds)
 
     connection = Connection(
         settings.SITE_URL, None, transport=wsgi_transport(as_operator), sleep=sleep, on_wait=on_wait

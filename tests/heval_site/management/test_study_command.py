@@ -7,19 +7,21 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import timedelta
 
 import httpx
 import pytest
 from django.core.management import call_command
 from django.db import OperationalError
 from django.test import Client
+from django.utils import timezone
 
 from analysis.api.tokens import OPERATOR_KEY
 from heval_site.management.client import Site
 from heval_site.management.client.http import Connection
 from heval_site.management.commands import study as study_command
 from studies.acts import ACTS
-from studies.models import Study
+from studies.models import Job, Study
 from studies.services import jobs, lifecycle
 from tests import ROOT
 from tests.builders import recruitment, spa_draft, spa_study, user
@@ -212,6 +214,18 @@ def test_jobs_that_nobody_runs_run_in_this_process(olga, files, is_alive, monkey
     monkeypatch.setattr(time, "sleep", lambda seconds: slept.append(seconds) or run_jobs(seconds))
     assert run("launch", name)[0] == 0
     assert bool(slept) == is_alive
+
+
+def test_a_job_whose_process_died_does_not_hold_up_the_command(olga, monkeypatch):
+    monkeypatch.setattr(time, "sleep", lambda seconds: pytest.fail("it waits for a process that is gone"))
+    study = spa_study(olga)
+    lost = jobs.submit("analyse", study=study, by=olga, parameters={"resamples": 99})
+    Job.objects.filter(pk=lost.pk).update(
+        state="running", holder="gone", attempts=jobs.MAX_ATTEMPTS, leased_until=timezone.now() - timedelta(minutes=5)
+    )
+    assert run("report", study.code, "--resamples", "99")[0] in (0, 10, 11)
+    lost.refresh_from_db()
+    assert lost.state == "failed"
 
 
 def away(request):
