@@ -3,6 +3,8 @@ const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const $ = (...where) => all(...where)[0];
 const make = (tag, properties) => Object.assign(document.createElement(tag), properties);
 const on = (target, names, act) => names.split(" ").forEach((name) => target.addEventListener(name, act));
+// A text of this page in its language, with these values (annotators/pages/script_texts.py).
+const text = (name, values) => JSON.parse(document.body.dataset.texts)[name].replace(/%\((\w+)\)s/g, (_, key) => values[key]);
 const { pathname } = location;
 const { page, state } = document.body.dataset;
 const form = $("#answers");
@@ -16,7 +18,7 @@ const forget = (start, but) => attempt((storage) => Object.keys(storage).forEach
   if (key.startsWith("heval:" + start) && key !== "heval:" + but) storage.removeItem(key);
 }));
 
-const clock = (time) => new Date(time).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+const clock = (time) => new Date(time).toLocaleTimeString(document.documentElement.lang, { hour: "2-digit", minute: "2-digit", numberingSystem: "latn" });
 function say(words, isBad = false) {
   $(".saved").classList.toggle("unsaved", isBad);
   $(".saved span").textContent = words;
@@ -44,19 +46,19 @@ async function save() {
   sending = fetch(pathname, { method: "POST", body: answers() }).catch(() => null);
   const reply = await sending;
   if (!(reply?.status < 429)) {
-    say("Not saved yet. Keep this page open; we will try again.", true);
+    say(text("offline"), true);
     timer = setTimeout(save, RETRY);
     return false;
   }
   const words = await reply.text().catch(() => "");
   if (reply.ok) {
     safe = upTo;
-    say("Saved " + clock(Date.now()));
+    say(text("saved", { time: clock(Date.now()) }));
     renew(words);
   } else {
     const refused = $("#refused", new DOMParser().parseFromString(words, "text/html"));
     isStale = refused?.dataset.stale === "";
-    say(refused?.textContent || "Not saved.", true);
+    say(refused?.textContent || text("not_saved"), true);
   }
   keep();
   return true;
@@ -133,7 +135,7 @@ if (state === "open") {
   // Load the clock of the place after the page. Until then, the server's text shows how long the place is kept.
   const place = $("#place-status");
   if (place) on(window, "load", () => setTimeout(async () => {
-    renew = (await import(place.dataset.script)).watch(place, say, clock, answers);
+    renew = (await import(place.dataset.script)).watch(place, say, clock, text, answers);
   }, 1000));
   // What is typed is saved, so no link needs a tab of its own, from which "Back to the study" would open the page once more.
   all("a[target]:not(.picture)").forEach((link) => {
@@ -169,7 +171,7 @@ if (page) {
   const link = attempt(() => sessionStorage["heval:link"]);
   attempt(() => sessionStorage.removeItem("heval:link"));
   if (link) remember("begun:" + link, [...new Set([page, ...recall("begun:" + link) || []])].slice(0, 5));
-  const place = state === "over" ? "" : $("#place")?.textContent.split(",")[0];
+  const place = state === "over" ? "" : $("#place")?.firstChild.textContent;
   if (link || recall("seen:" + page)) remember("seen:" + page, { at: Date.now(), place });
 }
 
@@ -182,6 +184,6 @@ all("[data-copies]").forEach((button) => {
   on(button, "click", () => {
     getSelection().selectAllChildren($("#" + button.dataset.copies));
     document.execCommand("copy");
-    button.textContent = "Copied";
+    button.textContent = text("copied");
   });
 });

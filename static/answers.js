@@ -3,6 +3,7 @@ const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const $ = (...where) => all(...where)[0];
 const make = (tag, properties) => Object.assign(document.createElement(tag), properties);
 const on = (target, names, act) => names.split(" ").forEach((name) => target.addEventListener(name, act));
+const text = (name, values) => JSON.parse(document.body.dataset.texts)[name].replace(/%\((\w+)\)s/g, (_, key) => values[key]);
 const form = $("#answers");
 
 // Parse numbers exactly as studies/protocols/base/fields.py does.
@@ -31,7 +32,7 @@ function numberIn(typed, { min, max, unit = "" }) {
 // A slider has no position until it is used.
 function addSlider(field) {
   const { min, max } = field.dataset;
-  const slider = make("input", { type: "range", min, max, ariaLabel: "Slider: " + field.labels[0].innerText });
+  const slider = make("input", { type: "range", min, max, ariaLabel: text("slider", { question: $(".lines", field.labels[0]).textContent }) });
   // The field's value from before a finger touched the slider; null otherwise. The finger may only scroll the page.
   let before = null;
   let isScrolling = false;
@@ -39,7 +40,7 @@ function addSlider(field) {
     const number = numberIn(field.value, field.dataset);
     slider.classList.toggle("unset", number === null);
     slider.value = number ?? "";
-    slider.ariaValueText = number ?? "not set";
+    slider.ariaValueText = number ?? text("unset");
   };
   const lead = () => {
     if (isScrolling) return follow();
@@ -89,7 +90,7 @@ function keysOf(points) {
 function addKeys(groups, setting) {
   const box = make("input", { type: "checkbox", checked: setting.get() });
   const line = make("label", { className: "keys" });
-  line.append(box, "Answer with number keys; Enter outside a field sends the page");
+  line.append(box, text("keys"));
   $(".go").before(line);
   const announcement = make("p", { className: "heard", role: "status" });
   line.after(announcement);
@@ -128,7 +129,7 @@ function addKeys(groups, setting) {
     if (!chosen) return;
     event.preventDefault();
     chosen.point.click();
-    announcement.textContent = `Chosen: ${all("span", chosen.point.parentElement).map((span) => span.textContent).join(" ")}`;
+    announcement.textContent = text("chosen", { answer: all("span", chosen.point.parentElement).map((span) => span.textContent).join(" ") });
     // The focus goes to a question and never onto an answer, which the next key could change.
     (next(group) ?? group).dispatchEvent(new Event("keyed", { bubbles: true }));
   });
@@ -138,16 +139,17 @@ function addKeys(groups, setting) {
 function addCount(field) {
   const most = Number(field.dataset.most);
   const line = document.getElementById(field.id + "-c") || make("p", { className: "count" });
-  const allowed = line.textContent || most;
-  const count = () => {
+  const allowed = line.textContent;
+  const show = () => {
     const n = [...field.value].length, isOver = n > most;
     line.classList.toggle("wrong", isOver);
     line.role = isOver ? "alert" : null;
-    line.textContent = `${n} of ${allowed}${isOver ? ": too long" : ""}`;
+    const count = allowed ? `${n} · ${allowed}` : text("count", { number: n, most });
+    line.textContent = isOver ? text("too_long", { count }) : count;
   };
-  on(field, "input", count);
+  on(field, "input", show);
   field.after(line);
-  count();
+  show();
 }
 
 all("textarea[data-most]").forEach(addCount);

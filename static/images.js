@@ -2,6 +2,7 @@
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const $ = (...where) => all(...where)[0];
 const make = (tag, properties) => Object.assign(document.createElement(tag), properties);
+const text = (name, values) => JSON.parse(document.body.dataset.texts)[name].replace(/%\((\w+)\)s/g, (_, key) => values[key]);
 const LOADING = "loading", LOADED = "loaded", FAILED = "failed";
 const form = $("#answers"), isOpen = document.body.dataset.state === "open";
 const held = make("p", { id: "held", className: "held", role: "status" });
@@ -11,7 +12,7 @@ let waiting = null, wasHeld = false;
 // Each image, with a note beside it while it is missing. On a page without questions there is no box to tick.
 const images = all(".image").map((box) => {
   const picture = $("img", box), address = picture.src;
-  const words = make("p"), again = make("button", { type: "button", textContent: "Try again" });
+  const words = make("p"), again = make("button", { type: "button", textContent: text("again") });
   again.append(make("span", { className: "heard", textContent: ": " + picture.alt }));
   const note = make("div", { className: "said", hidden: true });
   note.append(words, again);
@@ -43,22 +44,21 @@ const images = all(".image").map((box) => {
 
 // Images in a closed "Open the prompts again" were already checked on the previous page.
 const missing = () => images.filter(({ box, state, tick, refusal }) => state !== LOADED && !tick?.checked && !refusal?.checked && !box.closest("details:not([open])"));
-const counted = (number, one, many) => (number === 1 ? `One image ${one}` : `${number} images ${many}`);
 
 // Shows the state of each image beside it, and beside the button why the page is not sent.
 function tell() {
   for (const { box, note, words, tick, state, hasFailed } of images) {
     if (state === LOADED && tick) tick.checked = false;
     note.hidden = state === LOADED || !(hasFailed || wasHeld);
-    words.textContent = state === FAILED ? "This image did not load." : "This image is still loading.";
+    words.textContent = text(state === FAILED ? "failed_image" : "loading_image");
     box.classList.toggle("asks", !note.hidden || Boolean(tick?.checked));
   }
   const open = missing(), failed = open.filter(({ state }) => state === FAILED).length, loading = open.length - failed;
   const sentences = [];
-  if (failed) sentences.push(`${counted(failed, "did", "did")} not load. Press “Try again” beside the image, or tick “I cannot see this image” there.`);
-  if (loading && wasHeld) sentences.push(`${counted(loading, "is", "are")} still loading.`);
-  if (loading && waiting) sentences.push("The page will be sent when all images have loaded.");
-  if (!open.length && wasHeld && !waiting) sentences.push("You can send the page now.");
+  if (failed) sentences.push(text("failed_images", { number: failed }));
+  if (loading && wasHeld) sentences.push(text("loading_images", { number: loading }));
+  if (loading && waiting) sentences.push(text("sent_soon"));
+  if (!open.length && wasHeld && !waiting) sentences.push(text("sendable"));
   if (held.textContent !== sentences.join(" ")) held.textContent = sentences.join(" ");
   if (waiting && !open.length) form.requestSubmit(waiting);
 }

@@ -1,5 +1,6 @@
 // Under a question about two labels, shows once more what these two wrote. Without this script, the page opens whole prompts.
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+const text = (name, values) => JSON.parse(document.body.dataset.texts)[name].replace(/%\((\w+)\)s/g, (_, key) => values[key]);
 const blank = document.querySelector("#looked");
 
 // Copies of a prompt and of its outputs with these labels. Their fields and names stay with the originals.
@@ -13,6 +14,9 @@ function copies(labels) {
 }
 
 all(".look").forEach((button) => {
+  const labels = button.dataset.labels.split(" "), [first, second] = labels;
+  button.append(Object.assign(document.createElement("span"), { className: "wide-only", textContent: text("show", { first, second }) }));
+  button.dataset.short = labels.join(" · ");
   const box = blank.content.firstElementChild.cloneNode(true);
   const toggle = () => {
     const isOpen = !box.isConnected;
@@ -23,7 +27,7 @@ all(".look").forEach((button) => {
       button.parentElement.scrollIntoView({ block: "start" });
       return;
     }
-    box.firstElementChild.replaceChildren(...copies(button.dataset.labels.split(" ")));
+    box.firstElementChild.replaceChildren(...copies(labels));
     all(".jump, .unseen, .said", box.firstElementChild).forEach((part) => part.remove());
     all("[id], [aria-labelledby]", box).forEach((part) => ["id", "aria-labelledby", "role", "tabindex"].forEach((name) => part.removeAttribute(name)));
     button.parentElement.append(box);

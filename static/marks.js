@@ -1,5 +1,6 @@
 // Error marks by pointing: pressing a sentence's number, or selecting words, opens the next free mark. The fields alone are enough too.
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+const text = (name, values) => JSON.parse(document.body.dataset.texts)[name].replace(/%\((\w+)\)s/g, (_, key) => values[key]);
 const input = (row, part) => row.querySelector(`[name$=".${part}"]`);
 const rows = all(".mark");
 const isOpen = document.body.dataset.state === "open";
@@ -21,16 +22,16 @@ function put(row) {
 }
 
 function show(row) {
-  const where = input(row, "where").value, text = sentence(where)?.textContent || "";
+  const where = input(row, "where").value, whole = sentence(where)?.textContent || "";
   put(row);
   const [from, to] = input(row, "words").value.split("-").map(Number);
-  const words = to ? [...text].slice(from, to).join("") : text;
-  row.quote.textContent = words && `“${words}”`;
+  const words = to ? [...whole].slice(from, to).join("") : whole;
+  row.quote.textContent = words && text("quote", { words });
   row.quote.hidden = !words;
   row.whole.hidden = !to;
   const names = ["category", "severity"].map((part) => input(row, part)).filter(({ value }) => value);
-  const place = where === "0" ? ["no sentence"] : where ? ["sentence " + where] : [];
-  row.caption.textContent = [row.called, [...place, ...names.map((select) => select.selectedOptions[0].text)].join(", ")].filter(Boolean).join(": ");
+  const place = where === "0" ? [text("no_sentence")] : where ? [text("sentence", { number: where })] : [];
+  row.caption.textContent = [row.called, [...place, ...names.map((select) => select.selectedOptions[0].text)].join(" · ")].filter(Boolean).join(": ");
   const marked = new Set(rows.map((other) => input(other, "where").value));
   all(".part").forEach((part) => part.classList.toggle("marked", marked.has(part.dataset.part)));
 }
@@ -83,11 +84,11 @@ rows.forEach((row) => {
   row.caption = row.querySelector(".set");
   row.called = row.caption.textContent;
   row.quote = Object.assign(document.createElement("p"), { className: "quote", dir: "auto" });
-  row.whole = Object.assign(document.createElement("button"), { type: "button", className: "plain", textContent: "Mark the whole sentence" });
+  row.whole = Object.assign(document.createElement("button"), { type: "button", className: "plain", textContent: text("whole") });
   input(row, "where").parentElement.after(row.quote, row.whole);
   row.whole.addEventListener("click", () => { input(row, "words").value = ""; changed(row); });
   if (isOpen) {
-    const back = Object.assign(document.createElement("button"), { type: "button", className: "plain", textContent: "Remove this error" });
+    const back = Object.assign(document.createElement("button"), { type: "button", className: "plain", textContent: text("remove") });
     back.addEventListener("click", () => {
       ["where", "category", "severity", "words"].forEach((part) => { input(row, part).value = ""; });
       changed(row);
@@ -110,7 +111,7 @@ if (isOpen && rows.length) {
   all(".by-pointing").forEach((line) => { line.hidden = false; });
   all(".part .nr").forEach((number) => {
     const button = Object.assign(document.createElement("button"), {
-      type: "button", className: "nr", textContent: number.textContent, ariaLabel: `Mark an error in sentence ${number.textContent}`,
+      type: "button", className: "nr", textContent: number.textContent, ariaLabel: text("mark_sentence", { number: number.textContent }),
     });
     button.addEventListener("click", () => mark(number.textContent));
     number.replaceWith(button);
@@ -121,7 +122,7 @@ if (isOpen && rows.length) {
   document.addEventListener("selectionchange", () => {
     chosen = selected();
     offer.hidden = !chosen;
-    if (chosen) offer.textContent = `Mark “${chosen.text.slice(0, 40)}${chosen.text.length > 40 ? "…" : ""}”`;
+    if (chosen) offer.textContent = text("mark_words", { words: chosen.text.slice(0, 40) + (chosen.text.length > 40 ? "…" : "") });
   });
   // Pressing the button must not clear the selection first.
   offer.addEventListener("pointerdown", (event) => event.preventDefault());

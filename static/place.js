@@ -1,10 +1,9 @@
 // Shows how long the place is kept. The server sends a text and a duration; the time of day is computed here, because clocks differ.
 const SHOWN = 600, WARN = 300, LOOK_EACH = 300, LOOK_WHEN_OVER = 60; // seconds
-const ENDED = "Your part of the study has ended. Reload this page to see why.";
 const find = (html, selector) => new DOMParser().parseFromString(html, "text/html").querySelector(selector);
 
 // Returns a function that takes the server's response to a saved draft.
-export function watch(line, say, clock, answers) {
+export function watch(line, say, clock, text, answers) {
   const place = line.parentElement;
   const button = line.nextElementSibling;
   let end, looked, isCalm;
@@ -18,7 +17,7 @@ export function watch(line, say, clock, answers) {
     looked = Date.now();
     end = seconds ? looked + seconds * 1000 : 0;
     isCalm = seconds > WARN;
-    if (end && until) line.textContent = until.replace("{}", clock(end));
+    if (end && until) line.textContent = until.replace("%(time)s", clock(end));
   }
 
   // Returns false if the response contains no place. A change is announced once.
@@ -39,14 +38,14 @@ export function watch(line, say, clock, answers) {
   async function look() {
     looked = Date.now();
     const reply = await fetch(location.pathname).catch(() => null);
-    if (reply?.ok && !renew(await reply.text()) && reply.redirected) say(ENDED, true);
+    if (reply?.ok && !renew(await reply.text()) && reply.redirected) say(text("part_ended"), true);
   }
 
   async function tick() {
     if (end && left() <= SHOWN) place.classList.remove("calm");
     if (end && left() <= 0) {
       // This is true whatever the server says, and also if it cannot be reached.
-      line.textContent = `Your place was kept until ${clock(end)}.`;
+      line.textContent = text("was_kept", { time: clock(end) });
       end = 0;
       await look();
     } else if (isCalm && left() <= WARN) {
@@ -54,8 +53,7 @@ export function watch(line, say, clock, answers) {
       await look();
       const minutes = Math.ceil(left() / 60);
       if (isCalm || minutes < 1) return;
-      const are = minutes > 1 ? "minutes are" : "minute is";
-      say(`${minutes} ${are} left.${button.hidden ? "" : " Press More time to keep your place."}`, true);
+      say(text("minutes_left", { minutes }) + (button.hidden ? "" : " " + text("keep_place")), true);
     } else if (!document.hidden && Date.now() - looked > (isOver() || isUnsure() ? LOOK_WHEN_OVER : LOOK_EACH) * 1000) await look();
   }
 
@@ -69,10 +67,10 @@ export function watch(line, say, clock, answers) {
     event.preventDefault();
     const reply = await fetch(button.formAction, { method: "POST", body: answers() }).catch(() => null);
     const html = await reply?.text().catch(() => "") || "";
-    if (!reply?.ok) say(find(html, "#refused")?.textContent || "This did not work. Please try again.", true);
-    else if (!renew(html)) say(ENDED, true);
-    else if (isOver()) say("You cannot get more time. " + line.textContent, true);
-    else say("You have more time now.");
+    if (!reply?.ok) say(find(html, "#refused")?.textContent || text("failed"), true);
+    else if (!renew(html)) say(text("part_ended"), true);
+    else if (isOver()) say(`${text("no_more_time")} ${line.textContent}`, true);
+    else say(text("more_time"));
   });
   return renew;
 }

@@ -17,8 +17,19 @@ from django.utils.text import capfirst
 from jinja2 import BaseLoader, Environment, FileSystemLoader, PrefixLoader
 from markupsafe import Markup
 
-from studies.language import active_language, gettext, ngettext
-from studies.language.active import format_day, format_moment, format_number, text_direction
+from studies.language import (
+    PageLanguage,
+    active_language,
+    format_amount,
+    format_list,
+    format_number,
+    gettext,
+    in_language,
+    ngettext,
+)
+from studies.language.active import format_day, format_moment, text_direction
+
+from .script_texts import script_texts_in
 
 JINJA_FOLDERS = ("annotate", "protocols")
 INCLUDE_TAG = re.compile(r'{% include "([^"]+)" %}')
@@ -38,6 +49,36 @@ def split_and_mark_quotes(text: str, feedback) -> tuple:
     from .presentation import split_at_quotes
 
     return split_at_quotes(text, [quote for result in feedback for quote in result.quotes])
+
+
+@lru_cache(maxsize=1024)
+def _name_in(language: PageLanguage, noun: str, label: str) -> str:
+    with in_language(language):
+        # Translators: The word for an output, if the researchers chose no other.
+        name = gettext("Text") if noun in ("", "text") else capfirst(noun)
+        # Translators: The name of an output: Text A.
+        return gettext("%(noun)s %(label)s") % {"noun": name, "label": label} if label else name
+
+
+def output_name(page, label: str = "") -> str:
+    """Return the name of the output with this label, such as "Story A", or the word for an output of this page."""
+    return _name_in(active_language(), page.noun if page else "", label or "")
+
+
+@lru_cache(maxsize=256)
+def _list_in(language: PageLanguage, parts: tuple[str, ...]) -> str:
+    with in_language(language):
+        return format_list(parts)
+
+
+def listed(parts: Iterable[str]) -> str:
+    return _list_in(active_language(), tuple(parts))
+
+
+@lru_cache(maxsize=256)
+def linked(text: str) -> Markup:
+    """Return a text with its addresses as links. Its direction is its own. Cached, because it is on every page of a study."""
+    return Markup("<bdi>{}</bdi>").format(Markup(defaultfilters.urlize(text)))  # noqa: S704  # urlize escapes the text
 
 
 class InliningLoader(PrefixLoader):
@@ -66,10 +107,10 @@ def _blank_field_renderer(environment: Environment, cache_size: int) -> Callable
     """Return a cached renderer of blank fields: a question looks the same below each output, for all annotators."""
 
     @lru_cache(maxsize=cache_size)
-    def once(field, nth: str, language) -> Markup:
+    def once(field, nth: tuple[int, ...], language: PageLanguage) -> Markup:
         return environment.get_template(field.template).make_module({"field": field, "nth": nth}).__html__()
 
-    def blank(field, nth: str) -> Markup:
+    def blank(field, nth: tuple[int, ...]) -> Markup:
         html = once(replace(field, slot=SLOT_MARK, label="", position=None), nth, active_language())
         return html.replace(SLOT_MARK, field.slot).replace(SLOT_ID_MARK, field.id)
 
@@ -85,7 +126,12 @@ def environment(loader: FileSystemLoader, auto_reload: bool, **_) -> Environment
     jinja = Environment(loader=InliningLoader(folders), autoescape=True, auto_reload=auto_reload)
     jinja.add_extension("jinja2.ext.i18n")
     jinja.install_gettext_callables(gettext, ngettext, newstyle=True)  # type: ignore[attr-defined]  # by the extension
-    jinja.globals["page_language"] = active_language
+    jinja.globals |= {
+        "page_language": active_language,
+        "name_of": output_name,
+        "money": format_amount,
+        "script_texts": lambda *groups: script_texts_in(active_language(), groups),
+    }
     jinja.globals["blank"] = _blank_field_renderer(jinja, 0 if auto_reload else 512)
     jinja.filters |= {
         "capfirst": capfirst,
@@ -95,10 +141,9 @@ def environment(loader: FileSystemLoader, auto_reload: bool, **_) -> Environment
         "number": format_number,
         "direction": text_direction,
         "grouped": group_fields_by_question,
-        # Cached, because its texts are on every page of a study.
-        "linked": lru_cache(maxsize=256)(defaultfilters.urlize),
+        "linked": linked,
+        "listed": listed,
         "marked": split_and_mark_quotes,
-        "plural": defaultfilters.pluralize,
         # For a constant name, Jinja2 computes the address once, when it compiles the template.
         "static": static,
         "truncatechars": defaultfilters.truncatechars,

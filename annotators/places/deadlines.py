@@ -12,8 +12,8 @@ from studies.models import Study
 
 from . import assign, places
 
-RESERVED_UNTIL_TEXT = "Place kept until {}."
-CLOSING_UNTIL_TEXT = "The study has been closed. You can finish until {}."
+RESERVED_UNTIL_TEXT = "Place kept until %(time)s."
+CLOSING_UNTIL_TEXT = "The study has been closed. You can finish until %(time)s."
 
 
 class PlaceState(StrEnum):

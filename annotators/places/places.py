@@ -185,6 +185,7 @@ class OfferRange:
     """The range of minutes and rewards over arms, for people who do not have an arm yet."""
 
     minutes: str
+    most_minutes: int
     reward: str
     pays: bool
     per_hour: str
@@ -201,6 +202,7 @@ def offer_range(wording: Wording, arms: Collection[str] = (), link_reward: Decim
     least = str(min(known_pays)) if known_pays and len(known_pays) == len(hourly) else ""
     return OfferRange(
         _format_range(minutes),
+        max(minutes, default=0),
         _format_range(rewards),
         any(rewards),
         f"at least {least}" if least and len(set(known_pays)) > 1 else least,

@@ -1,12 +1,14 @@
 """The language of the page that is being made, and the functions that translate its words and write its dates and numbers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from gettext import NullTranslations
+from typing import Literal
 
 from django.conf import settings
 from django.utils.functional import lazy
@@ -95,9 +97,32 @@ def format_moment(value: datetime) -> str:
 
 def format_number(value: int | Decimal | float) -> str:
     """Return a number with the signs of the language. Its digits are those of the scales on the pages: 0 to 9."""
-    from babel.numbers import format_decimal
+    pattern, exponent = copy(_locale().decimal_formats[None]), Decimal(str(value)).as_tuple().exponent
+    # As many decimals as the number has: 2.50, an amount of money, does not become 2.5.
+    places = max(0, -exponent) if isinstance(exponent, int) else 0
+    pattern.frac_prec = (places, places)
+    return pattern.apply(value, _locale())
 
-    return format_decimal(value, locale=_locale(), decimal_quantization=False)
+
+def format_amount(amount: Decimal, currency: str) -> str:
+    """Return an amount of money: the number in the form of the language, then the currency's code."""
+    return f"{format_number(amount)} {currency}"
+
+
+def format_duration(seconds: int) -> str:
+    """Return minutes and seconds in words."""
+    from babel.units import format_unit
+
+    parts = dict(zip(("minute", "second"), divmod(int(seconds), 60), strict=True))
+    shown = {unit: n for unit, n in parts.items() if n} or {"second": 0}
+    return format_list([format_unit(n, f"duration-{unit}", locale=_locale()) for unit, n in shown.items()])
+
+
+def format_list(parts: Sequence[str], style: Literal["standard", "or"] = "standard") -> str:
+    """Return the parts as a list in words: "a, b and c", or "a, b or c" in the style "or"."""
+    from babel.lists import format_list as join_parts
+
+    return join_parts(list(parts), style, locale=_locale())
 
 
 def _locale():

@@ -84,7 +84,7 @@ def test_every_page_shows_where_one_is_how_much_is_left_and_who_can_help(client)
     assignment = claimed(spa_study(), is_consented=True)
     for key in ("s1", "start", "s2.read"):
         page = seen(client.get(at(assignment, key)))
-        assert re.search(r"\d of 6, about \d+ minutes? left", page.words)
+        assert re.search(r"\d of 6 · about \d+ minutes? left", page.words)
         assert page.of("progress")[0]["max"] == "6"
         links = [attrs.get("href") for attrs in page.of("a")]
         assert f"{at(assignment)}question/?page={key}" in links and f"{at(assignment)}withdraw/" in links

@@ -25,10 +25,10 @@ CASES = {
 
 # What a page says before the right answer: the question, and which of several texts it is about.
 QUESTIONS = {
-    "rating": ("<p>How good is ",),
-    "relative": ("<p>Which of the two is better",),
-    "ranking": ("<p>The place of ",),
-    "best_worst": ("<p>Which one is the best?", "<p>Which one is the worst?"),
+    "rating": ('<p dir="auto">How good is ',),
+    "relative": ('<p dir="auto">Which of the two is better',),
+    "ranking": ('<p dir="auto">The place of ',),
+    "best_worst": ('<p dir="auto">Which one is the best?', '<p dir="auto">Which one is the worst?'),
 }
 
 
@@ -153,4 +153,4 @@ def test_feedback_on_one_of_several_texts_names_it():
     page = open_page(fresh(assignment), key)[1]
     about = Expected.objects.get(item=page.items[0].id).about_id
     letter = {exposure: label for label, exposure in page.items[0].exposures}[about]
-    assert f"<p>Text {letter}: How good is it?</p>" in look(assignment, f"{key}t")
+    assert f'<p dir="auto">Text {letter}: How good is it?</p>' in look(assignment, f"{key}t")

@@ -128,7 +128,7 @@ def test_the_line_is_renewed_warns_once_and_says_when_the_time_is_over(clocked):
     person.hears()
     person.pass_time(seconds=50)
     person.pass_time(seconds=50)
-    assert person.said == ["5 minutes are left. Press More time to keep your place."]
+    assert person.said == ["Minutes left: 5. Press More time to keep your place."]
     # In another tab somebody pressed the button: nothing is over at the old end.
     places.extend_reservation(row(person.mine))
     person.pass_time(minutes=5)

@@ -72,7 +72,7 @@ def test_words_are_marked_by_selecting_them_and_a_mark_is_taken_back(visit):
     row = page.locator(".mark").first
     row.locator("[name$='.category']").select_option("fluency")
     row.locator("[name$='.severity']").select_option("major")
-    assert row.locator("summary").inner_text() == "Error 1: sentence 4, Fluency, Major"
+    assert row.locator("summary").inner_text() == "Error 1: sentence 4 · Fluency · Major"
     # Each mark opens under its sentence, so that the page hardly moves; one more than there are says why it does nothing.
     for number in ("3", "1", "5"):
         button = page.get_by_role("button", name=f"Mark an error in sentence {number}", exact=True)

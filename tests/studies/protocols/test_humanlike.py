@@ -388,4 +388,4 @@ def test_the_follow_up_page_says_what_was_answered():
         first = client.post(address, {"go": "1"}, follow=True)
     slot = re.search(r'name="(s\d+\.q1\.i1\.\w+)"', first.content.decode())[1]
     page = client.post(first.request["PATH_INFO"], {slot: "3"}, follow=True).content.decode()
-    assert "You answered: <strong>Possibly machine-generated</strong>" in page and "In your own words" in page
+    assert "You answered: <b>Possibly machine-generated</b>" in page and "In your own words" in page
