@@ -119,7 +119,7 @@ def test_nothing_is_shown_about_texts_that_count():
     _, _, robot, assignment, _ = played("one")
     live = [r for r in robot.responses if re.search(r"/s3\.", r.request["PATH_INFO"])]
     words = b" ".join(r.content for r in live)
-    assert len(live) > 16 and b"wrote this text." not in words and b"The answer</h1>" not in words
+    assert len(live) > 16 and b"wrote this." not in words and b"The answer</h1>" not in words
     assert Response.objects.filter(assignment=assignment, question__key="source").count() == 7
 
 

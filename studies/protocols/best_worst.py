@@ -7,6 +7,8 @@ more systems than people can rank, because each page shows only a few of them, d
 from django import forms
 from django.db.models import Count
 
+from studies.language import gettext
+
 from . import (
     REGISTRY,
     DrawnItem,
@@ -177,7 +179,6 @@ class BestWorst(Protocol):
 
     def complete_data_and_find_errors(self, page, data):
         """Require two different outputs as best and worst. Both are answered, or neither."""
-        noun = str(page.section.settings.get("noun") or "text")
         questions = {question.key: question for question in page.section.questions}
         errors: dict[str, str] = {}
         if not {BEST, WORST} <= questions.keys():
@@ -188,12 +189,14 @@ class BestWorst(Protocol):
                 continue  # the field has refused one of them already
             chosen = [data[slot] for slot in slots]
             if chosen.count(None) == 1:
-                errors[slots[chosen.index(None)]] = f"Please choose the best {noun} and the worst one, or neither."
+                message = gettext("Please choose the best one and the worst one, or neither.")
+                errors[slots[chosen.index(None)]] = message
             elif chosen[0] is not None and chosen[0] == chosen[1]:
                 letter = next(label for label, exposure in item.exposures if exposure == chosen[0])
-                errors[slots[1]] = (
-                    f"{noun.capitalize()} {letter} cannot be the best and the worst. Please choose another one here or above."
+                message = gettext(
+                    "%(letter)s cannot be the best and the worst. Please choose another one here or above."
                 )
+                errors[slots[1]] = message % {"letter": letter}
         return errors
 
     def robot_answers(self, page_fields, robot):

@@ -8,8 +8,11 @@ from collections import Counter
 from django import forms
 from django.db.models import Count
 
+from studies.language import gettext, gettext_noop
+
 from . import DrawnItem, ExampleStudy, Page, PageField, Problem, Protocol, ProtocolCard, question_fields, register
 from .base.fields import ExposureChoiceField, parse_scale
+from .base.pages import shown_setting
 from .base.pairs import ShownCounts
 
 SOURCE, WHY, CHANGE = "source", "why", "change"
@@ -19,7 +22,7 @@ POINTS = (
     "Possibly machine-generated",
     "Definitely machine-generated",
 )
-PAIR_TEXT = "One of these texts was written by a machine. Which one?"
+PAIR_TEXT = gettext_noop("One of these texts was written by a machine. Which one?")
 
 
 class HumanLikeSettings(forms.Form):
@@ -225,14 +228,14 @@ class HumanLike(Protocol):
         return {SOURCE: human.index(False)}
 
     def expected_answer_text(self, page, question, expected):
-        noun = page.section.settings.get("noun") or "text"
         if isinstance(expected, str):
-            return f"A machine wrote {noun} {expected}, a person wrote the other one."
+            # Translators: the letter of one of two texts
+            return gettext("A machine wrote %(letter)s, a person wrote the other one.") % {"letter": expected}
         _, high = expected
         return (
-            f"A person wrote this {noun}."
+            gettext("A person wrote this.")
             if high <= _last_human_point(question.scale)
-            else f"A machine wrote this {noun}."
+            else gettext("A machine wrote this.")
         )
 
     def pages(self, section, items, answers):
@@ -260,7 +263,7 @@ class HumanLike(Protocol):
                     answer_column="chosen",
                     item_id=item.id,
                     position=item.position,
-                    text=page.section.settings.get("pair_text") or PAIR_TEXT,
+                    text=shown_setting(page.section.settings.get("pair_text") or PAIR_TEXT, PAIR_TEXT),
                     help=question.help,
                 )
                 for question in page.questions

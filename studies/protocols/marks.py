@@ -4,7 +4,8 @@ Source: error span annotation (Kocmi et al. 2024) and the multidimensional quali
 """
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import ClassVar
@@ -12,6 +13,7 @@ from typing import ClassVar
 from django import forms
 from django.apps import apps
 
+from studies.language import PageLanguage, active_language, gettext, gettext_noop, in_language
 from studies.protocols.base.fields import (
     Answer,
     AnswerRefused,
@@ -30,18 +32,53 @@ from . import EstimandDirection, Page, PageField, PageItem, Problem, Protocol, P
 # The codebook of error marks: error categories, and severity levels with weights, written one per line.
 
 
-DEFAULT_CATEGORIES = """\
-accuracy | Accuracy | It says something else than it should: wrong, added, left out, or left untranslated
-fluency | Fluency | Grammar, spelling, punctuation: one stumbles even without knowing what was asked
-terms | Terms | A word that the field, or this text elsewhere, would not use for the thing
-style | Style | Right but clumsy, or in a tone that does not fit
-coherence | Coherence | It contradicts or repeats itself, or one thing does not follow from the other
-task | Task | It does not do what was asked: length, form, question, audience
-conventions | Conventions | Dates, numbers, units, names in a form that these readers do not use
-other | Something else | An error of none of these kinds"""
-DEFAULT_SEVERITIES = """\
-minor | Minor | 1 | One notices it; the meaning stays and nobody is misled
-major | Major | 5 | It changes or hides the meaning, misleads, or makes the text unfit for its use"""
+# Translators: the kinds of errors that people mark in a text, each with its explanation
+DEFAULT_CATEGORIES = "\n".join(
+    f"{key} | {label} | {explanation}"
+    for key, label, explanation in (
+        (
+            "accuracy",
+            gettext_noop("Accuracy"),
+            gettext_noop("It says something else than it should: wrong, added, left out, or left untranslated"),
+        ),
+        (
+            "fluency",
+            gettext_noop("Fluency"),
+            gettext_noop("Grammar, spelling, punctuation: one stumbles even without knowing what was asked"),
+        ),
+        (
+            "terms",
+            gettext_noop("Terms"),
+            gettext_noop("A word that the field, or this text elsewhere, would not use for the thing"),
+        ),
+        ("style", gettext_noop("Style"), gettext_noop("Right but clumsy, or in a tone that does not fit")),
+        (
+            "coherence",
+            gettext_noop("Coherence"),
+            gettext_noop("It contradicts or repeats itself, or one thing does not follow from the other"),
+        ),
+        ("task", gettext_noop("Task"), gettext_noop("It does not do what was asked: length, form, question, audience")),
+        (
+            "conventions",
+            gettext_noop("Conventions"),
+            gettext_noop("Dates, numbers, units, names in a form that these readers do not use"),
+        ),
+        ("other", gettext_noop("Something else"), gettext_noop("An error of none of these kinds")),
+    )
+)
+# Translators: how grave an error is, with an explanation
+DEFAULT_SEVERITIES = "\n".join(
+    f"{key} | {label} | {weight} | {explanation}"
+    for key, label, weight, explanation in (
+        ("minor", gettext_noop("Minor"), 1, gettext_noop("One notices it; the meaning stays and nobody is misled")),
+        (
+            "major",
+            gettext_noop("Major"),
+            5,
+            gettext_noop("It changes or hides the meaning, misleads, or makes the text unfit for its use"),
+        ),
+    )
+)
 MAX_WEIGHT = Decimal(100)
 _NUMBER = re.compile(r"[0-9]{1,3}(\.[0-9]{1,4})?", re.ASCII)
 
@@ -109,6 +146,23 @@ def parse_severities(text: object) -> tuple[Severity, ...]:
 def parse_codebook(categories: str, severities: str) -> Codebook:
     """Return the codebook of a section's settings. Raise ValueError if it cannot be read."""
     return Codebook(parse_categories(categories), parse_severities(severities))
+
+
+@lru_cache(maxsize=64)
+def _shown_codebook(categories: str, severities: str, language: PageLanguage) -> Codebook:
+    """Return the codebook as the pages in this language show it: entries of the default codebook are translated, others kept."""
+    book, defaults = parse_codebook(categories, severities), parse_codebook(DEFAULT_CATEGORIES, DEFAULT_SEVERITIES)
+    with in_language(language):
+
+        def shown(entries):
+            return tuple(
+                replace(entry, label=gettext(entry.label), explanation=gettext(entry.explanation))
+                if entry in (*defaults.categories, *defaults.severities)
+                else entry
+                for entry in entries
+            )
+
+        return Codebook(shown(book.categories), shown(book.severities))
 
 
 def _parse_lines(text):
@@ -225,12 +279,29 @@ class MarksSettings(forms.Form):
         return self.cleaned_data[name]
 
 
+# By what was given: the place, the category, the severity.
+INCOMPLETE_MARKS = {
+    (False, True, True): gettext_noop("Please say where it is, or remove the error."),
+    (True, False, True): gettext_noop("Please say its category, or remove the error."),
+    (True, True, False): gettext_noop("Please say its severity, or remove the error."),
+    (False, True, False): gettext_noop("Please say where it is and its severity, or remove the error."),
+    (True, False, False): gettext_noop("Please say its category and its severity, or remove the error."),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class ErrorMarkField(Field):
     """One error: its place, category and severity. ``words``: the range of characters in the sentence, if a script sent it."""
 
     kind: ClassVar[str] = "mark"
     inputs: ClassVar[tuple[str, ...]] = ("where", "category", "severity", "words")
+    # Translators: the parts of a mark at an error, as short labels
+    input_labels: ClassVar[Mapping[str, str]] = {
+        "where": gettext_noop("Where"),
+        "category": gettext_noop("Error category"),
+        "severity": gettext_noop("Severity"),
+        "words": gettext_noop("Characters"),
+    }
     number: int = 1
     codebook: Codebook = field(default_factory=lambda: parse_codebook(DEFAULT_CATEGORIES, DEFAULT_SEVERITIES))
 
@@ -238,17 +309,12 @@ class ErrorMarkField(Field):
         where, category, severity = (raw[name].strip(" ") for name in self.inputs[:3])
         if not where and not category:
             return None
-        missing = [
-            input_label
-            for given, input_label in ((where, "where it is"), (category, "its category"), (severity, "its severity"))
-            if not given
-        ]
-        if missing:
-            raise AnswerRefused(f"Please say {' and '.join(missing)}, or remove the error.")
+        if not (where and category and severity):
+            raise AnswerRefused(gettext(INCOMPLETE_MARKS[bool(where), bool(category), bool(severity)]))
         graded = {level.key: level for level in self.codebook.severities}.get(severity)
         is_category = category in {option.key for option in self.codebook.categories}
         if not is_category or graded is None or not re.fullmatch(r"0|[1-9][0-9]{0,3}", where, re.ASCII):
-            raise AnswerRefused("Please choose from what is offered.")
+            raise AnswerRefused(gettext("Please choose from what is offered."))
         span = _CHARACTER_SPAN_RE.fullmatch(raw["words"])
         span_text = f":{int(span[1])}-{int(span[2])}" if span and where != "0" and int(span[1]) < int(span[2]) else ""
         return Answer(value=graded.weight, choice=category, part=f"{where}{span_text}")
@@ -286,7 +352,10 @@ class ErrorMarkField(Field):
     def displayed_text(self, raw, part=""):
         if part == "where":
             number = int(raw) if re.fullmatch(r"0|[1-9][0-9]{0,3}", raw, re.ASCII) else None
-            return None if number is None else f"sentence {number}" if number else "in no sentence"
+            if number is None:
+                return None
+            # Translators: where an error is in a text
+            return gettext("sentence %(number)s") % {"number": number} if number else gettext("in no sentence")
         options = {"category": self.codebook.category_options, "severity": self.codebook.severity_options}.get(part)
         return raw if options is None else {option.key: option.label for option in options}.get(raw)
 
@@ -437,7 +506,7 @@ class Marks(Protocol):
         (item,) = page.items
         ((label, exposure),) = item.exposures
         settings = self.cleaned_settings(page.section)
-        codebook = parse_codebook(settings["categories"], settings["severities"])
+        codebook = _shown_codebook(settings["categories"], settings["severities"], active_language())
         asks: dict[str, PageField] = {}
         for question in page.questions:
             if question.key != ERRORS:
@@ -451,12 +520,13 @@ class Marks(Protocol):
                 "position": item.position,
                 "help": question.help,
             }
-            no_errors_label = f"There is no error in this {settings['noun']}"
-            none = NoErrorsField(required=False, option=Option("1", no_errors_label))
+            none = NoErrorsField(required=False, option=Option("1", gettext("There is no error")))
             asks[page.slot(question, item, label, part=0)] = PageField(none, text=question.text, **common)
             for number in range(1, settings["max_marks"] + 1):
                 mark = ErrorMarkField(False, number, codebook)
-                asks[page.slot(question, item, label, part=number)] = PageField(mark, text=f"Error {number}", **common)
+                # Translators: the label of a mark at an error
+                text = gettext("Error %(number)s") % {"number": number}
+                asks[page.slot(question, item, label, part=number)] = PageField(mark, text=text, **common)
         return asks
 
     def complete_data_and_find_errors(self, page, data):
@@ -472,21 +542,22 @@ class Marks(Protocol):
         most = self.cleaned_settings(page.section)["max_marks"]
         has_refused = any(f"{start}{number}" not in data for number in range(1, most + 1))
         if (marks or has_refused) and data.get(none):
-            return {none: "You marked errors. Please remove them, or remove this tick."}
+            return {none: gettext("You marked errors. Please remove them, or remove this tick.")}
         if not marks and not has_refused and not data.get(none):
-            return {none: "Please mark an error, or tick that there is no error."} if errors_question.required else {}
+            message = gettext("Please mark an error, or tick that there is no error.")
+            return {none: message} if errors_question.required else {}
         parts = split_sentences(_exposure_texts([exposure])[exposure])
         errors, seen = {}, set()
         for slot, answer in marks.items():
             number, _, span_text = answer.part.partition(":")
             if int(number) > len(parts):
-                errors[slot] = "Please choose one of the sentences."
+                errors[slot] = gettext("Please choose one of the sentences.")
                 continue
             if span_text and int(span_text.partition("-")[2]) > len(parts[int(number) - 1].text):
                 # The words belong to a sentence chosen before. Keep only the new sentence.
                 data[slot] = answer = Answer(value=answer.value, choice=answer.choice, part=number)
             if answer in seen:
-                errors[slot] = "This error is marked twice. Please remove one of the two."
+                errors[slot] = gettext("This error is marked twice. Please remove one of the two.")
             seen.add(answer)
         return errors
 

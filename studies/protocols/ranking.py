@@ -12,6 +12,8 @@ from typing import ClassVar
 from django import forms
 from django.db.models import Count
 
+from studies.language import format_list, gettext
+
 from . import EstimandDirection, ExampleStudy, PageField, Problem, Protocol, ProtocolCard, arms_of, register
 from .base.fields import Answer, WholeNumberField, explanation_field, layout_field, letters_field, noun_field
 
@@ -145,7 +147,7 @@ class Ranking(Protocol):
                     question.required,
                     1,
                     len(item.exposures),
-                    low=question.scale.low or "the best",
+                    low=question.scale.low or gettext("the best"),
                     high=question.scale.high,
                     allows_ties=allows_ties(page.section.settings),
                 ),
@@ -164,22 +166,22 @@ class Ranking(Protocol):
 
     def complete_data_and_find_errors(self, page, data):
         """Require places for all outputs of a prompt or for none, and refuse ties if the section does. Store mid-ranks with the typed text."""
-        noun = str(page.section.settings.get("noun") or "text")
         errors: dict[str, str] = {}
         for item in page.items:
             for question in page.questions:
                 slots = {page.slot(question, item, label): label for label, _ in item.exposures}
                 typed = {slot: data[slot] for slot in slots if data.get(slot) is not None}
                 if typed and len(typed) < len(slots):
-                    errors |= dict.fromkeys(slots.keys() - typed.keys(), f"Please give every {noun} a place, or none.")
+                    message = gettext("Please give each of them a place, or none.")
+                    errors |= dict.fromkeys(slots.keys() - typed.keys(), message)
                 counts = Counter(answer.value for answer in typed.values())
                 if not allows_ties(page.section.settings):
                     for slot, answer in typed.items():
                         if counts[answer.value] > 1:
                             others = [slots[s] for s, a in typed.items() if a.value == answer.value and s != slot]
-                            errors[slot] = (
-                                f"{noun.capitalize()} {' and '.join(others)} has the same place. Please decide."
-                            )
+                            # Translators: the letters of other texts in a ranking, such as "B and C"
+                            message = gettext("The same place as %(letters)s. Please decide.")
+                            errors[slot] = message % {"letters": format_list(others)}
                 for slot, answer in typed.items():
                     before = sum(n for value, n in counts.items() if value < answer.value)
                     data[slot] = Answer(value=before + (counts[answer.value] + 1) / Decimal(2), text=answer.text)

@@ -19,6 +19,7 @@ from .base.fields import (
     shortest_scale_length,
     source_field,
 )
+from .base.pages import output_name
 from .base.pairs import PairSettings, draw_pair_items, in_balanced_order, pair_problems, shown_pairs
 
 SCORE = "score"
@@ -117,12 +118,11 @@ class Relative(Protocol):
     # An annotator's page
 
     def page_fields(self, page):
-        noun = str(page.section.settings.get("noun") or "text")
         asks = {}
         for item in page.items:
             # The question is about the first output against the second, so the answer's row names the first.
             label, exposure_id = item.exposures[0]
-            names = [f"{noun[:1].upper()}{noun[1:]} {letter}" for letter, _ in item.exposures]
+            names = [output_name(page.section.settings, letter) for letter, _ in item.exposures]
             for question in page.questions:
                 points = sorted(question.scale.points, key=lambda point: -int(point.key))
                 field = RelativeScaleField(

@@ -10,6 +10,8 @@ from typing import Any
 
 from django import forms
 
+from studies.language import gettext_noop
+
 from . import (
     DrawnItem,
     EstimandDirection,
@@ -25,7 +27,9 @@ from . import (
 from .base.fields import parse_scale
 from .base.pairs import draw_balanced_positions
 
-DEFAULT_EXPLANATION = """\
+# The line break at the end is no part of the message.
+DEFAULT_EXPLANATION = (
+    gettext_noop("""\
 Give each answer as a chance from 0 to 100.
 
 - **100**: you are certain that the first named is the better one.
@@ -34,8 +38,9 @@ Give each answer as a chance from 0 to 100.
 - Anything between says how sure you are, and in which direction.
 
 Nobody expects certainty from a handful of texts. You may be asked about the same two in both directions; this is no trap, \
-please answer each question by itself.
-"""
+please answer each question by itself.""")
+    + "\n"
+)
 
 
 class SPASettings(forms.Form):

@@ -8,8 +8,11 @@ from typing import ClassVar
 from django import forms
 from django.db.models import Count
 
+from studies.language import gettext_noop
+
 from . import EstimandDirection, PageField, Problem, Protocol, ProtocolCard, register
 from .base.fields import TIE, ExposureChoiceField, explanation_field
+from .base.pages import shown_setting
 from .base.pairs import (
     PairSettings,
     draw_pair_items,
@@ -35,6 +38,9 @@ LABELLING_STRATEGIES = {
 }
 
 
+TIE_TEXT = gettext_noop("They are equally good")
+
+
 class TwoChoiceSettings(PairSettings):
     # A missing key means the anytime-valid rule, as in all designs that were stored before. A rule costs power, so a new section has none.
     values_of_new_rows: ClassVar = {"stopping": "none"}
@@ -48,7 +54,7 @@ class TwoChoiceSettings(PairSettings):
     )
     allows_tie = forms.BooleanField(required=False, initial=False, label="annotators may say that neither is better")
     tie = forms.CharField(
-        max_length=80, initial="They are equally good", label="words of a tie", help_text="Only if ties are allowed."
+        max_length=80, initial=TIE_TEXT, label="words of a tie", help_text="Only if ties are allowed."
     )
     stopping = forms.ChoiceField(choices=list(STOPPING_RULES.items()), initial="anytime", label="stopping rule")
     delta = forms.FloatField(
@@ -315,7 +321,7 @@ class TwoChoice(Protocol):
     # An annotator's page
 
     def page_fields(self, page):
-        tie = page.section.settings.get("tie") or TwoChoiceSettings.base_fields["tie"].initial
+        tie = shown_setting(page.section.settings.get("tie") or TIE_TEXT, TIE_TEXT)
         may_tie = bool(page.section.settings.get("allows_tie"))
         return {
             page.slot(question, item): PageField(

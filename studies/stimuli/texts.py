@@ -11,6 +11,8 @@ from difflib import get_close_matches
 from math import isfinite
 from typing import Any
 
+from studies.language import gettext, gettext_noop
+
 LANGUAGE_TAG = r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*"  # the form of BCP 47, in enough characters for a page
 READING_SPEED = 240  # words per minute, as printed for the story study
 
@@ -38,7 +40,13 @@ class TextRefused(ValueError):
     """A text that cannot be stored. The message tells a person why."""
 
 
-def clean_text(value: object, *, is_required: bool = False, max_length: int | None = None, field: str = "text") -> str:
+# Translators: what a person has typed, in "text: contains a control character …"
+TYPED_TEXT = gettext_noop("text")
+
+
+def clean_text(
+    value: object, *, is_required: bool = False, max_length: int | None = None, field: str = TYPED_TEXT
+) -> str:
     """Return the text with line breaks as \\n. Raise TextRefused, which names the field and the character's position.
 
     Nothing else changes: annotators also judge blanks, typography and direction marks.
@@ -49,7 +57,9 @@ def clean_text(value: object, *, is_required: bool = False, max_length: int | No
     text = _LINE_BREAK.sub("\n", value)
     refused = _REFUSED.search(text)
     if refused:
-        raise TextRefused(f"{field}: {_refusal(refused.group())} at character {refused.start() + 1}. Remove it.")
+        character = refused.group()
+        values = {"field": gettext(field), "code": f"U+{ord(character):04X}", "position": refused.start() + 1}
+        raise TextRefused(_refusal(character) % values)
     if is_required and is_blank(text):
         raise TextRefused(f"{field}: must not be empty. Enter a text.")
     if max_length is not None and len(text) > max_length:
@@ -155,10 +165,13 @@ def reading_minutes(words: float, words_per_minute: float = READING_SPEED) -> fl
 def _refusal(character: str) -> str:
     number = ord(character)
     if number == 0:
-        return "contains a NUL character"
+        # Translators: %(field)s is what was typed into, such as: text
+        return gettext("%(field)s: contains a NUL character at character %(position)s. Remove it.")
     if 0xD800 <= number <= 0xDFFF:
-        return f"contains half of a surrogate pair (U+{number:04X}), which is not a character,"
-    return f"contains a control character (U+{number:04X})"
+        return gettext(
+            "%(field)s: contains half of a surrogate pair (%(code)s), which is not a character, at character %(position)s. Remove it."
+        )
+    return gettext("%(field)s: contains a control character (%(code)s) at character %(position)s. Remove it.")
 
 
 def _type_label(value: object) -> str:

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 from django import forms
 
+from studies.language import gettext, gettext_noop, ngettext
 from studies.stimuli.texts import TextRefused, clean_text, is_blank
 
 # Robots: plausible answers to any page, for the demo, test runs, rehearsals and tests.
@@ -142,6 +143,8 @@ class Field:
     depends_on_page: ClassVar[bool] = False
     # Whether an answer is stored with the text that was typed, from which its number follows.
     stores_typed_text: ClassVar[bool] = False
+    # What the inputs of a field with several inputs are called.
+    input_labels: ClassVar[Mapping[str, str]] = {}
     required: bool = True
 
     @property
@@ -160,11 +163,11 @@ class Field:
     def clean(self, raw: str) -> Any:
         if raw == "":
             if self.required:
-                raise AnswerRefused(self.missing)
+                raise AnswerRefused(gettext(self.missing))
             return None
         return self.parse(raw)
 
-    missing: ClassVar[str] = "Please answer this question."
+    missing: ClassVar[str] = gettext_noop("Please answer this question.")
 
     def parse(self, raw: str) -> Any:
         raise NotImplementedError
@@ -202,31 +205,39 @@ class WholeNumberField(Field):
     unit: str = ""
     has_range: bool = False
 
-    @property
-    def number_range_text(self) -> str:
-        return f"a whole number from {self.minimum} to {self.maximum}"
+    missing: ClassVar[str] = gettext_noop("Please give a whole number from %(low)s to %(high)s.")
+
+    def _refusal(self, message: str, **values: str) -> AnswerRefused:
+        """Return the refusal with a translated message that names the lowest and the highest number."""
+        return AnswerRefused(message % {"low": self.minimum, "high": self.maximum, **values})
 
     def clean(self, raw: str) -> Decimal | None:
         typed = normalize_number(raw)
         if typed == "":
             if self.required:
-                raise AnswerRefused(f"Please give {self.number_range_text}.")
+                raise self._refusal(gettext(self.missing))
             return None
         if GROUPED_NUMBER_RE.fullmatch(typed):
-            raise AnswerRefused(
-                f"Please give {self.number_range_text}, without a comma, point or space between its digits."
+            raise self._refusal(
+                gettext(
+                    "Please give a whole number from %(low)s to %(high)s, without a comma, point or space between its digits."
+                )
             )
         match = WHOLE_NUMBER_RE.fullmatch(typed)
         if match is None:
             if FRACTION_RE.fullmatch(typed):
-                raise AnswerRefused(f"This scale takes whole numbers only. Please give {self.number_range_text}.")
-            raise AnswerRefused(f"Please give {self.number_range_text}.")
+                raise self._refusal(
+                    gettext("This scale takes whole numbers only. Please give a whole number from %(low)s to %(high)s.")
+                )
+            raise self._refusal(gettext(self.missing))
         sign, digits, unit = match.groups()
         if unit and unit != self.unit:
-            raise AnswerRefused(f"Please give {self.number_range_text}, without “{unit}”.")
+            raise self._refusal(
+                gettext("Please give a whole number from %(low)s to %(high)s, without “%(unit)s”."), unit=unit
+            )
         number = int(sign + digits)
         if not self.minimum <= number <= self.maximum or (sign == "-" and number == 0):
-            raise AnswerRefused(f"Please give {self.number_range_text}.")
+            raise self._refusal(gettext(self.missing))
         return Decimal(number)
 
     def robot_answer(self, robot, page_field):
@@ -270,7 +281,7 @@ class ScalePointsField(Field):
     """A list of ordered points. Exactly one is chosen."""
 
     kind: ClassVar[str] = "scale"
-    missing: ClassVar[str] = "Please choose one of the points."
+    missing: ClassVar[str] = gettext_noop("Please choose one of the points.")
     points: tuple[Option, ...] = ()
 
     @property
@@ -288,7 +299,7 @@ class ScalePointsField(Field):
 
     def parse(self, raw: str) -> Decimal:
         if raw not in {point.key for point in self.points}:
-            raise AnswerRefused(self.missing)
+            raise AnswerRefused(gettext(self.missing))
         return Decimal(raw)
 
     def displayed_text(self, raw, part=""):
@@ -305,7 +316,7 @@ class ChoiceField(Field):
     """Exactly one of several options; the option's key is stored as ``choice``."""
 
     kind: ClassVar[str] = "choice"
-    missing: ClassVar[str] = "Please choose one of the answers."
+    missing: ClassVar[str] = gettext_noop("Please choose one of the answers.")
     options: tuple[Option, ...] = ()
 
     @property
@@ -314,7 +325,7 @@ class ChoiceField(Field):
 
     def parse(self, raw: str) -> str:
         if raw not in {option.key for option in self.options}:
-            raise AnswerRefused(self.missing)
+            raise AnswerRefused(gettext(self.missing))
         return raw
 
     def displayed_text(self, raw, part=""):
@@ -344,7 +355,7 @@ class ExposureChoiceField(Field):
 
     kind: ClassVar[str] = "exposure"
     depends_on_page: ClassVar[bool] = True
-    missing: ClassVar[str] = "Please choose one of them."
+    missing: ClassVar[str] = gettext_noop("Please choose one of them.")
     exposures: tuple[tuple[str, int], ...] = ()
     tie: str = ""
 
@@ -354,7 +365,7 @@ class ExposureChoiceField(Field):
         try:
             return dict(self.exposures)[raw]
         except KeyError:
-            raise AnswerRefused(self.missing) from None
+            raise AnswerRefused(gettext(self.missing)) from None
 
     def displayed_text(self, raw, part=""):
         if self.tie and raw == TIE:
@@ -370,18 +381,17 @@ class TickBoxField(Field):
     """A tick box: 1 if ticked, else 0. A required box must be ticked."""
 
     kind: ClassVar[str] = "tick"
-    missing: ClassVar[str] = "Please tick this box to go on."
+    missing: ClassVar[str] = gettext_noop("Please tick this box to go on.")
     option: Option = field(default_factory=lambda: Option("1", ""))
 
     def clean(self, raw: str) -> Decimal:
-        if raw not in ("", "1"):
-            raise AnswerRefused(self.missing)
-        if raw == "" and self.required:
-            raise AnswerRefused(self.missing)
+        if raw not in ("", "1") or (raw == "" and self.required):
+            raise AnswerRefused(gettext(self.missing))
         return Decimal(1 if raw else 0)
 
     def displayed_text(self, raw, part=""):
-        return (self.option.label or "Yes") if raw == "1" else None
+        # Translators: what a person sent who ticked a box
+        return (self.option.label or gettext("Yes")) if raw == "1" else None
 
     def robot_answer(self, robot, page_field):
         return "1" if self.required or robot.rng.random() < 0.5 else None
@@ -392,7 +402,7 @@ class TextField(Field):
     """A free text. Lengths are counted in code points, as in the browser."""
 
     kind: ClassVar[str] = "text"
-    missing: ClassVar[str] = "Please write a few words."
+    missing: ClassVar[str] = gettext_noop("Please write a few words.")
     minimum_length: int = 0
     maximum_length: int = 2000
     is_long: bool = True
@@ -404,12 +414,20 @@ class TextField(Field):
             raise AnswerRefused(str(error)) from None
         if is_blank(text):
             if self.required:
-                raise AnswerRefused(self.missing)
+                raise AnswerRefused(gettext(self.missing))
             return None
         if len(text) > self.maximum_length:
-            raise AnswerRefused(f"Please use at most {self.maximum_length} characters; these are {len(text)}.")
+            message = ngettext(
+                "Please use at most %(n)s character; these are %(typed)s.",
+                "Please use at most %(n)s characters; these are %(typed)s.",
+                self.maximum_length,
+            )
+            raise AnswerRefused(message % {"n": self.maximum_length, "typed": len(text)})
         if len(text) < self.minimum_length:
-            raise AnswerRefused(f"Please write at least {self.minimum_length} characters.")
+            message = ngettext(
+                "Please write at least %(n)s character.", "Please write at least %(n)s characters.", self.minimum_length
+            )
+            raise AnswerRefused(message % {"n": self.minimum_length})
         return text
 
     def robot_answer(self, robot, page_field):
@@ -430,7 +448,7 @@ class RewriteField(TextField):
 
     kind: ClassVar[str] = "rewrite"
     depends_on_page: ClassVar[bool] = True
-    missing: ClassVar[str] = "The field is empty. Please write the text as you would have it."
+    missing: ClassVar[str] = gettext_noop("The field is empty. Please write the text as you would have it.")
     original: str = ""
 
     @property
@@ -446,7 +464,9 @@ class RewriteField(TextField):
         if not self.required:
             return None
         raise AnswerRefused(
-            self.missing if is_blank(raw) else "This is the text as it was shown. Please change it, then go on."
+            gettext(self.missing)
+            if is_blank(raw)
+            else gettext("This is the text as it was shown. Please change it, then go on.")
         )
 
     def robot_answer(self, robot, page_field):

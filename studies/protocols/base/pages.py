@@ -4,7 +4,39 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from django.utils.text import capfirst
+
+from studies.language import gettext, gettext_noop
+
 from .fields import ChoiceField, Field, Option, RewriteField, ScaleSpec
+
+# What an output is called unless the researcher has chosen another word.
+DEFAULT_NOUNS = {
+    # Translators: the word for an output, in labels such as "Text A"
+    "text": gettext_noop("Text"),
+    # Translators: the word for a column of texts, in labels such as "Writer A"
+    "writer": gettext_noop("Writer"),
+}
+
+
+def shown_noun(settings: Mapping[str, Any]) -> str:
+    """Return what the pages of a section call an output. The program's own words are translated, a researcher's word is kept.
+
+    It stands in labels only: the grammar of a sentence would depend on the word.
+    """
+    noun = str(settings.get("noun") or "text")
+    return gettext(DEFAULT_NOUNS[noun]) if noun in DEFAULT_NOUNS else capfirst(noun)
+
+
+def output_name(settings: Mapping[str, Any], label: str) -> str:
+    """Return the name of an output on a page, such as "Text A"."""
+    # Translators: the name of a text on a page, such as "Text A"
+    return gettext("%(noun)s %(label)s") % {"noun": shown_noun(settings), "label": label}
+
+
+def shown_setting(stored: str, default: str) -> str:
+    """Return a text of a section's settings as its pages show it: translated if it is the program's own, else as written."""
+    return gettext(default.strip()) if stored.strip() == default.strip() else stored
 
 
 @dataclass(frozen=True, slots=True)

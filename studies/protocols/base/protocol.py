@@ -7,6 +7,8 @@ from functools import lru_cache
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from studies.language import format_list, gettext
+
 from .fields import Robot, parse_scale, values_of_new_row
 from .known_answers import ExpectedAnswer, parse_practice_answers
 from .pages import Page, PageField, PageItem, PageQuestion, PageSection
@@ -410,14 +412,19 @@ class Protocol:
 
     def expected_answer_text(self, page: Page, question: PageQuestion, expected: tuple[float, float] | str) -> str:
         """Return the expected answer of a practice item in words: a range on the question's scale, or the label of an output."""
-        noun = str(page.section.settings.get("noun") or "text").capitalize()
         if isinstance(expected, str):
-            return f"The answer is {noun} {expected}."
-        low, high = expected
-        labels = [point.label or point.key for point in question.scale.points if low <= float(point.key) <= high]
-        if question.scale.kind == "likert":
-            return f"The answer is {' or '.join(labels)}."
-        return f"The answer is {low:g}." if low == high else f"The answer is from {low:g} to {high:g}."
+            answer = expected
+        else:
+            low, high = expected
+            if question.scale.kind == "likert":
+                points = [point for point in question.scale.points if low <= float(point.key) <= high]
+                answer = format_list([point.label or point.key for point in points], "or")
+            elif low == high:
+                answer = f"{low:g}"
+            else:
+                return gettext("The answer is from %(low)s to %(high)s.") % {"low": f"{low:g}", "high": f"{high:g}"}
+        # Translators: the right answer to a practice question: a letter, a number, or the words of an answer
+        return gettext("The answer is %(answer)s.") % {"answer": answer}
 
     def robot_answers(self, page_fields: Mapping[str, PageField], robot: Robot) -> Mapping[str, str]:
         """Return what a robot sends from a page, by input name. The other fields use their own ``robot_answer``.

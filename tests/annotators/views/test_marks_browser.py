@@ -110,7 +110,7 @@ def test_errors_are_marked_by_keyboard_and_without_script(visit):
     pick(page, 2, "", "", "major")
     page.get_by_label("How good is it as a whole?", exact=True).fill("55")
     person.go("s1.p2")
-    page.get_by_label("There is no error in this story").check()
+    page.get_by_label("There is no error").check()
     page.get_by_label("How good is it as a whole?", exact=True).fill("100")
     person.go("done")
     marks = Response.objects.filter(question__key="errors").order_by("received_at")

@@ -146,7 +146,7 @@ def test_one_output_cannot_be_both_and_the_page_says_which():
     assignment = claimed(launched(draft()), "w")
     outcome = send(assignment, "B", "B")
     assert outcome.sent.errors == {
-        WORST: "Story B cannot be the best and the worst. Please choose another one here or above."
+        WORST: "B cannot be the best and the worst. Please choose another one here or above."
     }
     shown = build_shown_page(assignment, outcome.step.page, outcome.asks, form=outcome.sent)
     assert len(shown.located_errors) == 1 and not Response.objects.exists()
@@ -165,10 +165,10 @@ def test_a_prompt_may_be_left_empty_where_that_is_allowed_but_not_in_part():
     Question.objects.filter(section__study=study).update(required=False)
     assignment = claimed(launched(study), "w")
     assert send(assignment, best="B").sent.errors == {
-        WORST: "Please choose the best story and the worst one, or neither."
+        WORST: "Please choose the best one and the worst one, or neither."
     }
     assert send(assignment, worst="B").sent.errors == {
-        BEST: "Please choose the best story and the worst one, or neither."
+        BEST: "Please choose the best one and the worst one, or neither."
     }
     assert send(assignment).sent is None and not Response.objects.exists()
 

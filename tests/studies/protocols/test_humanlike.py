@@ -193,7 +193,7 @@ def test_the_truth_of_a_practice_text_is_shown_after_the_guess_and_not_before():
     assert record_page_answers(assignment, page.key, form(**{slot: wrong})).next_key == behind.key
     (told,) = get_practice_feedback(assignment, behind)
     word = "person" if expected.high == 2 else "machine"
-    assert told.truth == f"A {word} wrote this text." and not told.is_right
+    assert told.truth == f"A {word} wrote this." and not told.is_right
     assert told.said == ("Definitely human-written" if wrong == "1" else "Definitely machine-generated")
     assert told.quotes == ("once upon a time",) and "both begin so" in told.explanation
     step, page, asks = open_page(assignment)
@@ -212,7 +212,7 @@ def test_the_truth_of_a_practice_pair_is_shown_after_the_guess():
     assert (
         told.is_right
         and told.said == f"Text {label}"
-        and told.truth == f"A machine wrote text {label}, a person wrote the other one."
+        and told.truth == f"A machine wrote {label}, a person wrote the other one."
     )
 
 

@@ -119,14 +119,14 @@ def test_a_place_that_is_none_is_refused_naming_its_output():
 def test_without_ties_two_in_one_place_are_both_named():
     assignment = claimed(launched(draft(settings={"allows_ties": False})), "w")
     assert send(assignment, "1", "2", "2").sent.errors == {
-        B: "Story C has the same place. Please decide.",
-        C: "Story B has the same place. Please decide.",
+        B: "The same place as C. Please decide.",
+        C: "The same place as B. Please decide.",
     }
     # What is wrong with one place hides nothing about the others, and keeps its own words.
     assert send(assignment, "2", "9", "2").sent.errors == {
-        A: "Story C has the same place. Please decide.",
+        A: "The same place as C. Please decide.",
         B: "Please give a whole number from 1 to 3.",
-        C: "Story A has the same place. Please decide.",
+        C: "The same place as A. Please decide.",
     }
     assert send(assignment, "1", "3", "2").sent is None
 
@@ -135,7 +135,7 @@ def test_a_prompt_may_be_left_empty_where_that_is_allowed_but_not_in_part():
     study = draft()
     Question.objects.filter(section__study=study).update(required=False)
     assignment = claimed(launched(study), "w")
-    assert send(assignment, "1", None, "2").sent.errors == {B: "Please give every story a place, or none."}
+    assert send(assignment, "1", None, "2").sent.errors == {B: "Please give each of them a place, or none."}
     assert send(assignment).sent is None and not Response.objects.exists()
 
 
