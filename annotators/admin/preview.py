@@ -23,6 +23,8 @@ from annotators.recruitment.channels.generic import OpenLink
 from annotators.views import entry, lookup, pages
 from studies.access import Action
 from studies.admin.permissions import is_request_allowed
+from studies.design.wording import page_language_of
+from studies.language import activate, active_language, in_language
 from studies.models import FIRST_TEST_NUMBER, Arm, Section, Study
 from studies.protocols import REGISTRY
 from studies.services.lifecycle import ActionRefused
@@ -88,9 +90,10 @@ def render_preview_page(
 
     Raises ActionRefused if the design cannot be shown yet, KeyError for an unknown page.
     """
-    with _always_rollback():
+    with _always_rollback(), in_language(active_language()):  # the page's language ends with the page
         assignment = _create_preview_assignment(study, arm)
         assignment = Assignment.objects.select_related("study", "recruitment").get(pk=assignment.pk)
+        activate(page_language_of(study, assignment.design_id))
         page_state = full_page_state(assignment)
         keys = (*PAGES_BEFORE, *page_state.steps, *PAGES_AFTER)
         if section is not None:

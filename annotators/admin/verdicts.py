@@ -22,7 +22,6 @@ from annotators.pay.evidence import (
     assess_rejection_grounds,
     draft_rejection_message,
     evidence_sentences,
-    format_duration,
     measure_work_evidence,
 )
 from annotators.pay.statement import pay_statement
@@ -36,6 +35,7 @@ from annotators.recruitment.panels.reconcile import MATCH_STATUSES
 from studies.access import Action
 from studies.admin import study_page
 from studies.admin.forms import CleanTextMixin, choice_field
+from studies.language import format_duration
 from studies.services.lifecycle import ActionRefused
 
 from ..models import Appeal, Assignment, PanelOrder, Recruitment, Verdict

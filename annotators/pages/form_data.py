@@ -9,6 +9,7 @@ from django.http import QueryDict
 from annotators.counting import UNSEEN
 from annotators.models import Assignment, Response
 from annotators.places.batch_plan import get_batch_plan
+from studies.language import gettext
 from studies.protocols import Page, PageField, Protocol
 from studies.protocols.base.fields import Answer, AnswerRefused
 
@@ -169,11 +170,13 @@ def parse_page_form(
     if unknown := [
         name for name in data if not (name in known_names or name in CONTROL_NAMES or name.startswith(UNSEEN_PREFIX))
     ]:
-        form.non_field_errors.append(
-            f"This page does not ask for {', '.join(name[:40] for name in sorted(unknown)[:3])}. Please reload it."
-        )
+        # Translators: names of form fields
+        message = gettext("This page does not ask for %(names)s. Please reload it.")
+        form.non_field_errors.append(message % {"names": ", ".join(name[:40] for name in sorted(unknown)[:3])})
     if has_files:
-        form.non_field_errors.append("You cannot send files on this page. Please send your answers without a file.")
+        form.non_field_errors.append(
+            gettext("You cannot send files on this page. Please send your answers without a file.")
+        )
     for slot, ask in page_fields.items():
         values = {part: data.getlist(name) for part, name in names[slot].items()}
         skips = [reason for reason in data.getlist(slot + SKIP_SUFFIX) if reason]
@@ -213,7 +216,9 @@ def _clean_unseen_images(assignment: Assignment, page: Page, data: QueryDict, fo
     form.typed.update(unseen_images_as_form_data(join_image_names(unseen)))
     if unknown_names:
         names = ", ".join(name[:40] for name in unknown_names[:3])
-        form.non_field_errors.append(f"This page does not show the image {names}. Please reload it.")
+        # Translators: names of images, such as i2.A
+        message = gettext("This page does not show the image %(names)s. Please reload it.")
+        form.non_field_errors.append(message % {"names": names})
     return unseen
 
 
@@ -224,13 +229,13 @@ def input_names_by_part(slot: str, page_field: PageField) -> dict[str, str]:
 
 def clean_answer(page_field: PageField, texts_by_part: dict[str, list[str]], skip_reasons: list[str]) -> Any:
     if any(len(texts) > 1 for texts in texts_by_part.values()) or len(skip_reasons) > 1:
-        raise AnswerRefused("Please give only one answer.")
+        raise AnswerRefused(gettext("Please give only one answer."))
     single = {part: texts[0] if texts else "" for part, texts in texts_by_part.items()}
     if skip_reasons:
         if skip_reasons[0] not in dict(page_field.skip_reasons):
-            raise AnswerRefused("Please choose one of the answers.")
+            raise AnswerRefused(gettext("Please choose one of the answers."))
         if not all(map(page_field.field.is_untouched, single.values())):
-            raise AnswerRefused("Please answer, or say that you cannot answer, but not both.")
+            raise AnswerRefused(gettext("Please answer, or say that you cannot answer, but not both."))
         return Answer(skip_reason=skip_reasons[0])
     # A field with several inputs takes a dict of texts.
     texts: Any = single if page_field.field.inputs else single[""]
@@ -331,9 +336,13 @@ def describe_posted_answers(page_fields: Mapping[str, PageField], data: QueryDic
                 question, answer = skips[name].text, dict(skips[name].skip_reasons).get(value)
             elif name in inputs:
                 ask, part = inputs[name]
-                question, answer = f"{ask.text} ({part})" if part else ask.text, ask.field.displayed_text(value, part)
+                question, answer = ask.text, ask.field.displayed_text(value, part)
+                if part:
+                    # Translators: a question, and in brackets the part of the answer, such as: Error 1 (Severity)
+                    message = gettext("%(question)s (%(part)s)")
+                    question = message % {"question": question, "part": gettext(ask.field.input_labels[part])}
             elif name.startswith(UNSEEN_PREFIX):
-                question, answer = name.removeprefix(UNSEEN_PREFIX), "I cannot see this, or do not want to"
+                question, answer = name.removeprefix(UNSEEN_PREFIX), gettext("I cannot see this, or do not want to")
             else:
                 question, answer = "", None
             # If one name has several values, a form shows only the first.

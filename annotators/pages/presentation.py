@@ -11,16 +11,18 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from django.utils.safestring import SafeString
-from django.utils.text import capfirst
 
 from annotators.counting import UNSEEN
 from annotators.fast_path import CompiledSelect
 from annotators.models import Assignment, Response
 from studies.design.wording import wording_of
+from studies.language import gettext
 from studies.models import Expected, Exposure
 from studies.protocols import REGISTRY, Page, PageField, PageItem, PageQuestion
 from studies.protocols.base.fields import TEXT_KINDS, Field
 from studies.protocols.base.known_answers import practice_answer
+from studies.protocols.base.pages import output_name, shown_noun, shown_setting
+from studies.protocols.spa import DEFAULT_EXPLANATION
 from studies.stimuli.markdown import render_markdown, render_output
 
 from .form_data import SKIP_SUFFIX, UNSEEN_PREFIX, PageForm, input_names_by_part, page_image_name
@@ -235,9 +237,8 @@ class ShownPage:
 
         A question about all outputs of an item may belong to the first of them. Its message names none.
         """
-        noun = capfirst(self.noun or "text")
         labels = {
-            id(shown_field): f"{noun} {exposure.label}"
+            id(shown_field): output_name({"noun": self.noun}, exposure.label)
             for item in self.items
             if all(exposure.fields for exposure in item.exposures)
             for exposure in item.exposures
@@ -298,8 +299,10 @@ def build_shown_page(
     return ShownPage(
         key=page.key,
         step=page.step,
-        noun=settings.get("noun", ""),
-        explanation=render_cached_markdown(settings["explanation"]) if settings.get("explanation") else "",
+        noun=shown_noun(settings),
+        explanation=render_cached_markdown(shown_setting(settings["explanation"], DEFAULT_EXPLANATION))
+        if settings.get("explanation")
+        else "",
         items=_items(assignment, page, fields_by_subject, typed),
         fields=tuple(fields_by_subject.get((None, None), ())),
         labels=tuple(
@@ -512,19 +515,17 @@ def _question_text(page: Page, question: PageQuestion, labels: dict[int, str], a
     has_points = REGISTRY[page.step].practice_answers == "points"
     if about is None or not has_points or len(labels) == 1 or "{label}" in question.text:
         return text
-    return f"{_noun(page)} {labels[about]}: {text}"
-
-
-def _noun(page: Page) -> str:
-    return str(page.section.settings.get("noun") or "text").capitalize()
+    # Translators: the name of a text, then the question about it
+    message = gettext("%(output)s: %(question)s")
+    return message % {"output": output_name(page.section.settings, labels[about]), "question": text}
 
 
 def _answer_text(page: Page, question: PageQuestion, labels: dict[int, str], answer: Response, asked: Field) -> str:
     if answer.skip_reason:
-        unseen = {UNSEEN: "I cannot see this image"}
+        unseen = {UNSEEN: gettext("I cannot see this image")}
         return (unseen | dict(question.skip_reasons)).get(answer.skip_reason, "")
     if answer.chosen_id:
-        return f"{_noun(page)} {labels.get(answer.chosen_id, '')}".strip()
+        return output_name(page.section.settings, labels.get(answer.chosen_id, "")).strip()
     if answer.choice:
         return getattr(asked, "tie", "") or answer.choice
     if answer.value is None or question.scale.kind == "number":

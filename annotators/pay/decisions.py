@@ -27,6 +27,7 @@ from annotators.recruitment.panels.http_client import available_operations
 from annotators.recruitment.panels.orders import cancel_order, create_orders, get_or_create_order
 from annotators.recruitment.panels.reconcile import MATCH_STATUSES, SENT_STATES, submissions_with_match_status
 from studies.access import Action, allowed_active_member_users, check_permission_or_404
+from studies.language import gettext, ngettext
 from studies.models import Study, System, audit
 from studies.models.guards import allowing_erasure
 from studies.services.events import record_attention
@@ -483,9 +484,14 @@ def _store_appeal(annotator_id: int, text: str, find_subject: Callable[[], dict[
     except TextRefused as refused:
         raise ActionRefused(str(refused)) from None
     if is_blank(text):
-        raise ActionRefused("Your objection is empty. Please write a few words.")
+        raise ActionRefused(gettext("Your objection is empty. Please write a few words."))
     if len(text) > MAX_MESSAGE_LENGTH:
-        raise ActionRefused(f"Your objection is too long. Please use at most {MAX_MESSAGE_LENGTH} characters.")
+        message = ngettext(
+            "Your objection is too long. Please use at most %(n)s character.",
+            "Your objection is too long. Please use at most %(n)s characters.",
+            MAX_MESSAGE_LENGTH,
+        )
+        raise ActionRefused(message % {"n": MAX_MESSAGE_LENGTH})
     try:
         with transaction.atomic():
             lock_annotator(annotator_id)
@@ -496,7 +502,9 @@ def _store_appeal(annotator_id: int, text: str, find_subject: Callable[[], dict[
             record_attention(appeal.work.study, "an annotator has objected", appeal.pk)
     except IntegrityError:
         raise ActionRefused(
-            "You have already sent an objection, and the researchers are reading it. You do not need to send it again."
+            gettext(
+                "You have already sent an objection, and the researchers are reading it. You do not need to send it again."
+            )
         ) from None
     return appeal
 
@@ -504,7 +512,7 @@ def _store_appeal(annotator_id: int, text: str, find_subject: Callable[[], dict[
 def _rejection_to_appeal(assignment: Assignment) -> dict[str, Any]:
     verdict = effective_rejection(assignment) or record_panel_rejection(assignment)
     if verdict is None:
-        raise ActionRefused("Your work is not rejected, so you do not need to object.")
+        raise ActionRefused(gettext("Your work is not rejected, so you do not need to object."))
     return {"verdict": verdict, "rejected_by_id": verdict.by_id}
 
 
@@ -521,15 +529,17 @@ def _barring_to_appeal(study: Study, annotator_id: int, page: Assignment | None 
         done = Assignment.objects.filter(study=barring.study_id, annotator=annotator_id, batch__isnull=False)
         work = done.exclude(origin=Assignment.Origin.TEST).order_by("-pk").first() or page
     if barring is None or work is None:
-        raise ActionRefused("You may do further parts, so you do not need to object.")
+        raise ActionRefused(gettext("You may do further parts, so you do not need to object."))
     return {"barring": barring, "assignment": work, "rejected_by_id": barring.by_id}
 
 
 def _failed_checks_to_appeal(assignment: Assignment) -> dict[str, Any]:
     if assignment.origin == Assignment.Origin.TEST:
-        raise ActionRefused("This is a test run, so nobody would answer. Only objections of annotators are stored.")
+        raise ActionRefused(
+            gettext("This is a test run, so nobody would answer. Only objections of annotators are stored.")
+        )
     if not has_ended_by_wrong_answers(assignment):
-        raise ActionRefused("Your work did not end because of wrong answers, so you do not need to object.")
+        raise ActionRefused(gettext("Your work did not end because of wrong answers, so you do not need to object."))
     return {"assignment": assignment}
 
 

@@ -13,6 +13,7 @@ from annotators.pages.record import full_page_state
 from annotators.pages.sequence import answered_checks
 from annotators.places.batch_plan import get_batch_plan
 from annotators.recruitment.panels import FAILED_CHECKS, NO_ANSWERS, OBSERVED, TOO_FAST, TOO_SLOW, RejectionPolicy
+from studies.language import format_duration, gettext, ngettext
 from studies.models import Expected, Item
 from studies.protocols import REGISTRY
 from studies.protocols.base.known_answers import KnownAnswer, known_answer
@@ -192,27 +193,30 @@ def evidence_sentences(evidence: Mapping[str, Any]) -> list[str]:
         return []
     sentences = []
     if checks := evidence.get("checks"):
-        sentences.append(
-            f"{evidence.get('failed', 0)} of {checks} question{'' if checks == 1 else 's'} with a known answer "
-            f"{'was' if evidence.get('failed', 0) == 1 else 'were'} not answered as expected."
+        failed = evidence.get("failed", 0)
+        text = ngettext(
+            "%(failed)s of %(checks)s questions with a known answer was not answered as expected.",
+            "%(failed)s of %(checks)s questions with a known answer were not answered as expected.",
+            failed,
         )
+        sentences.append(text % {"failed": failed, "checks": checks})
     if (seconds := evidence.get("seconds")) is not None:
-        promised = f" The announced time was {evidence['minutes']} minutes." if evidence.get("minutes") else ""
-        sentences.append(f"You needed {format_duration(seconds)} from your first page to your last page.{promised}")
+        # Translators: such as "5 minutes and 2 seconds"
+        text = gettext("You needed %(duration)s from your first page to your last page.")
+        sentences.append(text % {"duration": format_duration(seconds)})
+        if minutes := evidence.get("minutes"):
+            text = ngettext("The announced time was %(n)s minute.", "The announced time was %(n)s minutes.", minutes)
+            sentences[-1] += " " + text % {"n": minutes}
     if (z := evidence.get("z")) is not None and abs(z) > 3:
-        sentences.append(
-            f"This is much {'less' if z < 0 else 'more'} than the {evidence['people']} people who finished needed."
+        text = (
+            gettext("This is much less than others needed. People who finished: %(people)s.")
+            if z < 0
+            else gettext("This is much more than others needed. People who finished: %(people)s.")
         )
+        sentences.append(text % {"people": evidence["people"]})
     if not evidence.get("answers"):
-        sentences.append("No answers from you are stored.")
+        sentences.append(gettext("No answers from you are stored."))
     return sentences
-
-
-def format_duration(seconds: int) -> str:
-    minutes, rest = divmod(int(seconds), 60)
-    parts = [f"{minutes} minute{'' if minutes == 1 else 's'}"] if minutes else []
-    parts += [f"{rest} second{'' if rest == 1 else 's'}"] if rest or not minutes else []
-    return " and ".join(parts)
 
 
 # Rejection grounds: which categories a panel allows, and whether the evidence is sufficient. Panel rules are data.

@@ -12,6 +12,7 @@ from annotators.recruitment.links import (
     sorted_arm_rewards,
 )
 from studies.design.wording import Wording, frozen_wording, wording_of
+from studies.language import format_amount, gettext, gettext_noop
 from studies.models import Design, ResearcherFacts, Section, Study
 from studies.protocols import Problem
 
@@ -24,17 +25,22 @@ CENT = Decimal("0.01")
 
 # No default is a rejection. A fair payment for screened-out people depends on the time, so the researcher decides.
 DEFAULT_RULES = {Outcome.FAILED_CHECKS: Rule.ALL, Outcome.FAULT: Rule.ALL, Outcome.WITHDRAWN: Rule.SHARE}
-# As read by a person who is about to start: the end of "… if".
+# As read by a person who is about to start, after the pay.
 OUTCOME_CONDITIONS = {
-    Outcome.SCREENED_OUT: "the first answers show that the study looks for other people",
-    Outcome.FAILED_CHECKS: "two of your answers are wrong to questions that say which answer to give",
-    Outcome.FULL: "no place is left",
-    Outcome.FAULT: "we have to end the study while you are at work",
-    Outcome.WITHDRAWN: "you leave before the end",
+    # Translators: this and the next ones say when a part ends early. They follow the pay: "All of it: if no place is left"
+    Outcome.SCREENED_OUT: gettext_noop("if the first answers show that the study looks for other people"),
+    Outcome.FAILED_CHECKS: gettext_noop("if two of your answers are wrong to questions that say which answer to give"),
+    Outcome.FULL: gettext_noop("if no place is left"),
+    Outcome.FAULT: gettext_noop("if we have to end the study while you are at work"),
+    Outcome.WITHDRAWN: gettext_noop("if you leave before the end"),
 }
-SCREENED_OUT_BY_TEST = "you do not pass the test at the beginning in two attempts, or the first answers show that the study looks for other people"
-
-FULL_OR_UNQUALIFIED = "no place is left, or you have not passed the test of another study that this one asks for"
+SCREENED_OUT_BY_TEST = gettext_noop(
+    "if you do not pass the test at the beginning in two attempts, or the first answers show that the study looks for "
+    "other people"
+)
+FULL_OR_UNQUALIFIED = gettext_noop(
+    "if no place is left, or you have not passed the test of another study that this one asks for"
+)
 
 
 def build_default_outcome_pays(recruitment: Recruitment, by: Any) -> list[OutcomePay]:
@@ -170,16 +176,18 @@ def early_end_pay_lines(recruitment: Recruitment, currency: str, wording: Wordin
     for rule in Rule:
         for outcome in Outcome:
             if outcome in rows and rows[outcome].rule == rule:
-                conditions_by_pay.setdefault(_pay_text(rows[outcome], currency), []).append(conditions[outcome])
+                when = gettext(conditions[outcome])
+                conditions_by_pay.setdefault(_pay_text(rows[outcome], currency), []).append(when)
     return [PromiseLine(pays, tuple(when)) for pays, when in conditions_by_pay.items()]
 
 
 def _pay_text(row: OutcomePay, currency: str) -> str:
     return {
-        Rule.ALL: "All of it",
-        Rule.AMOUNT: f"{row.amount} {currency}",
-        Rule.SHARE: "A share for the pages that you have sent",
-        Rule.NOTHING: "Nothing",
+        # Translators: of the pay, before a condition such as "if you leave before the end"
+        Rule.ALL: gettext("All of it"),
+        Rule.AMOUNT: format_amount(row.amount or ZERO, currency),
+        Rule.SHARE: gettext("A share for the pages that you have sent"),
+        Rule.NOTHING: gettext("Nothing"),
     }[Rule(row.rule)]
 
 

@@ -11,6 +11,7 @@ from annotators.models import Assignment, OutcomePay, PageVisit, Payment, Recrui
 from annotators.models.identity import get_person_id
 from annotators.recruitment.channels import REGISTRY
 from studies.figures import Axis, Frame, RangeBar, at, shortened
+from studies.language import gettext
 from studies.models import Study
 
 from . import ledger
@@ -67,12 +68,15 @@ def pay_statement(assignment: Assignment, assumed_outcome: str = "") -> PayState
 def _payment_way_text(channel: str, outcome: str) -> str:
     ways, name = REGISTRY[channel].pays_by, REGISTRY[channel].label
     if outcome == "complete" and Payment.Way.APPROVAL in ways:
-        return f"You receive it through {name}, once the researchers approve your work there."
-    if outcome == OutcomePay.Outcome.SCREENED_OUT and Payment.Way.SCREEN_OUT in ways:
-        return f"You receive it through {name}."
-    if Payment.Way.BONUS in ways:
-        return f"You receive it through {name}, as a bonus or by approval."
-    return "You receive it from the panel or the people who invited you."
+        # Translators: the pay. %(panel)s is the name of a panel, such as Prolific
+        text = gettext("You receive it through %(panel)s, once the researchers approve your work there.")
+    elif outcome == OutcomePay.Outcome.SCREENED_OUT and Payment.Way.SCREEN_OUT in ways:
+        text = gettext("You receive it through %(panel)s.")
+    elif Payment.Way.BONUS in ways:
+        text = gettext("You receive it through %(panel)s, as a bonus or by approval.")
+    else:
+        text = gettext("You receive it from the panel or the people who invited you.")
+    return text % {"panel": name}
 
 
 def is_annotator_owed_on_withdrawal(assignment: Assignment) -> bool:

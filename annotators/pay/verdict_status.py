@@ -14,6 +14,7 @@ from annotators.places.assign import has_ended_by_wrong_answers, has_failed_test
 from annotators.places.barrings import applicable_barrings
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels.reconcile import LEFT_STATES, SENT_STATES, UNSENT_AFTER
+from studies.language import format_amount, gettext, gettext_noop
 from studies.models import Study
 
 from .decisions import ANSWER_DEADLINE, INEFFECTIVE_STATES, current_panel_submission, is_still_rejected_at_panel
@@ -21,6 +22,13 @@ from .evidence import evidence_sentences
 
 Kind, Released = Verdict.Kind, Assignment.Released
 EXTRA_KINDS = (Payment.Kind.BONUS, Payment.Kind.COMPENSATION)
+# Translators: %(amount)s is an amount of money with its currency
+KIND_TEXTS: dict[str, str] = {
+    Payment.Kind.OUTCOME: gettext_noop("%(amount)s, the amount promised for this outcome"),
+    Payment.Kind.DIFFERENCE: gettext_noop("%(amount)s, the difference to the present promise"),
+    Payment.Kind.BONUS: gettext_noop("%(amount)s, a bonus"),
+    Payment.Kind.COMPENSATION: gettext_noop("%(amount)s, compensation"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,13 +160,9 @@ def work_status(assignment: Assignment) -> WorkStatus | None:
     rejected = None
     if rejected_at is not None or rejection is not None:
         rejected = _rejection_status(rejection, rejected_at, submission)
-        stages.append(Stage("Rejected", True, rejected.at))
+        stages.append(Stage(gettext("Rejected"), True, rejected.at))
     else:
-        stages.append(
-            Stage(
-                "Approved", approval is not None, approval.at if approval else None, approval.detail if approval else ""
-            )
-        )
+        stages.append(approval or Stage(gettext("Approved"), False))
     # Such a panel gives only credit, so people wait for no other payment.
     if payments or not (channel and channel.credits_on_completion):
         stages += _payment_stages(payments, rejected is not None)
@@ -173,18 +177,16 @@ def work_status(assignment: Assignment) -> WorkStatus | None:
 def _received_stage(assignment: Assignment, submission: PanelSubmission | None) -> Stage:
     if assignment.submitted_at:
         at_panel = submission is not None and submission.state in SENT_STATES
-        return Stage(
-            "Received",
-            True,
-            assignment.submitted_at,
-            "here and on the panel" if at_panel else "here, with all your answers",
-        )
+        detail = gettext("here and on the panel") if at_panel else gettext("here, with all your answers")
+        return Stage(gettext("Received"), True, assignment.submitted_at, detail)
     is_sent = submission is not None and submission.state in (*SENT_STATES, SCREENED_OUT)
     return Stage(
-        "Received",
+        # Translators: a state of the work, as are Approved, Rejected and Paid
+        gettext("Received"),
         is_sent,
         submission.submitted_at if submission and is_sent else None,
-        "on the panel" if is_sent else "",
+        # Translators: where the work was received
+        gettext("on the panel") if is_sent else "",
     )
 
 
@@ -228,30 +230,36 @@ def _order_states(verdicts: list[Verdict]) -> dict[str, str]:
 
 def _approval_stage(verdicts: list[Verdict], submission: PanelSubmission | None) -> Stage | None:
     if submission is not None and submission.state == APPROVED:
-        return Stage("Approved", True, submission.decided_at)
+        return Stage(gettext("Approved"), True, submission.decided_at)
     reversal = next((verdict for verdict in verdicts if verdict.kind == Kind.REVERSE), None)
     if reversal is not None:
-        return Stage("Approved", True, reversal.at, "the rejection was taken back")
+        return Stage(gettext("Approved"), True, reversal.at, gettext("the rejection was taken back"))
     approval = next((verdict for verdict in verdicts if verdict.kind == Kind.APPROVE), None)
     # If the panel must approve, the work counts as approved only when the panel says so.
-    return Stage("Approved", True, approval.at) if approval is not None and approval.submission_id is None else None
+    return (
+        Stage(gettext("Approved"), True, approval.at)
+        if approval is not None and approval.submission_id is None
+        else None
+    )
 
 
 def _payment_stages(payments: list[Payment], is_rejected: bool) -> list[Stage]:
     """Return each amount. After a rejection, the promised pay for the work is not shown as coming."""
     stages = []
     for payment in payments:
-        amount_text = f"{payment.amount} {payment.currency}" + (
-            f", {payment.get_kind_display()}" if payment.kind != Payment.Kind.BASE else ""
-        )
+        amount = format_amount(payment.amount, payment.currency)
+        if payment.kind in KIND_TEXTS:
+            amount = gettext(KIND_TEXTS[payment.kind]) % {"amount": amount}
         if payment.state == Payment.State.PAID:
-            stages.append(Stage("Paid", True, payment.ended_at, amount_text))
+            stages.append(Stage(gettext("Paid"), True, payment.ended_at, amount))
         elif payment.state == Payment.State.ORDERED:
-            stages.append(Stage("Paid", False, None, f"{amount_text}, on its way"))
+            text = gettext("%(amount)s, on its way")
+            stages.append(Stage(gettext("Paid"), False, None, text % {"amount": amount}))
         elif payment.state == Payment.State.DUE and not (is_rejected and payment.kind not in EXTRA_KINDS):
-            payment_text = "with the approval" if payment.way == Payment.Way.APPROVAL else "owed to you"
-            stages.append(Stage("Paid", False, None, f"{amount_text}, {payment_text}"))
-    return stages or ([] if is_rejected else [Stage("Paid", False)])
+            is_approval = payment.way == Payment.Way.APPROVAL
+            text = gettext("%(amount)s, with the approval") if is_approval else gettext("%(amount)s, owed to you")
+            stages.append(Stage(gettext("Paid"), False, None, text % {"amount": amount}))
+    return stages or ([] if is_rejected else [Stage(gettext("Paid"), False)])
 
 
 def _rejection_status(
@@ -277,9 +285,13 @@ def _next_step_hint(assignment: Assignment, submission: PanelSubmission | None, 
     if not assignment.submitted_at or not has_panel or (submission is not None and submission.state in SENT_STATES):
         return ""
     if submission is not None and submission.state in LEFT_STATES:
-        ending = "was returned" if submission.state == "returned" else "ran out of time"
-        return (
-            f"On the panel your task {ending}, so the panel does not pay it automatically. We have stored your "
+        if submission.state == "returned":
+            return gettext(
+                "On the panel your task was returned, so the panel does not pay it automatically. We have stored your "
+                "work. Write to the researchers and give them your receipt. They will pay you in another way."
+            )
+        return gettext(
+            "On the panel your task ran out of time, so the panel does not pay it automatically. We have stored your "
             "work. Write to the researchers and give them your receipt. They will pay you in another way."
         )
     is_waiting = timezone.now() - assignment.submitted_at < UNSENT_AFTER
@@ -288,7 +300,7 @@ def _next_step_hint(assignment: Assignment, submission: PanelSubmission | None, 
     )
     if is_waiting or (submission is None and not later_submissions.exists()):
         return ""
-    return (
+    return gettext(
         "We have stored your answers, but the panel does not have your work yet. Use the button or the code on "
         "this page to send it. If that does not work, write to the researchers and give them your receipt."
     )

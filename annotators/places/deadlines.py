@@ -8,12 +8,14 @@ from django.db.models import Exists, F, OuterRef
 from django.utils import timezone
 
 from annotators.models import Assignment, Response
+from studies.language import gettext, gettext_noop, ngettext
 from studies.models import Study
 
 from . import assign, places
 
-RESERVED_UNTIL_TEXT = "Place kept until %(time)s."
-CLOSING_UNTIL_TEXT = "The study has been closed. You can finish until %(time)s."
+# The page's script fills in the time of day.
+RESERVED_UNTIL_TEXT = gettext_noop("Place kept until %(time)s.")
+CLOSING_UNTIL_TEXT = gettext_noop("The study has been closed. You can finish until %(time)s.")
 
 
 class PlaceState(StrEnum):
@@ -35,13 +37,23 @@ class PlaceState(StrEnum):
 SHOWN_BELOW_SECONDS = 600
 # The texts that annotators read after the time is over.
 EXPIRED_TEXTS = {
-    PlaceState.EXPIRED: "Your place is no longer kept. You can still go on: your answers count if no other person takes the place.",
-    PlaceState.GIVEN_AWAY: "Another person has your place now. You can still go on: your answers are stored and marked as late.",
-    PlaceState.OTHER_PART: "This place is no longer kept, because you have started another part. You can still go on here: your answers "
-    "are stored and marked as late.",
-    PlaceState.CLOSING_EXPIRED: "The study has been closed, and your place is no longer kept. You can still go on: your answers are stored. "
-    "They may be marked as late.",
-    PlaceState.CLOSED: "The study has been closed. You can still go on: your answers are stored and marked as late.",
+    PlaceState.EXPIRED: gettext_noop(
+        "Your place is no longer kept. You can still go on: your answers count if no other person takes the place."
+    ),
+    PlaceState.GIVEN_AWAY: gettext_noop(
+        "Another person has your place now. You can still go on: your answers are stored and marked as late."
+    ),
+    PlaceState.OTHER_PART: gettext_noop(
+        "This place is no longer kept, because you have started another part. You can still go on here: your answers "
+        "are stored and marked as late."
+    ),
+    PlaceState.CLOSING_EXPIRED: gettext_noop(
+        "The study has been closed, and your place is no longer kept. You can still go on: your answers are stored. "
+        "They may be marked as late."
+    ),
+    PlaceState.CLOSED: gettext_noop(
+        "The study has been closed. You can still go on: your answers are stored and marked as late."
+    ),
 }
 
 
@@ -128,30 +140,40 @@ def _reserved_status(deadline: datetime, now: datetime) -> PlaceStatus:
     time_left = deadline - now
     if time_left >= timedelta(days=1):
         return PlaceStatus(PlaceState.KEPT, "")  # with days left, annotators need no clock
+    minutes = time_left.seconds // 60
+    text = ngettext(
+        "Your place is kept for %(n)s more minute.", "Your place is kept for %(n)s more minutes.", minutes
+    ) % {"n": minutes}
     return PlaceStatus(
         PlaceState.KEPT,
-        f"Your place is kept for {_format_time_left(time_left)}.",
+        text if minutes else gettext("Your place is kept for less than a minute."),
         int(time_left.total_seconds()),
-        RESERVED_UNTIL_TEXT,
+        gettext(RESERVED_UNTIL_TEXT),
     )
 
 
 def _closing_status(time_left: timedelta, may_ask: bool) -> PlaceStatus:
-    text = f"The study has been closed. You can finish within {_format_time_left(time_left)}."
-    if time_left >= timedelta(days=1):
+    if days := time_left.days:
+        text = ngettext(
+            "The study has been closed. You can finish within %(n)s more day.",
+            "The study has been closed. You can finish within %(n)s more days.",
+            days,
+        ) % {"n": days}
         return PlaceStatus(PlaceState.CLOSING, text, may_extend=may_ask)
-    return PlaceStatus(PlaceState.CLOSING, text, int(time_left.total_seconds()), CLOSING_UNTIL_TEXT, may_ask)
-
-
-def _format_time_left(time_left: timedelta) -> str:
-    number, unit = (time_left.days, "day") if time_left.days else (time_left.seconds // 60, "minute")
-    if not number:
-        return "less than a minute"
-    return f"{number} more {unit}{'' if number == 1 else 's'}"
+    if minutes := time_left.seconds // 60:
+        text = ngettext(
+            "The study has been closed. You can finish within %(n)s more minute.",
+            "The study has been closed. You can finish within %(n)s more minutes.",
+            minutes,
+        ) % {"n": minutes}
+    else:
+        text = gettext("The study has been closed. You can finish within less than a minute.")
+    until_text = gettext(CLOSING_UNTIL_TEXT)
+    return PlaceStatus(PlaceState.CLOSING, text, int(time_left.total_seconds()), until_text, may_ask)
 
 
 def _expired_status(state: PlaceState, may_ask: bool = True) -> PlaceStatus:
-    return PlaceStatus(state, EXPIRED_TEXTS[state], may_extend=may_ask)
+    return PlaceStatus(state, gettext(EXPIRED_TEXTS[state]), may_extend=may_ask)
 
 
 def _released_state(assignment: Assignment) -> PlaceState:

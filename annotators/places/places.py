@@ -13,6 +13,7 @@ from annotators.models import Annotator, Assignment, Recruitment, new_code
 from annotators.models.constants import REGISTRY as CHANNELS
 from annotators.models.identity import Purpose, decrypt, encrypt, keyed_hash
 from studies.design.wording import Wording
+from studies.language import format_number, gettext
 from studies.models import Batch, Item, Placement, Section, Study
 from studies.protocols import REGISTRY
 
@@ -199,21 +200,25 @@ def offer_range(wording: Wording, arms: Collection[str] = (), link_reward: Decim
     minutes = sorted({offer.minutes for offer in offers if offer.minutes})
     hourly = [offer.per_hour for offer in offers]
     known_pays = [pay for pay in hourly if pay is not None]
-    least = str(min(known_pays)) if known_pays and len(known_pays) == len(hourly) else ""
+    least = format_number(min(known_pays)) if known_pays and len(known_pays) == len(hourly) else ""
     return OfferRange(
         _format_range(minutes),
         max(minutes, default=0),
         _format_range(rewards),
         any(rewards),
-        f"at least {least}" if least and len(set(known_pays)) > 1 else least,
+        # Translators: an amount of money for each hour
+        gettext("at least %(amount)s") % {"amount": least} if least and len(set(known_pays)) > 1 else least,
         max(len(rewards), len(minutes)) <= 1,
     )
 
 
 def _format_range(values: list) -> str:
+    """Return the lowest and the highest value in words, with the signs of the page's language."""
     if not values:
         return ""
-    return str(values[0]) if values[0] == values[-1] else f"{values[0]} to {values[-1]}"
+    low, high = format_number(values[0]), format_number(values[-1])
+    # Translators: a range of minutes, or of amounts of money
+    return low if values[0] == values[-1] else gettext("%(low)s to %(high)s") % {"low": low, "high": high}
 
 
 # Receipts: short codes that annotators show to be paid.

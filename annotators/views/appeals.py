@@ -17,6 +17,7 @@ from annotators.pay.verdict_status import (
     failed_checks_status,
     work_status,
 )
+from studies.language import gettext, gettext_noop
 from studies.services.lifecycle import ActionRefused
 from studies.stimuli.texts import is_blank
 
@@ -34,9 +35,9 @@ Subject = Appeal.Subject
 # Where the end page shows the objection and its answer.
 ANCHORS = {Subject.REJECTION: "work-status", Subject.BARRING: "barring", Subject.CHECKS: "checks"}
 NOTHING_TO_OBJECT_TO = {
-    Subject.REJECTION: "Your work is not rejected, or you have already objected.",
-    Subject.BARRING: "You may do further parts, or you have already objected.",
-    Subject.CHECKS: "Your work did not end because of wrong answers, or you have already objected.",
+    Subject.REJECTION: gettext_noop("Your work is not rejected, or you have already objected."),
+    Subject.BARRING: gettext_noop("You may do further parts, or you have already objected."),
+    Subject.CHECKS: gettext_noop("Your work did not end because of wrong answers, or you have already objected."),
 }
 MAX_SHOWN_CHARACTERS = 20_000
 
@@ -67,9 +68,9 @@ def appeal_page(request, code) -> HttpResponse:
         if is_blank(text) or Appeal.objects.filter(is_about, text=text.strip()).exists():
             return HttpResponseRedirect(f"/p/{code}/done/")
         context |= {
-            "title": "Your objection was not stored",
-            "reason": NOTHING_TO_OBJECT_TO[subject],
-            "submitted_values": [TypedAnswer("Your objection", text)],
+            "title": gettext("Your objection was not stored"),
+            "reason": gettext(NOTHING_TO_OBJECT_TO[subject]),
+            "submitted_values": [TypedAnswer(gettext("Your objection"), text)],
         }
         return render_without_context_processors(request, "annotate/not_stored.html", context, status=409)
     if request.method == "POST":
@@ -111,6 +112,7 @@ def visitor_appeal_page(request, key, token) -> HttpResponse:
         raise Http404
     allow_framing(request, recruitment.channel)
     study, error, text = recruitment.study, "", ""
+    study_wording = newest_study_wording(study).study  # in whose language a refusal is
     if request.method == "POST":
         text = request.POST.get("text", "")
         if Appeal.objects.filter(assignment__annotator=annotator, text=text.strip()).exists():
@@ -121,12 +123,12 @@ def visitor_appeal_page(request, key, token) -> HttpResponse:
         except ActionRefused as refused:
             error = str(refused)
     context = {
-        "study": newest_study_wording(study).study,
+        "study": study_wording,
         "barring": barring_status(study, annotator.pk),
         "appeal_path": request.path,
         "error": error,
         "text": text[:MAX_SHOWN_CHARACTERS],
-        "submitted_values": [TypedAnswer("Your objection", text[:MAX_SHOWN_CHARACTERS])] if error else [],
+        "submitted_values": [TypedAnswer(gettext("Your objection"), text[:MAX_SHOWN_CHARACTERS])] if error else [],
     }
     status = 422 if error else 200
     return render_without_context_processors(request, "annotate/visitor_appeal.html", context, status=status)

@@ -20,7 +20,7 @@ from annotators.places.steps import opens_in_steps
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.links import LinkState, recruitment_link_state
 from studies.design.wording import Wording, wording_of
-from studies.language import activate
+from studies.language import activate, gettext
 from studies.models import Design, Study
 
 from .appeals import visitor_appeal_path
@@ -108,14 +108,14 @@ def entry_page(request, key) -> HttpResponse:
         character < " " or character == "\ufffd" for value in parameters.values() for character in value
     ):
         return render_entry_page(
-            request, recruitment, wording, problem="This link is not valid. Please start from the panel again."
+            request, recruitment, wording, problem=gettext("This link is not valid. Please start from the panel again.")
         )
     arrival = channel.read_arrival(recruitment, parameters)
     if arrival.problem or arrival.is_preview:
         arrival_context = {
             "problem": arrival.problem,
             "is_preview": arrival.is_preview,
-            "preview_words": channel.preview_words,
+            "preview_words": gettext(channel.preview_words),
         }
         return render_entry_page(request, recruitment, wording, **arrival_context)
     form_token = request.POST.get("form", "")
@@ -189,7 +189,7 @@ def entry_page(request, key) -> HttpResponse:
             request,
             recruitment,
             wording,
-            error="Please tick the box if you agree to take part.",
+            error=gettext("Please tick the box if you agree to take part."),
             status=422,
             shares_preferences=request.POST.get("share") == "1",
             form_token=new_form_token() if not channel.link_is_personal else "",

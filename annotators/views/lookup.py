@@ -22,7 +22,7 @@ from annotators.places.deadlines import PlaceStatus, is_closed_before_first_answ
 from annotators.places.places import assignment_code
 from annotators.recruitment.channels import REGISTRY, WayBack
 from studies.design.wording import Wording, page_language_of, wording_of
-from studies.language import ENGLISH, activate
+from studies.language import ENGLISH, activate, gettext, gettext_noop, in_language
 from studies.models import Study
 
 Device = Assignment.Device
@@ -34,32 +34,51 @@ Device = Assignment.Device
 # kind.
 NOTICES = {
     "wait": (
-        "No place right now",
-        "All places are taken at the moment, but one may become free. Please try again in a few minutes.",
+        gettext_noop("No place right now"),
+        gettext_noop("All places are taken at the moment, but one may become free. Please try again in a few minutes."),
     ),
-    "full": ("The study is full", "Thank you for coming. All places are taken, and no more people are needed."),
+    "full": (
+        gettext_noop("The study is full"),
+        gettext_noop("Thank you for coming. All places are taken, and no more people are needed."),
+    ),
     "unqualified": (
-        "This study asks for a test that you have not passed",
-        "Thank you for coming. Only people who lately passed a test in another study can take part. If you pass it, you can come "
-        "again by the same link.",
+        gettext_noop("This study asks for a test that you have not passed"),
+        gettext_noop(
+            "Thank you for coming. Only people who lately passed a test in another study can take part. If you pass it, you "
+            "can come again by the same link."
+        ),
     ),
-    "done": ("You have already taken part", "Thank you. Each person can take part once, and you have taken part."),
+    "done": (
+        gettext_noop("You have already taken part"),
+        gettext_noop("Thank you. Each person can take part once, and you have taken part."),
+    ),
     "barred": (
-        "You cannot take part again",
-        "You left this study, or it could not include you. Thank you for your interest.",
+        gettext_noop("You cannot take part again"),
+        gettext_noop("You left this study, or it could not include you. Thank you for your interest."),
     ),
     "no_further": (
-        "No further part for you",
-        "You get no further part of this study or of a group of studies to which it belongs. This does not change your pay "
-        "for the parts that you have submitted.",
+        gettext_noop("No further part for you"),
+        gettext_noop(
+            "You get no further part of this study or of a group of studies to which it belongs. This does not change your "
+            "pay for the parts that you have submitted."
+        ),
     ),
-    "paused": ("The study is paused", "The researchers have paused this study. Please try again later."),
-    "closed": ("The study is closed", "Thank you for coming. This study does not take answers any more."),
+    "paused": (
+        gettext_noop("The study is paused"),
+        gettext_noop("The researchers have paused this study. Please try again later."),
+    ),
+    "closed": (
+        gettext_noop("The study is closed"),
+        gettext_noop("Thank you for coming. This study does not take answers any more."),
+    ),
     "not_open": (
-        "This link is not open yet",
-        "Nobody can start by this link now. Please try again later, or write to the researchers.",
+        gettext_noop("This link is not open yet"),
+        gettext_noop("Nobody can start by this link now. Please try again later, or write to the researchers."),
     ),
-    "no_consent": ("You did not agree to take part", "That is fine. We stored nothing about you."),
+    "no_consent": (
+        gettext_noop("You did not agree to take part"),
+        gettext_noop("That is fine. We stored nothing about you."),
+    ),
 }
 OUTCOME_BY_NOTICE = {
     "wait": "full",
@@ -95,8 +114,9 @@ def add_annotator_headers(view) -> Callable[..., HttpResponse]:
     @wraps(view)
     def wrapped(request, *args, **kwargs):
         request.form_hosts, request.frame_ancestors = (), ()
-        activate(ENGLISH)  # until the study is known
-        response = view(request, *args, **kwargs)
+        # In English until the view knows the study and activates its language. The next request of this thread may be a researcher's.
+        with in_language(ENGLISH):
+            response = view(request, *args, **kwargs)
         response.headers.setdefault(
             "Content-Security-Policy", content_security_policy(request.form_hosts, request.frame_ancestors)
         )
@@ -122,7 +142,7 @@ def render_without_context_processors(request, template: str, context: dict, sta
 def render_notice(
     request, study_wording, notice_kind: str, way_back: WayBack | None = None, status: int = 200, **options
 ) -> HttpResponse:
-    title, text = NOTICES[notice_kind]
+    title, text = map(gettext, NOTICES[notice_kind])
     context = {
         "study": study_wording,
         "title": title,
@@ -311,5 +331,5 @@ def place_status_with_pay(assignment: Assignment) -> PlaceStatus | None:
     """
     status = place_status(assignment)
     if status and status.is_over and (pay := pay_statement(assignment, "complete")) and pay.amount:
-        return replace(status, text=f"{status.text} If you finish, you are still paid.")
+        return replace(status, text=status.text + " " + gettext("If you finish, you are still paid."))
     return status

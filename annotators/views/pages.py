@@ -61,6 +61,7 @@ from annotators.places.places import Offer, compute_receipt
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import alerts
 from studies.design.wording import wording_of
+from studies.language import format_number, gettext, gettext_noop, ngettext
 from studies.models import Study
 from studies.protocols import PageField
 from studies.stimuli.texts import TextRefused, clean_text, is_blank
@@ -187,26 +188,34 @@ def _correction_response(request, state: PageState, step: Step, visit: PageVisit
 
 # Why answers were not stored. ConflictingAnswers and AssignmentClosed are missing because their texts depend on more.
 NOT_STORED_MESSAGES: dict[type[PageNotStored], str] = {
-    AlreadyStored: "This page is already stored. Reload it to see what is stored.",
-    PageOutOfOrder: "You must answer another page before this one. Please copy what you want to keep, and use it when this page comes.",
-    StaleDraft: "This page has newer answers from another window. Yours were not saved. Copy what you want to keep, and reload this page.",
-    NoSuchPage: "There is no such page in your part of this study. Please go on with the next page.",
-    DraftTooLong: f"Your text is too long to be saved (more than {MAX_DRAFT_CHARACTERS:,} characters). Please make it shorter.",
+    AlreadyStored: gettext_noop("This page is already stored. Reload it to see what is stored."),
+    PageOutOfOrder: gettext_noop(
+        "You must answer another page before this one. Please copy what you want to keep, and use it when this page comes."
+    ),
+    StaleDraft: gettext_noop(
+        "This page has newer answers from another window. Yours were not saved. Copy what you want to keep, and reload this page."
+    ),
+    NoSuchPage: gettext_noop("There is no such page in your part of this study. Please go on with the next page."),
+    DraftTooLong: gettext_noop(
+        "Your text is too long to be saved (more than %(n)s characters). Please make it shorter."
+    ),
 }
 
 
 def _not_stored_message(refusal: PageNotStored, assignment: Assignment) -> str:
     if isinstance(refusal, AlreadyStored) and assignment.limited_address:
-        return "This page is already stored, and this address shows no stored answers. If you sent it twice, all is well. Please go on."
+        return gettext(
+            "This page is already stored, and this address shows no stored answers. If you sent it twice, all is well. Please go on."
+        )
     if not isinstance(refusal, AssignmentClosed):
-        return NOT_STORED_MESSAGES[type(refusal)]
+        return gettext(NOT_STORED_MESSAGES[type(refusal)]) % {"n": format_number(MAX_DRAFT_CHARACTERS)}
     if assignment.withdrawn_at:
-        return "You have left this study. We do not store answers that you send now."
+        return gettext("You have left this study. We do not store answers that you send now.")
     if assignment.submitted_at:
-        return "You have finished this part of the study. You cannot send more answers."
+        return gettext("You have finished this part of the study. You cannot send more answers.")
     if assignment.batch_id is None:
-        return "No place was free for you, so there was nothing to answer."
-    return "This study has ended for you. You cannot send more answers."
+        return gettext("No place was free for you, so there was nothing to answer.")
+    return gettext("This study has ended for you. You cannot send more answers.")
 
 
 def _not_stored_response(request, code: str, key: str, refusal: PageNotStored):
@@ -240,7 +249,7 @@ def _not_stored_response(request, code: str, key: str, refusal: PageNotStored):
     if not submitted_values and request.POST.get("save") != "auto":
         return HttpResponseRedirect(f"/p/{code}/")
     context = page_frame(assignment) | {
-        "title": "This page is already stored" if is_stored else "",
+        "title": gettext("This page is already stored") if is_stored else "",
         "outcome": has_assignment_ended(assignment),
         "reason": _not_stored_message(refusal, assignment),
         "is_stale": isinstance(refusal, StaleDraft),
@@ -364,6 +373,7 @@ OUTCOME_BY_RELEASE: dict[str, str] = {
 }
 # More messages from one person would hide those of others in the inbox, and fill the disk.
 MAX_INQUIRIES = 50
+MAX_INQUIRY_CHARACTERS = 2000
 
 
 def _outcome(assignment) -> str:
@@ -570,15 +580,26 @@ def inquiry_page(request, code) -> HttpResponse:
         except TextRefused as refused:
             text, error = "", str(refused)
         if Inquiry.objects.filter(assignment=assignment).count() >= MAX_INQUIRIES:
-            error = f"You have sent {MAX_INQUIRIES} messages. The researchers read them. Please wait for an answer."
-        elif not is_blank(text) and len(text) <= 2000:
+            message = ngettext(
+                "You have sent %(n)s message. The researchers read it. Please wait for an answer.",
+                "You have sent %(n)s messages. The researchers read them. Please wait for an answer.",
+                MAX_INQUIRIES,
+            )
+            error = message % {"n": MAX_INQUIRIES}
+        elif not is_blank(text) and len(text) <= MAX_INQUIRY_CHARACTERS:
             kind = Inquiry.Kind.REPORT if request.POST.get("kind") == "report" else Inquiry.Kind.QUESTION
             page_key = request.GET.get("page", "")[:40].replace("\x00", "")
             if withdrawal.create_inquiry(assignment, kind, text, page_key):
                 # A reload must not send it again.
                 return HttpResponseRedirect(f"{request.get_full_path().partition('?')[0]}?sent=1")
-            error = "You have left this study, so this page stores no message. Please write to the address at the foot."
-        error = error or ("Please write a few words." if is_blank(text) else "Please use at most 2000 characters.")
+            error = gettext(
+                "You have left this study, so this page stores no message. Please write to the address at the foot."
+            )
+        if not error and is_blank(text):
+            error = gettext("Please write a few words.")
+        error = error or ngettext(
+            "Please use at most %(n)s character.", "Please use at most %(n)s characters.", MAX_INQUIRY_CHARACTERS
+        ) % {"n": MAX_INQUIRY_CHARACTERS}
     # Show a refused message again, so that it can be corrected.
     typed_values = {"text": request.POST.get("text", "")[:20_000], "kind": request.POST.get("kind", "")}
     context = page_frame(assignment) | {"error": error, "is_sent": "sent" in request.GET and not error} | typed_values

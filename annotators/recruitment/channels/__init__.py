@@ -25,6 +25,7 @@ from annotators.recruitment.panels import (
     SubmissionSnapshot,
     WebhookMessage,
 )
+from studies.language import gettext, gettext_noop
 
 from .thresholds import threshold_lines
 
@@ -83,7 +84,7 @@ class WayBack:
     code: str = ""
     url: str = ""
     fields: Mapping[str, str] = field(default_factory=dict)
-    label: str = "Return to the panel"
+    label: str = field(default_factory=lambda: gettext("Return to the panel"))
     instructions: str = ""
 
     @property
@@ -151,7 +152,7 @@ class Channel:
     form_help = ""
     # What this form also asks about the link.
     link_help = ""
-    preview_words = "Nothing is stored. To take part, start from the panel. The link then has your id."
+    preview_words = gettext_noop("Nothing is stored. To take part, start from the panel. The link then has your id.")
     # The panel's rejection policy. None if heval cannot reject at this channel.
     rejection_policy: RejectionPolicy | None = None
 

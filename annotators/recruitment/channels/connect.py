@@ -5,6 +5,8 @@ from urllib.parse import urlencode
 
 from django import forms
 
+from studies.language import format_list, gettext
+
 from . import Arrival, Channel, WayBack, exported_file, is_unfilled, register
 from .generic import clean_return_code_or_url
 from .thresholds import ThresholdsForm
@@ -70,23 +72,24 @@ class Connect(Channel):
         if any(map(is_unfilled, ids.values())):
             return Arrival(is_preview=True)
         if not any(ids.values()):
-            return Arrival(problem="Please open this study from Connect. The link must have your participant id.")
-        if wrong_names := [PARAMETERS[name] for name, value in ids.items() if not ID_PATTERN.fullmatch(value)]:
             return Arrival(
-                problem=(
-                    f"The link is not complete: {' and '.join(wrong_names)} should be an id from Connect. Please "
-                    "open the study from Connect again. If you see this page again, write to the "
-                    "researcher."
-                )
+                problem=gettext("Please open this study from Connect. The link must have your participant id.")
             )
+        if wrong_names := [PARAMETERS[name] for name, value in ids.items() if not ID_PATTERN.fullmatch(value)]:
+            # Translators: names of parameters of the link
+            message = gettext(
+                "The link is not complete: %(names)s should be an id from Connect. Please open the study from Connect "
+                "again. If you see this page again, write to the researcher."
+            )
+            return Arrival(problem=message % {"names": format_list(wrong_names)})
         return Arrival(person=ids["person"], ids=ids)
 
     def way_back(self, recruitment, outcome, external_ids, receipt):
         name = "return_complete" if outcome == "complete" else "return_in_part" if outcome in PARTIAL_OUTCOMES else ""
         code_or_url = recruitment.settings.get(name, "")
         if "://" in code_or_url:
-            return WayBack(url=code_or_url, label="Return to Connect")
-        return WayBack(code=code_or_url, url=f"https://{HOST}/", label="Return to Connect")
+            return WayBack(url=code_or_url, label=gettext("Return to Connect"))
+        return WayBack(code=code_or_url, url=f"https://{HOST}/", label=gettext("Return to Connect"))
 
     def links(self, recruitment, base):
         return [("Link for Connect (Connect adds its ids)", base)]

@@ -15,6 +15,8 @@ from django.conf import settings
 
 from annotators.recruitment.channels import OUTCOMES, Arrival, Channel, WayBack, exported_file, is_unfilled, register
 from annotators.recruitment.channels.thresholds import ThresholdsForm
+from studies.design.wording import page_language_of
+from studies.language import active_language, gettext, gettext_noop, in_language
 
 # The question as XML: the study's address, or a link to the study with a field for the code.
 
@@ -26,13 +28,13 @@ MOST_BYTES = 65_535
 # The worker's browser renders this on the panel's host, so only a script can read the panel's parameters. Without a
 # script only the code is sent, and the person types nothing else.
 SURVEY_LINK_HTML = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>Study</title></head><body>
+<html lang="{lang}" dir="{dir}"><head><meta charset="utf-8"><title>{title}</title></head><body>
 <form method="post" action="{submit}">
 <input type="hidden" name="assignmentId" id="assignment" value="">
-<p><a id="study" href="{url}" target="_blank" rel="noopener">Open the study</a> (opens beside this page). Come back with the code that its
-last page shows.</p>
-<p><label for="receipt">Your code</label> <input id="receipt" name="receipt" required></p>
-<p><button>Submit the task</button></p>
+<p><a id="study" href="{url}" target="_blank" rel="noopener">{open}</a></p>
+<p>{help}</p>
+<p><label for="receipt">{code}</label> <input id="receipt" name="receipt" required></p>
+<p><button>{send}</button></p>
 </form>
 <script>
 const sent = new URLSearchParams(location.search);
@@ -54,7 +56,20 @@ def external_question_xml(url: str) -> str:
 
 def survey_link_xml(url: str, submit_url: str) -> str:
     """Return an HTMLQuestion with a link to ``url`` and a field for the code, for a study that opens beside the task."""
-    page = " ".join(SURVEY_LINK_HTML.format(url=escape(_require_https(url)), submit=escape(submit_url)).split())
+    language = active_language()
+    words = {
+        "lang": language.words,
+        "dir": language.direction,
+        "url": _require_https(url),
+        "submit": submit_url,
+        # Translators: the title of a page at a panel with a link to a study
+        "title": gettext("Study"),
+        "open": gettext("Open the study"),
+        "help": gettext("The study opens beside this page. Come back with the code that its last page shows."),
+        "code": gettext("Your code"),
+        "send": gettext("Submit the task"),
+    }
+    page = " ".join(SURVEY_LINK_HTML.format(**{name: escape(text) for name, text in words.items()}).split())
     return _build_xml("HTMLQuestion", HTML, {"HTMLContent": page, "FrameHeight": "0"})
 
 
@@ -78,7 +93,9 @@ def _build_xml(name: str, namespace: str, elements: dict[str, str]) -> str:
 
 PREVIEW_ASSIGNMENT_ID = "ASSIGNMENT_ID_NOT_AVAILABLE"
 ID_PATTERN = re.compile(r"[\w.:@-]{1,64}", re.ASCII)
-OPEN_FROM_PANEL_MESSAGE = "Please open this page from the panel. Go back there, accept the task and start from it."
+OPEN_FROM_PANEL_MESSAGE = gettext_noop(
+    "Please open this page from the panel. Go back there, accept the task and start from it."
+)
 
 
 class QuestionSettings(forms.Form):
@@ -133,7 +150,7 @@ class ExternalQuestion(Channel):
     help = "For a site that frames a study as Mechanical Turk did, with the same parameters and the same last form."
     settings_form: type[forms.Form] = ExternalQuestionSettings
     link_is_personal = True
-    preview_words = "Accept the task to start. Nothing is stored before."
+    preview_words = gettext_noop("Accept the task to start. Nothing is stored before.")
 
     @property
     def frame_ancestors(self) -> tuple[str, ...]:
@@ -156,7 +173,7 @@ class ExternalQuestion(Channel):
             or not ID_PATTERN.fullmatch(worker)
             or (task and not ID_PATTERN.fullmatch(task))
         ):
-            return Arrival(problem=OPEN_FROM_PANEL_MESSAGE)
+            return Arrival(problem=gettext(OPEN_FROM_PANEL_MESSAGE))
         return Arrival(person=worker, ids={"person": worker, "session": assignment} | ({"task": task} if task else {}))
 
     def is_retaken_task(self, earlier_ids, current_ids):
@@ -172,7 +189,7 @@ class ExternalQuestion(Channel):
     def way_back(self, recruitment, outcome, external_ids, receipt):
         if outcome != "complete" and (outcome not in recruitment.settings.get("submits", ()) or not receipt):
             return WayBack(
-                instructions=(
+                instructions=gettext(
                     "Please return the task on the panel with its own Return button, so that another person "
                     "can have it."
                 )
@@ -187,8 +204,8 @@ class ExternalQuestion(Channel):
             # The panel requires at least one field beside the assignment's id. Never send the answers: the panel stores
             # what it receives.
             fields={"assignmentId": session, "receipt": receipt, "study": str(recruitment.study.code)},
-            label="Submit the task",
-            instructions=(
+            label=gettext("Submit the task"),
+            instructions=gettext(
                 "One last step: submit the task with this button. Until then the panel does not know that "
                 "you have finished."
             ),
@@ -198,7 +215,9 @@ class ExternalQuestion(Channel):
         links = [("Address for the external question (the panel adds its parameters)", base)]
         if base.startswith("https://"):
             if recruitment.settings.get("variant") == "link" and (url := self.submit_url(recruitment)):
-                xml = survey_link_xml(base, url)
+                newest = recruitment.study.designs.order_by("version").values_list("pk", flat=True).last()
+                with in_language(page_language_of(recruitment.study, newest)):
+                    xml = survey_link_xml(base, url)
             else:
                 xml = external_question_xml(base)
             links.append(("The complete question, for panels that accept XML", xml))

@@ -11,6 +11,7 @@ from django.conf import settings
 from django.utils.crypto import constant_time_compare
 
 from annotators.models.identity import keyed_hash
+from studies.language import gettext, ngettext
 from studies.stimuli.texts import is_blank
 
 from . import OUTCOMES, Arrival, Channel, WayBack, exported_file, fill_url_template, is_unfilled, register
@@ -148,11 +149,11 @@ class Invitation(Channel):
         number, _, _ = code.partition("-")
         people = int(recruitment.settings.get("people", 0))
         if not (number.isascii() and number.isdigit() and len(number) < 6 and 1 <= int(number) <= people):
-            return Arrival(problem="This link is not complete. Please open the whole link that you were sent.")
+            return Arrival(problem=gettext("This link is not complete. Please open the whole link that you were sent."))
         if not hmac.compare_digest(code.encode(), invitation_token(recruitment.key, int(number)).encode()):
-            return Arrival(problem="This link is not complete. Please open the whole link that you were sent.")
+            return Arrival(problem=gettext("This link is not complete. Please open the whole link that you were sent."))
         if number in {n.strip() for n in recruitment.settings.get("revoked", "").split(",")}:
-            return Arrival(problem="This invitation is no longer valid. Please write to the researcher.")
+            return Arrival(problem=gettext("This invitation is no longer valid. Please write to the researcher."))
         return Arrival(person=f"{recruitment.key}:{number}", trust="keyed")
 
     def min_reserved_seconds(self, recruitment):
@@ -286,28 +287,31 @@ class Generic(Channel):
         link_settings = recruitment.settings
         person = parameters.get(link_settings.get("person_parameter") or "participant", "").strip()
         if is_blank(person):
-            return Arrival(problem="The link is not complete: your id is missing. Please start from the panel again.")
+            return Arrival(
+                problem=gettext("The link is not complete: your id is missing. Please start from the panel again.")
+            )
         if is_unfilled(person):
             return Arrival(
-                problem=(
+                problem=gettext(
                     "The panel did not add your id to the link. Please start from the panel again. If you "
                     "see this page again, write to the researcher."
                 )
             )
         if len(person) > LONGEST_PERSON:
-            return Arrival(
-                problem=(
-                    f"The id in this link is longer than {LONGEST_PERSON} characters, so it is not valid. "
-                    "Please start from the panel again. If you see this page again, write to the "
-                    "researcher."
-                )
+            message = ngettext(
+                "The id in this link is longer than %(n)s character, so it is not valid. Please start from the panel "
+                "again. If you see this page again, write to the researcher.",
+                "The id in this link is longer than %(n)s characters, so it is not valid. Please start from the panel "
+                "again. If you see this page again, write to the researcher.",
+                LONGEST_PERSON,
             )
+            return Arrival(problem=message % {"n": LONGEST_PERSON})
         trust = "claimed"
         if link_settings.get("key_parameter"):
             if not constant_time_compare(
                 parameters.get(link_settings["key_parameter"], ""), link_settings.get("key_value", "")
             ):
-                return Arrival(problem="This link is not from the panel. Please start from the panel again.")
+                return Arrival(problem=gettext("This link is not from the panel. Please start from the panel again."))
             trust = "keyed"
         ids = {"person": person}
         for name in ("session", "task"):

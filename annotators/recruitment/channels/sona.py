@@ -11,6 +11,7 @@ from annotators.recruitment.channels import Arrival, Channel, WayBack, fill_url_
 from annotators.recruitment.channels.thresholds import ThresholdsForm
 from annotators.recruitment.panels import PanelService, RequestRefused, ResultUnclear
 from annotators.recruitment.panels.http_client import PanelHttpClient, decrypt_panel_secret
+from studies.language import gettext
 
 SURVEY_CODE = re.compile(r"[0-9]{2,7}", re.ASCII)
 SITE = re.compile(r"([a-z0-9-]+\.)+sona-systems\.com", re.ASCII)
@@ -76,7 +77,7 @@ class Sona(Channel):
             return Arrival(is_preview=True)
         if not SURVEY_CODE.fullmatch(survey_code):
             return Arrival(
-                problem=(
+                problem=gettext(
                     "The link is not complete: survey_code should be a number of 2 to 7 digits. Please "
                     "open the study from SONA again."
                 )
@@ -101,13 +102,13 @@ class Sona(Channel):
         ):
             return WayBack(
                 url=fill_url_template(CREDIT_URL, values | {CREDIT_TOKEN: token, "survey_code": code}),
-                label="Get your credit at SONA",
+                label=gettext("Get your credit at SONA"),
             )
         return self.way_back_if_already_credited(recruitment)
 
     def way_back_if_already_credited(self, recruitment):
         site = recruitment.settings.get("site", "")
-        return WayBack(url=f"https://{site}/" if site else "", label="Return to SONA")
+        return WayBack(url=f"https://{site}/" if site else "", label=gettext("Return to SONA"))
 
     def links(self, recruitment, base):
         return [("Study URL for SONA: paste it unchanged", f"{base}?survey_code=%SURVEY_CODE%")]

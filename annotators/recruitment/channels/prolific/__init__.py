@@ -9,6 +9,7 @@ from annotators.recruitment.channels import OUTCOMES, Arrival, Channel, FormLine
 from annotators.recruitment.channels.generic import OutcomeCodesForm
 from annotators.recruitment.channels.thresholds import ThresholdsForm
 from annotators.recruitment.panels import ForgedMessage
+from studies.language import format_list, gettext
 
 from .client import COMPLETE_URL, ID_PATTERN, PARAMETERS, REJECTION_POLICY
 from .files import bulk_form_texts, parse_submissions_csv
@@ -128,21 +129,22 @@ class Prolific(Channel):
         if any(map(is_unfilled, texts.values())):
             return Arrival(is_preview=True)
         if not any(texts.values()):
-            return Arrival(problem="Please open this study from Prolific. The link must have your Prolific id.")
-        if wrong_names := [PARAMETERS[name] for name, value in texts.items() if not ID_PATTERN.fullmatch(value)]:
             return Arrival(
-                problem=(
-                    f"The link is not complete: {' and '.join(wrong_names)} should be an id of 24 characters. "
-                    "Please open the study from Prolific again. If you see this page again, return the "
-                    "study there and write to the researcher."
-                )
+                problem=gettext("Please open this study from Prolific. The link must have your Prolific id.")
             )
+        if wrong_names := [PARAMETERS[name] for name, value in texts.items() if not ID_PATTERN.fullmatch(value)]:
+            # Translators: names of parameters of the link
+            message = gettext(
+                "The link is not complete: %(names)s should be an id of 24 characters. Please open the study from "
+                "Prolific again. If you see this page again, return the study there and write to the researcher."
+            )
+            return Arrival(problem=message % {"names": format_list(wrong_names)})
         ids = {name: value.lower() for name, value in texts.items()}
         return Arrival(person=ids["person"], ids=ids)
 
     def way_back(self, recruitment, outcome, external_ids, receipt):
         code = recruitment.settings.get(f"code_{outcome}", "")
-        return WayBack(code=code, url=COMPLETE_URL + code if code else HOME_URL, label="Return to Prolific")
+        return WayBack(code=code, url=COMPLETE_URL + code if code else HOME_URL, label=gettext("Return to Prolific"))
 
     def links(self, recruitment, base):
         query = "&".join(f"{parameter}={{{{%{parameter}%}}}}" for parameter in PARAMETERS.values())

@@ -7,7 +7,6 @@ from django.utils import timezone
 
 from annotators.models import Assignment, PanelOrder, PanelSubmission, Payment, Verdict
 from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
-from annotators.pay import evidence as measuring
 from annotators.pay.decisions import (
     approve_matched_submissions,
     approve_work,
@@ -31,6 +30,7 @@ from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import RejectionPolicy
 from annotators.recruitment.panels.http_client import store_or_delete_secrets
 from annotators.recruitment.panels.orders import send_due_orders
+from studies.language import format_duration
 from studies.models import AuditEvent
 from studies.services.lifecycle import ActionRefused
 from tests.builders import user
@@ -108,7 +108,7 @@ def test_what_is_measured(recruitment, django_assert_max_num_queries):
     # What its person may read tells how many, and neither which nor what was expected.
     words = " ".join(evidence_sentences(seen.as_json()))
     assert "2 of 4 questions with a known answer were not answered as expected" in words and "30 seconds" in words
-    assert "much less than the 12 people" in words
+    assert "much less than others needed. People who finished: 12." in words
     assert not any(mark in words for mark in ("80", "100", "79.5", seen.failed[0].question))
     assert MESSAGE_PLACEHOLDER in draft_rejection_message(seen) and "2 of the 4 questions" in draft_rejection_message(
         seen
@@ -272,7 +272,7 @@ def test_who_leaves_a_study_that_deletes_ratings_leaves_its_evidence_too(recruit
 
 
 def test_times_are_said_in_words():
-    assert [measuring.format_duration(n) for n in (0, 1, 60, 125)] == [
+    assert [format_duration(n) for n in (0, 1, 60, 125)] == [
         "0 seconds",
         "1 second",
         "1 minute",
