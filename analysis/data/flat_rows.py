@@ -164,6 +164,12 @@ TIME_COLUMNS = (
         "The coarse class of the device on which the batch was claimed. Empty if unknown.",
         levels=_values(Assignment.Device),
     ),
+    Column(
+        "page_language",
+        "text",
+        "The language of the words around the study's own texts. Empty for a study from before these words were kept.",
+    ),
+    Column("words_version", "text", "The version of these words: the sha256 of their catalogue."),
 )
 RESPONSE_COLUMNS = IDENTITY_COLUMNS + PAGE_COLUMNS + ANSWER_COLUMNS
 ASSIGNMENT_COLUMNS = IDENTITY_COLUMNS + TIME_COLUMNS
@@ -321,6 +327,9 @@ _SEAT = (
     "is_late",
     "released_reason",
     "device",
+    # The design names the same words: they are frozen by the launch.
+    "design__study__translation__language",
+    "design__study__translation__version",
 )
 _SEAT_TIMES = ("claimed_at", "consented_at", "started_at", "submitted_at", "released_at", "withdrawn_at")
 
@@ -369,6 +378,8 @@ def _seat(study: Study, row: tuple, visits: list, reasons: list[str]) -> Assignm
         is_late,
         reason,
         device,
+        page_language,
+        words_version,
         *rest,
     ) = row
     claimed, consented, started, submitted, released, withdrawn = map(parse_time, rest)
@@ -400,6 +411,8 @@ def _seat(study: Study, row: tuple, visits: list, reasons: list[str]) -> Assignm
         len(visits),
         _unseen(visits),
         device or None,
+        page_language,
+        words_version,
     )
     return AssignmentRow(pk, identity, times, [visit[0] for visit in visits], [visit[1] for visit in visits])
 
