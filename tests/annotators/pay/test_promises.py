@@ -47,19 +47,12 @@ def test_the_first_page_says_what_an_early_end_pays(study):
     page = seen(f"/e/{recruitment.key}/?who=a&session=1")
     # No question here says which answer to give: an end that cannot come is not among them.
     assert (
-<<<<<<< HEAD
-        "If it ends early" in page and "which answer to give" not in page and "<b>All of it</b>: we have to end" in page
-    )
-    assert "<b>0.10 USD</b>: no place is left" in page and "<b>A share for the pages that you have sent</b>" in page
-    assert "<b>Nothing</b>: the first answers show" in page
-=======
         "If it ends early" in page
         and "which answer to give" not in page
         and "<b>All of it</b>: if we have to end" in page
     )
     assert "<b>0.10 USD</b>: if no place is left" in page and "<b>A share for the pages that you have sent</b>" in page
     assert "<b>Nothing</b>: if the first answers show" in page
->>>>>>> 47ef0315 (language: pages, pay, places and links speak the language of the study)
     unscreened = promised(panel(spa_study(with_surveys=False)), full="0.10")
     page = seen(f"/e/{unscreened.key}/?who=a&session=1")
     assert "no place is left" in page and "the first answers show" not in page
