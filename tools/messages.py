@@ -4,14 +4,15 @@ The messages are in the templates of ``annotate/`` and ``protocols/``, and in Py
 from ``studies.language``. A translation whose message has changed is kept, marked as fuzzy and not used.
 """
 
+import re
 from io import BytesIO
 from pathlib import Path
 
 from babel.messages import Catalog
 from babel.messages.extract import extract_from_dir
-from babel.messages.pofile import read_po, write_po
+from babel.messages.pofile import read_po
 
-from studies.language.catalogues import LOCALE, TEMPLATE, shipped_file, shipped_languages
+from studies.language.catalogues import LOCALE, TEMPLATE, po_text, shipped_file, shipped_languages
 
 ROOT = LOCALE.parents[2]
 APPS = ("annotators", "studies")
@@ -39,16 +40,6 @@ def collected_template() -> Catalog:
     return catalogue
 
 
-def po_text(catalogue: Catalog) -> str:
-    written = BytesIO()
-    write_po(written, catalogue, width=100, include_lineno=False, sort_output=False, include_previous=True)
-    # The time of writing would change the file although no message has changed.
-    lines = written.getvalue().decode().splitlines(keepends=True)
-    return "".join(
-        line for line in lines if not line.startswith(('"POT-Creation-Date', '"PO-Revision-Date', '"Generated-By'))
-    )
-
-
 def updated_files() -> dict[Path, str]:
     """Return the template and the catalogues as they should be."""
     template = collected_template()
@@ -58,7 +49,8 @@ def updated_files() -> dict[Path, str]:
         catalogue = read_po(BytesIO(path.read_bytes()), locale=language.replace("-", "_"))
         catalogue.update(template, no_fuzzy_matching=False)
         catalogue.obsolete.clear()
-        files[path] = po_text(catalogue)
+        # Who translated and who read it. Babel knows no such fields.
+        files[path] = po_text(catalogue, "".join(re.findall(r'^"X-.*\n', path.read_text(), re.MULTILINE)))
     return files
 
 

@@ -48,6 +48,7 @@ from annotators.models.identity import keyed_hash
 from studies import access
 from studies.access import Action
 from studies.imports.bundle import ValueRefused, check_json_is_storable, json_to_column_value
+from studies.language.catalogues import CatalogueRefused, check_words, shipped_language_for, version_of
 from studies.models import (
     Arm,
     ArmSystem,
@@ -70,10 +71,12 @@ from studies.models import (
     SizePlan,
     Study,
     System,
+    Translation,
 )
 from studies.models.audit import AuditEvent
 from studies.models.fields import parse_groupings
 from studies.protocols.base.fields import parse_scale
+from studies.services import translations
 from studies.services.lifecycle import set_archived_state
 from studies.stimuli import texts
 
@@ -137,6 +140,7 @@ class Part:
 NAMED_BY = (Annotator, User)
 # In the order in which they refer to each other.
 PARTS = (
+    Part(Translation, "studies", columns=("language", "version", "text")),
     Part(Study, "pk", without=("clone_of", "size_plan", "guide", "archived_at", "version")),
     Part(SizePlan),
     Part(Qualification, columns=("name", "valid_days")),
@@ -174,8 +178,9 @@ PARTS = (
     Part(Metric, without=("file_sha256",)),
     Part(MetricScore, "metric__study"),
 )
-# Archives that were written before metrics were in reports lack these, and their reports have no metric.
-ADDED_LATER = {Metric, MetricScore}
+# Archives that were written before there were translations or metrics lack these: their pages were in English, and their reports have
+# no metric.
+ADDED_LATER = {Translation, Metric, MetricScore}
 # A withdrawal leaves the place that was held. Its times say only that there was one: all are that of the launch.
 TIMES = {field.name for field in Assignment._meta.local_concrete_fields if isinstance(field, models.DateTimeField)}
 OF_A_PLACE = {"id", "study", "batch", "design", "origin", "queue_number", "judged_out", "released_reason", "is_late"}
@@ -369,6 +374,8 @@ class _Loader:
         if model is Qualification:
             wanted = ({name: getattr(one, name) for name in ("name", "valid_days")} for one in made)
             made = [Qualification.objects.get_or_create(owner=self.owner, **columns)[0] for columns in wanted]
+        elif model is Translation:
+            made = [_kept_words(one, self.owner, where) for one, (_, _, where) in zip(made, rows, strict=True)]
         else:
             made = model._base_manager.bulk_create(made)
         ids.update((pk, one.pk) for (pk, _, _), one in zip(rows, made, strict=True))
@@ -438,6 +445,18 @@ class _Loader:
         return value
 
 
+def _kept_words(unsaved: Translation, owner: Any, where: str) -> Translation:
+    """Return the row of a catalogue. Its version is the hash of its text, so that all studies with it may share it."""
+    if unsaved.version != version_of(unsaved.text):
+        raise ArchiveRefused(f"{where}: the version is not that of the text. {ANOTHER_ARCHIVE}")
+    try:
+        check_words(unsaved.text)
+    except CatalogueRefused as refused:
+        raise ArchiveRefused(f"{where}: {refused} {ANOTHER_ARCHIVE}") from None
+    by = None if shipped_language_for(unsaved.language) else owner
+    return translations.stored(unsaved.language, unsaved.text, by)
+
+
 def _people(names: Sequence[str]) -> dict[str, int]:
     """Return the annotators of these pseudonyms. Those of an earlier copy of the same study are the same people."""
     codes = {}
@@ -484,8 +503,9 @@ def read_manifest(archive: ZipFile) -> dict[str, Any]:
 
 def study_row(archive: ZipFile) -> dict[str, Any]:
     """Return the row of the study itself, with the values as they are in the archive."""
-    names = read_manifest(archive)["tables"].get(PARTS[0].label, [])
-    rows = list(islice(rows_of_file(archive, PARTS[0].file, names), 2))
+    (part,) = (part for part in PARTS if part.model is Study)
+    names = read_manifest(archive)["tables"].get(part.label, [])
+    rows = list(islice(rows_of_file(archive, part.file, names), 2))
     if len(rows) != 1:
         raise ArchiveRefused(f"The archive has not exactly one study. {ANOTHER_ARCHIVE}")
     return rows[0]

@@ -23,6 +23,9 @@ DOMAIN = "annotate"
 TEMPLATE = LOCALE / f"{DOMAIN}.pot"
 PLACEHOLDER = re.compile(r"%(?:\(\w+\))?.?")
 TAG = re.compile(r"<[^<>]*>")
+MAX_FORMS = 9
+# Numbers with which a rule of plurals is tried: of pages, texts, minutes and people.
+COUNTED = range(1001)
 # These signs would end an attribute or begin a tag. Typographic quotation marks do neither.
 FORBIDDEN = frozenset('"<>&')
 
@@ -50,14 +53,26 @@ class CatalogueRefused(Exception):
 
 def read_catalogue(text: str) -> "Catalog":
     """Parse a PO file. Raise CatalogueRefused if it is none."""
-    from babel.messages.pofile import PoFileError, read_po
+    from babel.messages import Catalog
+    from babel.messages.pofile import PoFileError, PoFileParser
 
+    class BoundedCatalog(Catalog):
+        @property
+        def num_plurals(self) -> int:
+            # Babel makes so many places in each message, and no language has more than six.
+            if super().num_plurals > MAX_FORMS:
+                raise ValueError(f"nplurals is above {MAX_FORMS}")
+            return super().num_plurals
+
+    catalogue = BoundedCatalog(charset="utf-8")
     try:
-        return read_po(BytesIO(text.encode()), abort_invalid=True, charset="utf-8")
-    except (PoFileError, ValueError, LookupError, IndexError) as error:
+        PoFileParser(catalogue, abort_invalid=True).parse(BytesIO(text.encode()))
+    # Babel raises AttributeError for a date without a time.
+    except (PoFileError, ValueError, LookupError, AttributeError) as error:
         raise CatalogueRefused(
             f"This is not a PO file ({error}). Download the file of words, translate it with an editor of PO files, and upload it."
         ) from None
+    return catalogue
 
 
 @cache
@@ -73,6 +88,16 @@ def message_forms(message: "Message") -> tuple[str, ...]:
 
 def message_ids(message: "Message") -> tuple[str, ...]:
     return tuple(message.id) if isinstance(message.id, list | tuple) else (message.id,)
+
+
+def message_count() -> int:
+    return sum(bool(message.id) for message in message_template())
+
+
+def header_field(text: str, name: str) -> str:
+    """Return a field of a PO file's header, or ''. Babel reads only the fields that it knows."""
+    found = re.search(rf'^"{name}: *(.*?) *\\n"$', text, re.MULTILINE)
+    return found[1] if found else ""
 
 
 def find_message_problems(catalogue: "Catalog") -> list[MessageProblem]:
@@ -106,6 +131,25 @@ def _described(parts: Counter[str]) -> str:
     return ", ".join(sorted(parts.elements())) or "none"
 
 
+def check_words(text: str) -> "Catalog":
+    """Return the catalogue of a PO file. Raise CatalogueRefused if it is none, or would break a page."""
+    catalogue = read_catalogue(text)
+    problems = find_message_problems(catalogue)
+    if not problems and not _can_make_plurals(text, catalogue.num_plurals):
+        problems = [MessageProblem("Plural-Forms", "this header is wrong. Copy it from the file that heval gives.")]
+    if problems:
+        raise CatalogueRefused(problems)
+    return catalogue
+
+
+def _can_make_plurals(text: str, n_forms: int) -> bool:
+    try:
+        plural = compile_catalogue(text).plural  # type: ignore[attr-defined]  # made of the header
+        return all(0 <= plural(n) < n_forms for n in COUNTED)
+    except (ValueError, ArithmeticError, RecursionError):
+        return False
+
+
 def missing_messages(catalogue: "Catalog") -> list[str]:
     """Return the messages that a catalogue does not translate. Annotators would read them in English."""
     return [
@@ -123,7 +167,10 @@ def canonical_text(catalogue: "Catalog", language: str) -> str:
     from babel.messages import Catalog
     from babel.messages.pofile import write_po
 
+    # The catalogue's own rule of plurals: an uploaded file may have another than Babel's for the language.
+    plural = f"nplurals={catalogue.num_plurals}; plural={catalogue.plural_expr};"
     stored = Catalog(locale=language.replace("-", "_"), project="heval", header_comment="", fuzzy=False)
+    stored.mime_headers = [("Plural-Forms", plural)]
     for message in message_template():
         other = message if language == "en" else catalogue.get(message.id) if message.id else None
         if not message.id or other is None or other.fuzzy:
@@ -131,12 +178,36 @@ def canonical_text(catalogue: "Catalog", language: str) -> str:
         forms = message_ids(message) if language == "en" else message_forms(other)
         if all(forms):
             stored.add(message.id, forms if len(message_ids(message)) > 1 else forms[0])
-    # The catalogue's own rule of plurals: an uploaded file may have another than Babel's for the language.
-    plural = f"nplurals={catalogue.num_plurals}; plural={catalogue.plural_expr};"
     header = f'msgid ""\nmsgstr ""\n"Language: {language}\\n"\n"Content-Type: text/plain; charset=utf-8\\n"\n"Plural-Forms: {plural}\\n"\n\n'
     written = BytesIO()
     write_po(written, stored, omit_header=True, sort_output=True, width=0)
     return header + written.getvalue().decode()
+
+
+def po_text(catalogue: "Catalog", fields: str = "") -> str:
+    """Return a catalogue as a PO file for people, with comments. ``fields``: more lines of its header."""
+    from babel.messages.pofile import write_po
+
+    written = BytesIO()
+    write_po(written, catalogue, width=100, include_lineno=False, sort_output=False, include_previous=True)
+    # The time of writing would change the file although no message has changed.
+    lines = written.getvalue().decode().splitlines(keepends=True)
+    text = "".join(
+        line for line in lines if not line.startswith(('"POT-Creation-Date', '"PO-Revision-Date', '"Generated-By'))
+    )
+    return text.replace('"MIME-Version', f'{fields}"MIME-Version', 1)
+
+
+def file_to_translate(language: str, text: str) -> str:
+    """Return a PO file with all messages. ``text``: the catalogue with the translations that there are, or ''."""
+    from babel.messages import Catalog
+
+    catalogue = read_catalogue(text) if text else Catalog(locale=language.replace("-", "_"))
+    catalogue.update(message_template(), no_fuzzy_matching=True)
+    catalogue.obsolete.clear()
+    catalogue.header_comment = "# The words of annotators' pages."
+    catalogue.project, catalogue.fuzzy = "heval", False
+    return po_text(catalogue)
 
 
 def version_of(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The words of a study's pages: keep them from the launch on, and take a file that brings another language."""
+"""The words of a study's pages: keep them from the launch on."""
 
 from typing import Any
 
@@ -14,9 +14,12 @@ def keep(study: Study) -> dict[str, Any]:
     """
     if study.translation is None:
         language = shipped_language_for(study.language) or "en"
-        text = shipped_text(language)
-        study.translation, _ = Translation.objects.get_or_create(
-            language=language, version=version_of(text), defaults={"text": text}
-        )
+        study.translation = stored(language, shipped_text(language), by=None)
         Study.objects.filter(pk=study.pk).update(translation=study.translation)
     return serialize_translation(study)
+
+
+def stored(language: str, text: str, by: Any) -> Translation:
+    """Return the row of a canonical catalogue. ``by``: who brought it, or None if it came with the program."""
+    columns: dict[str, Any] = {"text": text, "by": by}
+    return Translation.objects.get_or_create(language=language, version=version_of(text), defaults=columns)[0]

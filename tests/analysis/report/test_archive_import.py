@@ -17,6 +17,7 @@ from analysis.report.archive_rows import ArchiveRefused
 from analysis.report.rerun import Comparison
 from annotators.models import Annotator, Assignment
 from studies.design.serialization import frozen_design_mismatch_text
+from studies.language.catalogues import version_of
 from studies.models import Job, Output, Study
 from studies.services.jobs import run_waiting_jobs
 from tests.analysis.api.rest import closed_study
@@ -24,6 +25,7 @@ from tests.analysis.report.archived import analysed, archive_file, hide, rewritt
 from tests.analysis.report.reported import closed
 from tests.builders import exposures_draft, launched, spa_study, user
 from tests.players import submitted
+from tests.pseudo_language import pseudo_text
 
 pytestmark = pytest.mark.postgres
 
@@ -78,6 +80,70 @@ def test_the_same_archive_twice_is_refused_by_name_unless_a_copy_is_wanted(file)
     assert Annotator.objects.count() == people
     assert set(copy.assignments.values_list("annotator")) == set(first.assignments.values_list("annotator"))
     assert not set(copy.assignments.values_list("code")) & set(first.assignments.values_list("code"))
+
+
+WORDS = "rows/studies.translation.jsonl"
+
+
+def with_words(path, change):
+    """Write other values into the row of the translation: language, version and text."""
+
+    def changed(name, data):
+        if name != WORDS:
+            return data
+        number, *values = json.loads(data)
+        return json.dumps([number, *change(*values)]).encode() + b"\n"
+
+    return rewritten(path, changed)
+
+
+def test_the_words_of_its_pages_come_too(file):
+    again = import_archive(file, user("elsewhere"))
+    assert again.translation.language == "en" and again.translation.by is None
+    assert not frozen_design_mismatch_text(again)
+
+
+def test_words_that_were_brought_are_those_of_the_person_who_imports(file):
+    text = pseudo_text()
+    path = with_words(file, lambda language, version, english: ("el", version_of(text), text))
+    owner = user("elsewhere")
+    words = import_archive(path, owner).translation
+    assert (words.language, words.text, words.by) == ("el", text, owner)
+
+
+@pytest.mark.parametrize(
+    ("text", "has_version", "said"),
+    [
+        (pseudo_text(), False, "the version is not that of the text"),
+        ("no catalogue", True, "not a PO file"),
+        ('msgid "A"\nmsgstr "<script>"\n', True, "“A”: the placeholders"),
+    ],
+)
+def test_words_that_no_site_has_kept_are_refused(file, text, has_version, said):
+    path = with_words(file, lambda language, version, _: ("el", version_of(text) if has_version else version, text))
+    with pytest.raises(ArchiveRefused, match=said):
+        import_archive(path, user("elsewhere"))
+    assert Study.objects.count() == 1
+
+
+def test_an_archive_from_before_there_were_translations_is_read(file):
+    def older(name, data):
+        if name == WORDS:
+            return None
+        if name == "rows/manifest.json":
+            manifest = json.loads(data)
+            del manifest["tables"]["studies.translation"]
+            older.place = manifest["tables"]["studies.study"].index("translation")
+            manifest["tables"]["studies.study"].pop(older.place)
+            return json.dumps(manifest).encode()
+        if name == "rows/studies.study.jsonl":
+            row = json.loads(data)
+            row.pop(older.place)
+            return json.dumps(row).encode() + b"\n"
+        return data
+
+    again = import_archive(rewritten(file, older), user("elsewhere"))
+    assert again.translation is None and again.state == "closed"
 
 
 def test_a_study_that_still_collects_is_refused(db, tmp_path):
