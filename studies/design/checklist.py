@@ -24,6 +24,7 @@ from .checklist_sizes import (
     uncompared_system_problems,
 )
 from .subjects import numbered_name, read_words_of_sections
+from .translations import translation_problems
 
 # Check the test before the work: it has enough questions with a right answer for its pass mark.
 
@@ -539,6 +540,7 @@ def _problems_before_drawing(study: Study, drawing: BatchDraw | None) -> Iterato
     if not study.contact.strip():
         yield Problem("There is no contact for annotators. Add an address that they can write to.", "contact")
     yield from unfilled_text_problems(study)
+    yield from translation_problems(study)
     if not study.target_n:
         yield Problem("There is no target. Enter how many annotators the study needs.", "target_n")
     if study.reward is None:

@@ -35,10 +35,13 @@ from studies.models import (
     Section,
     Study,
     System,
+    Translation,
 )
 from studies.models.design import REGISTRY as RULES
 from studies.protocols import REGISTRY
 from studies.protocols.base.fields import OPTION_FLAGS, SCALE_KINDS, parse_scale
+from studies.services.lifecycle import FileRefused
+from studies.services.translation_files import read_file
 from studies.stimuli.images import EXTENSION, ImageRefused, encode_image
 from studies.stimuli.normalising import Preparation
 from studies.stimuli.texts import MAX_DEPTH, SettingsRefused, TextRefused, advice_on_unknown_name, clean_text, name_key
@@ -53,6 +56,7 @@ MAX_PROBLEMS = 100
 PROMPT_FIELDS = ("key", "text", "source", "media", "domain", "language", "attributes", "group")
 OUTPUT_FIELDS = ("sample", "format", "text", "media", "alt", "is_empty", "original", "language", "warning")
 SECTION_FIELDS = ("position", "protocol", "purpose", "m", "settings")
+TRANSLATION_FIELDS = ("language", "text")
 # Only sections that are tests have them.
 TEST_FIELDS = ("pass_mark", "qualification")
 QUALIFICATION_FIELDS = ("name", "valid_days")
@@ -507,13 +511,15 @@ class BundleValidator(DesignValidator):
         if value.get("schema") != SCHEMA:
             raise BundleRefused([f"schema: must be {SCHEMA}, not {value.get('schema')!r:.60}."])
         # Bundles of designs without declared families, and those made before there were any, do not have them.
-        self.value = value = {"comparison_families": []} | value
+        # Those of studies with the words of heval have no translation.
+        self.value = value = {"comparison_families": [], "translation": None} | value
         self.check_object(value, "", (
             "schema", "study", "systems", "arms", "sections", "contrasts", "comparison_families", "exclusion_rules", "prompts", "outputs", "items",
-            "batches", "images",
+            "batches", "images", "translation",
         ))  # fmt: skip
         self.raise_if_problems()
         self.check_study()
+        self._check_translation()
         self.check_systems_and_arms()
         self.check_sections()
         self.check_contrasts_and_rules()
@@ -523,6 +529,21 @@ class BundleValidator(DesignValidator):
         self.raise_if_problems()
         self._check_items_and_batches()
         self.raise_if_problems()
+
+    def _check_translation(self) -> None:
+        """Check the words that a researcher brought, in their language. An upload has the same checks."""
+        row = self.value["translation"]
+        self.translation: tuple[str, str] | None = None
+        if row is None or not self.check_object(row, "translation", TRANSLATION_FIELDS):
+            return
+        columns = self.check_columns(Translation, row, TRANSLATION_FIELDS, "translation")
+        if None in columns.values():
+            return
+        try:
+            self.translation = read_file(columns["text"].encode(), columns["language"])
+        except FileRefused as refused:
+            for problem in refused.problems.first:
+                self.add_problem("translation.text", problem.text)
 
     def _check_images(self) -> None:
         self.images: dict[str, bytes] = {}

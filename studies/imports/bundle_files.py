@@ -15,6 +15,7 @@ from studies.design.draw import item_content_hash
 from studies.design.serialization import canonical_json, serialize_design, sha256_of
 from studies.imports.image_storage import storing_images
 from studies.models import FIRST_TEST_NUMBER, Batch, Expected, Exposure, Item, Output, Placement, Study, audit
+from studies.services import translations
 from studies.services.copying import delete_design
 from studies.services.drafts import locked_draft, record_edit_and_raise_version
 from studies.services.lifecycle import ActionRefused
@@ -29,6 +30,7 @@ from .bundle import (
     OUTPUT_FIELDS,
     PROMPT_FIELDS,
     SCHEMA,
+    TRANSLATION_FIELDS,
     BundleIncomplete,
     BundleRefused,
     BundleValidator,
@@ -45,6 +47,7 @@ def store_bundle_as_draft(bundle: BundleValidator, owner: Any, draft: models.Stu
     study = draft or models.Study(owner=owner)
     for name, value in bundle.study.items():
         setattr(study, name, value)
+    study.translation = translations.stored(*bundle.translation, owner) if bundle.translation else None
     study.save()
     if draft is None:
         access.add_owner(study, owner)
@@ -267,6 +270,8 @@ def serialize_bundle(study: Study) -> dict[str, Any]:
     for row in outputs:
         if not row["warning"]:  # as in bundles that were written before there were warnings
             del row["warning"]
+    if (words := study.translation) and words.by_id:  # a file that somebody brought; other words come with heval
+        design["translation"] = _columns(words, TRANSLATION_FIELDS)
     names = {row["media"] for row in (*prompts, *outputs)} - {""}
     return design | {
         "schema": SCHEMA,

@@ -90,6 +90,16 @@ def message_ids(message: "Message") -> tuple[str, ...]:
     return tuple(message.id) if isinstance(message.id, list | tuple) else (message.id,)
 
 
+def language_name(tag: str) -> str:
+    """Return the English name of a language, or its tag if it is not known."""
+    from babel import Locale, UnknownLocaleError
+
+    try:
+        return Locale.parse(tag.replace("-", "_")).get_display_name("en") or tag
+    except (UnknownLocaleError, ValueError):
+        return tag
+
+
 def message_count() -> int:
     return sum(bool(message.id) for message in message_template())
 

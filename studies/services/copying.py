@@ -84,6 +84,8 @@ def clone_study(
     lifecycle.refuse_during_import(study)
     copy = Study.objects.create(
         **_columns(study, _NOT_COPIED),
+        # Words that a researcher brought. Those that came with the program are those of its present release again.
+        translation=study.translation if study.translation and study.translation.by_id else None,
         title=(title or f"Copy of {study.title}")[:200],
         seed=new_seed(),
         owner=by,
