@@ -24,7 +24,7 @@ from studies.stimuli.markdown import render_markdown
 
 from .. import access
 from ..access import Action
-from . import acts, attention_checks, field_labels, study_page, workflow
+from . import acts, attention_checks, field_labels, study_page, words, workflow
 from .field_labels import FIELDSETS, part_of_fieldset
 from .forms import CleanTextMixin, MarkdownArea
 from .inlines import INLINES, MemberInline
@@ -63,6 +63,12 @@ class StudyForm(CleanTextMixin, forms.ModelForm):
             "compared_groups": forms.TextInput(attrs={"size": 80}),
             "stimuli_source": forms.TextInput(attrs={"size": 80}),
         }
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        if self.instance.pk and (field := self.fields.get("language")):
+            url = reverse("admin:studies_study_words", args=[self.instance.pk])
+            field.help_text = format_html('{} <a href="{}">Words of the pages</a>', field.help_text, url)
 
     def clean_currency(self):
         return self.cleaned_data["currency"].upper()
@@ -287,6 +293,7 @@ class StudyAdmin(StudyScopedAdmin):
                 self.admin_site.admin_view(attention_checks.attention_checks_page),
                 name="studies_study_attention_checks",
             ),
+            path("<int:pk>/words/", self.admin_site.admin_view(words.words_page), name="studies_study_words"),
             *self._urls_of_other_apps(),
             *acts.act_url_patterns(self),
             *super().get_urls(),

@@ -245,6 +245,8 @@ def problems_with_correction_urls(
 
 
 def _correction_url(study: Study, problem: Problem, page: str, sections: dict[int, int]) -> str:
+    if problem.field == "translation":
+        return reverse("admin:studies_study_words", args=[study.pk])
     if study.guide is not None and study.is_draft:
         name = _NEW_STUDY_PAGES.get(problem.field, "" if sections else "new_study_question")
         if url := reverse_or_empty(name, study.pk):
