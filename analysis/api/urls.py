@@ -25,6 +25,7 @@ from . import (
     schema,
     stimuli,
     studies,
+    translations,
     webhooks,
 )
 
@@ -52,6 +53,8 @@ urlpatterns = [
     path(f"{study}cards/", drafts.CardsView.as_view(), name="api-cards"),
     path(f"{study}question/", drafts.QuestionView.as_view(), name="api-question"),
     path(f"{study}texts/", drafts.TextsView.as_view(), name="api-texts"),
+    path(f"{study}translation/", translations.TranslationView.as_view(), name="api-translation"),
+    path(f"{study}translation/words.po", translations.WordsFileView.as_view(), name="api-words-file"),
     path(f"{study}links/", links.LinksView.as_view(), name="api-links"),
     path(f"{link}rehearse/", rehearsals.RehearsalView.as_view(), name="api-rehearse"),
     path(f"{study}webhooks/", webhooks.WebhooksView.as_view(), name="api-webhooks"),

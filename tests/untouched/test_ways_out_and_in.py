@@ -68,7 +68,7 @@ ASKED_FOR = {
     "api-metrics": "stores scores", "api-metrics-compute": "computes scores", "api-metrics-comparison": "compares with people",
     "api-metric-discard": "discards a metric", "api-judge-check": "compares with people", "api-judge-sample": "draws a sample",
     "api-calibrated": "combines judges with people", "api-plans": "simulates a plan", "api-plan-choose": "chooses a plan",
-    "api-attention-checks": "stores attention checks", "api-imports": "imports a file", "api-test-questions": "makes test questions", "api-practice-items": "adds a practice item",
+    "api-attention-checks": "stores attention checks", "api-translation": "stores a file", "api-imports": "imports a file", "api-test-questions": "makes test questions", "api-practice-items": "adds a practice item",
     "api-plan-pilots": "reads a pilot", "api-preparation": "prepares texts", "api-plan-strategies": "simulates strategies",
     "api-plan-test-questions": "simulates test questions",
     "api-tokens": "makes a token", "api-token-revoke": "ends a token", "api-launch": "launches", "api-amend": "amends",

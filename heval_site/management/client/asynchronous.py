@@ -108,6 +108,18 @@ class AsyncStudy:
     async def amend(self, reason: str, **changes: Mapping[str, Any]) -> dict[str, Any]:
         return await self.act("amend", reason=reason, **changes)
 
+    async def translation(self) -> dict[str, Any]:
+        return await self.site.get(f"studies/{self.code}/translation/")
+
+    async def translation_file(self) -> bytes:
+        return await self.site.run(operations.translation_file(self.code))
+
+    async def use_translation(self, file: str | Path | bytes) -> dict[str, Any]:
+        return await self.site.run(operations.use_translation(self.code, file))
+
+    async def remove_translation(self) -> dict[str, Any]:
+        return await self.site.run(ask("DELETE", f"studies/{self.code}/translation/"))
+
     async def settle(self, key: str, is_dry_run: bool = False) -> dict[str, Any]:
         return await self.site.run(operations.settle(self.code, key, is_dry_run))
 

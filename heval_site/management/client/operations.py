@@ -10,7 +10,7 @@ from typing import Any
 
 from .calls import NOT_MODIFIED, NotReachable, Pause, Refused, Steps, TimedOut, WrongUse, ask, send
 from .results import Checklist, Link, Problem, Verdict
-from .tables import Outputs, as_upload
+from .tables import Outputs, as_upload, read_file
 
 JOB_SECONDS = 3600.0
 WAIT_SECONDS = 72 * 3600.0
@@ -293,6 +293,20 @@ def pay(code: str) -> Steps[dict[str, Any]]:
     report = yield from ask("GET", f"studies/{code}/pay/")
     payments = yield from rows_of(f"studies/{code}/payments/")
     return {**report, "payments": payments}
+
+
+def use_translation(code: str, file: str | Path | bytes) -> Steps[dict[str, Any]]:
+    """Give a draft the words of a PO file, by its path or content, and return what its pages have now."""
+    try:
+        text = (file if isinstance(file, bytes) else read_file(file)).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise WrongUse("The file of words is not UTF-8 text. Save it as UTF-8.") from None
+    return (yield from ask("PUT", f"studies/{code}/translation/", {"file": text}))
+
+
+def translation_file(code: str) -> Steps[bytes]:
+    """Return the PO file of the words of a study's pages, to translate it."""
+    return (yield from send("GET", f"studies/{code}/translation/words.po")).content
 
 
 def verdicts(code: str, claim: str | None = None) -> Steps[list[Verdict]]:

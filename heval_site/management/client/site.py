@@ -147,6 +147,22 @@ class Study:
         """Change words, pay or minutes after the launch. ``changes``: ``study``, ``arms``, ``questions``."""
         return self.act("amend", reason=reason, **changes)
 
+    def translation(self) -> dict[str, Any]:
+        """Return which words the study's pages have around its texts: their language, and how many are translated."""
+        return self.site.get(f"studies/{self.code}/translation/")
+
+    def translation_file(self) -> bytes:
+        """Return these words as a PO file, to translate it."""
+        return self.site.run(operations.translation_file(self.code))
+
+    def use_translation(self, file: str | Path | bytes) -> dict[str, Any]:
+        """Give the draft the words of a translated PO file, by its path or content."""
+        return self.site.run(operations.use_translation(self.code, file))
+
+    def remove_translation(self) -> dict[str, Any]:
+        """Remove the file of words from the draft. Its pages have the words of heval then."""
+        return self.site.run(ask("DELETE", f"studies/{self.code}/translation/"))
+
     def settle(self, key: str, is_dry_run: bool = False) -> dict[str, Any]:
         """Record what is due by a link, or only count it. It orders and pays nothing."""
         return self.site.run(operations.settle(self.code, key, is_dry_run))

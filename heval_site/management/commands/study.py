@@ -105,6 +105,13 @@ class Command(SiteCommand):
             metavar="KEY",
             help="Accept this warning of check. May be repeated.",
         )
+        verb = add(
+            "translation", "Print which words a study's pages have around its texts, or give a draft a file of them."
+        )
+        one = verb.add_mutually_exclusive_group()
+        one.add_argument("--get", action="store_true", help="Print them as a PO file, to translate it.")
+        one.add_argument("--file", metavar="FILE.po", help="Give the draft the words of this file.")
+        one.add_argument("--remove", action="store_true", help="Remove the file from the draft.")
         verb = add("link", "Make a link by which people come, and print its address.")
         verb.add_argument("--channel", default="open_link", help="Default: open_link.")
         verb.add_argument("--wanted", type=int, help="How many people may come by it.")
@@ -281,6 +288,19 @@ def _pay(study: Study, options: dict[str, Any]) -> Result:
 def _launch(study: Study, options: dict[str, Any]) -> Result:
     launched = study.launch(options["acknowledge"])
     return launched, [f"The study is {launched['state']}."], YES
+
+
+def _translation(study: Study, options: dict[str, Any]) -> Result:
+    if options["get"]:
+        sys.stdout.buffer.write(study.translation_file())
+        return None, [], YES
+    if options["file"]:
+        found = study.use_translation(read_input(options["file"]))
+    else:
+        found = study.remove_translation() if options["remove"] else study.translation()
+    n = found["messages"] - found["untranslated"]
+    origin = {"heval": "those of heval", "file": "from a file"}[found["origin"]]
+    return found, [f"{found['language']}, {origin}: {n} of {found['messages']} messages"], YES
 
 
 def _link(study: Study, options: dict[str, Any]) -> Result:

@@ -21,11 +21,13 @@ from heval_site.management.client import Site
 from heval_site.management.client.http import Connection
 from heval_site.management.commands import study as study_command
 from studies.acts import ACTS
+from studies.language.catalogues import message_count
 from studies.models import Job, Study
 from studies.services import jobs, lifecycle
 from tests import ROOT
 from tests.builders import recruitment, spa_draft, spa_study, user
 from tests.in_process import FACTS, person_choosing, run_jobs, site_of
+from tests.pseudo_language import pseudo_file
 from tests.study_command import refusal, run
 
 CLI = [sys.executable, "-m", "heval_site.management.cli"]
@@ -329,3 +331,25 @@ def test_bash_completes_commands_verbs_and_options(tmp_path):
     assert completed("heval", "study", "launch", "x", "--ack") == ["--acknowledge"]
     assert completed("heval", "up", "--no") == ["--no-migrate"]
     assert completed("heval", "import", "new", "--own") == ["--owner"]
+
+
+def test_the_words_of_the_pages_are_shown_brought_and_removed(where, olga, tmp_path, capfdbinary):
+    study, file = spa_draft(owner=olga, language="el"), tmp_path / "el.po"
+    n = message_count()
+    assert run("translation", study.code, *where) == (0, f"en, those of heval: {n} of {n} messages\n")
+    assert run("translation", study.code, "--get", *where)[0] == 0
+    sys.stdout.flush()
+    empty = capfdbinary.readouterr().out
+    assert b'"Language: el\\n"' in empty and empty.count(b'\nmsgstr ""') == n + 1
+    file.write_bytes(empty)
+    code, said = refusal("translation", study.code, "--file", file, *where)
+    assert code == 1 and "translates none of the messages" in said
+    file.write_text(pseudo_file())
+    assert run("translation", study.code, "--file", file, *where) == (0, f"el, from a file: {n} of {n} messages\n")
+    assert json.loads(run("translation", study.code, "--json", *where)[1])["translated_by"] == "olga"
+    assert run("translation", study.code, "--remove", *where)[1].startswith("en, those of heval")
+    file.write_bytes(b"\xff")
+    assert refusal("translation", study.code, "--file", file, *where) == (
+        2,
+        "The file of words is not UTF-8 text. Save it as UTF-8.",
+    )
