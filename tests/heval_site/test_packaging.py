@@ -14,6 +14,7 @@ from django.contrib.staticfiles import finders
 from django.contrib.staticfiles.storage import staticfiles_storage
 
 from heval_site.runtime.static_files import CollectedFilesStorage, collect_changed_static_files
+from studies.language.catalogues import LOCALE, TEMPLATE, shipped_languages
 from tests import ROOT
 
 STATIC = re.compile(r"{%\s*static\s+['\"]([^'\"]+)['\"]")
@@ -114,9 +115,10 @@ from django.contrib.staticfiles import finders
 from django.core.management import call_command
 from django.test import Client
 from studies.imports.study_templates import STUDY_TEMPLATES
+from studies.language.catalogues import shipped_text
 from heval_site.management.demo_texts import load_demo_texts
 settings.ALLOWED_HOSTS.append("testserver")
-assert finders.find("heval.css") and all(one.text for one in STUDY_TEMPLATES) and load_demo_texts()
+assert finders.find("heval.css") and all(one.text for one in STUDY_TEMPLATES) and load_demo_texts() and "msgid" in shipped_text("en")
 for number in range(2):  # the second time, all is there
     call_command("prepare", verbosity=0)
 for address in ("/", "/docs/", "/docs/tutorial/first-study/", "/admin/login/"):
@@ -154,6 +156,9 @@ def test_the_wheel_has_the_packages_and_the_manual_but_no_decisions(installed):
         path.name for path in (data / "templates/docs").iterdir()
     }
     assert (data / "static" / "heval.css").exists() and (data / "manage.py").exists()
+    languages = installed / LOCALE.relative_to(ROOT)
+    assert (languages / TEMPLATE.name).exists()
+    assert {path.parent.parent.name for path in languages.glob("*/LC_MESSAGES/*.po")} == set(shipped_languages())
 
 
 @pytest.mark.slow  # a release is checked in the same way: tools/release.py
