@@ -13,6 +13,7 @@ from .client import client_page
 from .commands import commands_page
 from .data_model import analysis_data_model_page, annotators_data_model_page, studies_data_model_page
 from .environment import environment_page
+from .languages import languages_page
 from .operations import operations_page
 from .papers import PAPERS, paper_page
 from .permissions import permissions_page
@@ -29,6 +30,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/exclusion-rules": rules_page,
     "reference/scales": scales_page,
     "reference/criteria": criteria_page,
+    "reference/languages": languages_page,
     "reference/data-model": studies_data_model_page,
     "reference/data-model-annotators": annotators_data_model_page,
     "reference/data-model-analysis": analysis_data_model_page,

@@ -8,7 +8,10 @@ from studies.language.catalogues import (
     CatalogueRefused,
     canonical_text,
     find_message_problems,
+    header_field,
+    message_count,
     missing_messages,
+    po_text,
     read_catalogue,
     shipped_file,
     shipped_language_for,
@@ -20,6 +23,7 @@ from studies.language.catalogues import (
 )
 from tests.pseudo_language import in_pseudo, pseudo_file, pseudo_page_language
 from tools.messages import updated_files
+from tools.reference.languages import HEADERS, languages_page
 
 HEADER = 'msgid ""\nmsgstr ""\n"Language: de\\n"\n"Plural-Forms: nplurals=2; plural=(n != 1);\\n"\n\n'
 
@@ -45,6 +49,25 @@ def test_a_shipped_catalogue_is_whole_and_breaks_no_page(language):
     assert [str(problem) for problem in find_message_problems(text)] == []
     assert missing_messages(text) == []
     assert [message.id for message in text if message.fuzzy and message.id] == []
+
+
+@pytest.mark.parametrize("language", shipped_languages())
+def test_a_shipped_catalogue_says_who_translated_and_who_has_read_it(language):
+    text = shipped_file(language).read_text()
+    assert header_field(text, "Language") == language
+    assert all(header_field(text, name) for name in HEADERS), f"Write {' and '.join(HEADERS)} into the header."
+
+
+def test_headers_stay_when_messages_are_collected_again(tmp_path, monkeypatch):
+    monkeypatch.setattr("studies.language.catalogues.LOCALE", tmp_path)
+    path = shipped_file("el")
+    path.parent.mkdir(parents=True)
+    headers = '"X-Translated-By: a language model\\n"\n"X-Read-By: Ada Lovelace\\n"\n'
+    path.write_text(po_text(read_catalogue(pseudo_file()), headers))
+    text = updated_files()[path]
+    assert [header_field(text, name) for name in HEADERS] == ["a language model", "Ada Lovelace"]
+    page = languages_page()
+    assert f"| Greek | `el` | {message_count()} | a language model | Ada Lovelace |" in page
 
 
 @pytest.mark.parametrize(
