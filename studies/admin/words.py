@@ -44,6 +44,7 @@ def words_page(request, pk) -> HttpResponse:
     words = words_of(study)
     context = {
         "title": "Words of the pages",
+        "here": "Design",
         "words": words,
         "names": {"study": language_name(study.language), "words": language_name(words.language)},
         "brought_at": study.translation.at if study.translation else None,

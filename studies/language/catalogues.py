@@ -40,7 +40,8 @@ class MessageProblem:
 
     def __str__(self):
         place = f"Line {self.line}: " if self.line else ""
-        return f"{place}“{self.message}”: {self.text}"
+        message = self.message if len(self.message) <= 80 else f"{self.message[:79]}…"
+        return f"{place}“{message}”: {self.text}"
 
 
 class CatalogueRefused(Exception):
