@@ -31,6 +31,10 @@ LEFT_OUT = {
     "close",
     "analyse",
     "compare",
+    "translation",
+    "translation_file",
+    "use_translation",
+    "remove_translation",
 }
 METHOD = re.compile(r"^- (`\w+\(.*?\)`):", re.MULTILINE)
 SKILL_HEADER = """---

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from studies.language.catalogues import message_ids, message_template
 from tests import ROOT
 from tests.docs.pages import PAGES
 from tests.rules import parsed, walk
@@ -34,6 +35,8 @@ def said() -> set[str]:
         found |= {
             as_read(piece) for piece in re.split(r"<[^>]*>|\{%.*?%\}|\{\{.*?\}\}|\n", path.read_text(encoding="utf-8"))
         }
+    for message in message_template():
+        found |= {as_read(piece) for one in message_ids(message) for piece in re.split(r"<[^>]*>", one)}
     for path in (ROOT / "static").glob("*.js"):
         found |= {as_read(piece) for piece in re.findall(r'"([^"\n]+)"', path.read_text(encoding="utf-8"))}
     for path in (

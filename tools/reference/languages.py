@@ -23,7 +23,7 @@ def languages_page() -> str:
         n = message_count() - len(missing_messages(read_catalogue(text)))
         rows.append((language_name(language), inline_code(language), n, *(header_field(text, one) for one in HEADERS)))
     return build_page(
-        "Languages of annotators' pages",
+        "Languages that come with heval",
         "The language of a study chooses the words around its texts. [Other languages](../how-to/other-languages.md) says how, and how to bring one.",
         f"**No native speaker has read a translation whose last column says “{NOBODY}”.** Let somebody who speaks the language read your study's pages "
         "before people are paid to answer. To have your name here, see "

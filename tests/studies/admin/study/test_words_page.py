@@ -36,7 +36,10 @@ def test_the_words_are_english_until_a_file_is_brought_and_again_when_it_is_remo
     before = client.get(url).content.decode()
     assert "Greek (el)" in before and "English (en)" in before and "Remove the file" not in before
     home = client.get(reverse("admin:studies_study_change", args=[draft.pk])).content.decode()
-    assert f'href="{url}">The study is in the language el' in home and home.count(f'href="{url}"') == 3
+    assert (
+        f'href="{url}">Annotators read the words around the texts in English' in home
+        and home.count(f'href="{url}"') == 3
+    )
     page = bring(client, url, pseudo_file()).content.decode()
     n = message_count()
     assert f"{n} of {n} messages" in page and "a file that owner brought on" in page and "Greek (el)</td>" in page
