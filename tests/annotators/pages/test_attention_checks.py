@@ -89,7 +89,7 @@ def test_the_outcome_has_its_own_code_and_pay_and_a_form_to_object():
     link.settings["return_failed_checks"] = "FAILED-7"
     link.save()
     page = Client().get(f"/e/{link.key}/?who=a&session=1").content.decode()
-    assert "<b>0.80 USD</b>: two of your answers are wrong to questions that say which answer to give" in page
+    assert "<b>0.80 USD</b>: if two of your answers are wrong to questions that say which answer to give" in page
     assert "the first answers show" not in page
     assignment = play(claimed(study, "twice", link), 2)
     owed = compute_amount_owed(assignment, 2, get_pay_terms(link))

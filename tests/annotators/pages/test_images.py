@@ -7,7 +7,7 @@ import pytest
 
 from analysis.data.export_codebook import build_export_codebook
 from analysis.data.exports import jsonl_blocks_with_summary_line
-from analysis.data.flat_rows import Selection, assignment_row_chunks
+from analysis.data.flat_rows import TIME_COLUMNS, Selection, assignment_row_chunks
 from analysis.report.build import build_report
 from annotators.models import Assignment, Response
 from annotators.pages.record import ConflictingAnswers, full_page_state, record_page_answers
@@ -122,7 +122,9 @@ def test_the_note_is_in_every_export_and_in_the_codebook_and_a_notice_counts_the
         two.send()
     (first, second) = next(assignment_row_chunks(Selection(study)))
     keys = list(full_page_state(one.assignment).sequence.keys)
-    assert first.times[-2] == f"{keys[0]}:i1;{keys[0]}:i1.A;{keys[2]}:i3;{keys[2]}:i3.A" and second.times[-2] is None
+    unseen = [column.name for column in TIME_COLUMNS].index("unseen")
+    assert first.times[unseen] == f"{keys[0]}:i1;{keys[0]}:i1.A;{keys[2]}:i3;{keys[2]}:i3.A"
+    assert second.times[unseen] is None
     for table in ("responses", "assignments"):
         (column,) = (one for one in build_export_codebook(study)["tables"][table] if one["name"] == "unseen")
         assert "i2.A" in column["meaning"]

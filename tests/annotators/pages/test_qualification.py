@@ -43,7 +43,7 @@ def test_a_person_who_passes_goes_on_and_one_who_fails_twice_is_screened_out_and
     study = quiz_study()
     link = builders.promised(builders.panel(study), screened_out="0.60", failed_checks="all")
     first_page = Client().get(f"/e/{link.key}/?who=x&session=1").content.decode()
-    assert "<b>0.60 USD</b>: you do not pass the test at the beginning in two attempts" in first_page
+    assert "<b>0.60 USD</b>: if you do not pass the test at the beginning in two attempts" in first_page
     good, bad, second = (claimed(study, name, link) for name in ("good", "bad", "second"))
     attempt(good, 0)
     assert full_page_state(fresh(good)).next_key == "s3.p1" or full_page_state(fresh(good)).next_key == "start"

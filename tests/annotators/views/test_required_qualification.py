@@ -80,7 +80,7 @@ def test_who_is_not_admitted_reads_why_and_gets_what_people_without_a_place_get(
     link = builders.promised(builders.panel(study), full="0.20")
     landing = Client().get(f"/e/{link.key}/?who=ann&session=1").content.decode()
     assert "people who lately passed a test in another study" in landing
-    assert "<b>0.20 USD</b>: no place is left, or you have not passed the test of another study" in landing
+    assert "<b>0.20 USD</b>: if no place is left, or you have not passed the test of another study" in landing
     page = start(link).content.decode()
     assert REFUSED in page and "FULL-9" in page and "trained" not in landing + page
     turned_away = study.assignments.get()
