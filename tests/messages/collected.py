@@ -114,6 +114,9 @@ RETURNS_OF_ANSWERS = {"complete_data_and_find_errors", "_not_stored_message"}
 # Names that hold a refusal until a page of the forms shows it.
 KEPT_REFUSALS = {"fault", "error"}
 GAP = "…"
+# What translates a message for annotators, and which of its arguments holds the words: of two forms, the plural.
+TRANSLATORS = {"gettext": 0, "gettext_noop": 0, "ngettext": 1}
+PLACEHOLDER = re.compile(r"%\(\w+\)s")
 # Two words at least: what only passes on the words of others has none.
 SENTENCE = re.compile(r"[A-Za-z]{2,}\W+[A-Za-z]+")
 
@@ -218,6 +221,8 @@ class _Module:
             return self._filled(node, scope, seen)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
             return [self._joined(node)] if self._is_text(node) else [GAP]
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):  # a translated message and its values
+            return self.texts(node.left, scope, seen)
         if isinstance(node, ast.IfExp):
             return [*self.texts(node.body, scope, seen), *self.texts(node.orelse, scope, seen)]
         if isinstance(node, ast.BoolOp):
@@ -290,6 +295,9 @@ class _Module:
         return found or [GAP]
 
     def _called(self, node, scope, seen) -> list[str]:
+        if getattr(node.func, "id", "") in TRANSLATORS:
+            found = self.texts(node.args[TRANSLATORS[node.func.id]], scope, seen)
+            return [PLACEHOLDER.sub(GAP, text) for text in found]
         if isinstance(node.func, ast.Name) and node.func.id in self.functions and node.func.id not in seen:
             inner = self.functions[node.func.id]
             seen = seen | {inner.name}
@@ -326,7 +334,9 @@ class _Module:
             return node.value
         if isinstance(node, ast.AnnAssign) and getattr(node.target, "id", "") == "missing":  # of a kind of field
             return node.value
-        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("AnswerRefused", "errors.append")):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(
+            ("AnswerRefused", "self._refusal", "errors.append")
+        ):
             return node.args[-1]
         return None
 
