@@ -20,24 +20,41 @@ TEMPLATES = ("templates/annotate", "templates/protocols")
 KEYWORDS = {"gettext": None, "_": None, "gettext_lazy": None, "gettext_noop": None, "ngettext": (1, 2)}
 JINJA = {"newstyle_gettext": "true", "silent": "false"}
 COMMENT_TAG = "Translators:"
+# A comment in a template stands directly before its message. (Babel gives it to the first message of the line.)
+COMMENTED = re.compile(r'\{# Translators: (.*?) #\}\s*(?:\{\{ _\("(.*?)"[,)]|\{% trans .*?%\}(.*?)\{%)', re.DOTALL)
+VALUE = re.compile(r"\{\{ (\w+) \}\}")
 
 
 def collected_template() -> Catalog:
     """Return the messages of all pages, each with the files in which it is."""
     catalogue = Catalog(project="heval", header_comment="# The words of annotators' pages.", fuzzy=False)
     for folder in (*APPS, *TEMPLATES):
-        method = "jinja2" if folder in TEMPLATES else "python"
+        is_template = folder in TEMPLATES
+        method = "jinja2" if is_template else "python"
+        said = _comments_in_templates(ROOT / folder) if is_template else {}
         found = extract_from_dir(
             ROOT / folder,
-            method_map=[("**.html" if folder in TEMPLATES else "**.py", method)],
+            method_map=[("**.html" if is_template else "**.py", method)],
             options_map={"**.html": JINJA},
             keywords=KEYWORDS,
-            comment_tags=(COMMENT_TAG,),
+            comment_tags=() if is_template else (COMMENT_TAG,),
             strip_comment_tags=True,
         )
         for name, _, message, comments, _ in sorted(found, key=lambda one: (one[0], one[1])):
-            catalogue.add(message, None, [(f"{folder}/{name}", 0)], auto_comments=comments)
+            singular = message if isinstance(message, str) else message[0]
+            catalogue.add(message, None, [(f"{folder}/{name}", 0)], auto_comments=[*comments, *said.get(singular, ())])
     return catalogue
+
+
+def _comments_in_templates(folder: Path) -> dict[str, list[str]]:
+    """Return what templates say to translators, by message."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(folder.rglob("*.html")):
+        for comment, message, block in COMMENTED.findall(path.read_text()):
+            comments = found.setdefault(message or VALUE.sub(r"%(\1)s", block), [])
+            if comment not in comments:
+                comments.append(comment)
+    return found
 
 
 def updated_files() -> dict[Path, str]:

@@ -195,17 +195,29 @@ def canonical_text(catalogue: "Catalog", language: str) -> str:
     return header + written.getvalue().decode()
 
 
+LEFT_OUT = tuple(
+    f'"{name}'
+    for name in (
+        "POT-Creation-Date",
+        "PO-Revision-Date",
+        "Generated-By",
+        "Project-Id",
+        "Report-Msgid",
+        "Last-Tr",
+        "Language-Team",
+    )
+)
+
+
 def po_text(catalogue: "Catalog", fields: str = "") -> str:
     """Return a catalogue as a PO file for people, with comments. ``fields``: more lines of its header."""
     from babel.messages.pofile import write_po
 
     written = BytesIO()
     write_po(written, catalogue, width=100, include_lineno=False, sort_output=False, include_previous=True)
-    # The time of writing would change the file although no message has changed.
+    # The time of writing would change the file although no message has changed, and Babel fills other fields with examples.
     lines = written.getvalue().decode().splitlines(keepends=True)
-    text = "".join(
-        line for line in lines if not line.startswith(('"POT-Creation-Date', '"PO-Revision-Date', '"Generated-By'))
-    )
+    text = "".join(line for line in lines if not line.startswith(LEFT_OUT))
     return text.replace('"MIME-Version', f'{fields}"MIME-Version', 1)
 
 
