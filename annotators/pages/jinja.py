@@ -14,8 +14,9 @@ from typing import TypeVar
 from django.template import defaultfilters
 from django.templatetags.static import static
 from django.utils.text import capfirst
-from jinja2 import BaseLoader, Environment, FileSystemLoader, PrefixLoader
-from markupsafe import Markup
+from jinja2 import BaseLoader, Environment, FileSystemLoader, PrefixLoader, nodes
+from jinja2.visitor import NodeTransformer
+from markupsafe import Markup, escape
 
 from studies.language import (
     PageLanguage,
@@ -51,18 +52,18 @@ def split_and_mark_quotes(text: str, feedback) -> tuple:
     return split_at_quotes(text, [quote for result in feedback for quote in result.quotes])
 
 
-@lru_cache(maxsize=1024)
-def _name_in(language: PageLanguage, noun: str, label: str) -> str:
-    with in_language(language):
+def output_name(page, label: str = "") -> str:
+    """Return the name of the output with this label, such as "Story A", or the word for an output of this page."""
+    language, key = active_language(), (page.noun if page else "", label or "")
+    try:
+        return language.html[key]
+    except KeyError:
+        noun = key[0]
         # Translators: The word for an output, if the researchers chose no other.
         name = gettext("Text") if noun in ("", "text") else capfirst(noun)
         # Translators: The name of an output: Text A.
-        return gettext("%(noun)s %(label)s") % {"noun": name, "label": label} if label else name
-
-
-def output_name(page, label: str = "") -> str:
-    """Return the name of the output with this label, such as "Story A", or the word for an output of this page."""
-    return _name_in(active_language(), page.noun if page else "", label or "")
+        name = gettext("%(noun)s %(label)s") % {"noun": name, "label": label} if label else name
+        return language.html.setdefault(key, escape(name))
 
 
 @lru_cache(maxsize=256)
@@ -73,6 +74,11 @@ def _list_in(language: PageLanguage, parts: tuple[str, ...]) -> str:
 
 def listed(parts: Iterable[str]) -> str:
     return _list_in(active_language(), tuple(parts))
+
+
+def signed(number: int) -> str:
+    """Return a number whose sign stays at its left in a text from right to left."""
+    return f"\u200e{number}" if number < 0 else str(number)
 
 
 @lru_cache(maxsize=256)
@@ -103,6 +109,37 @@ class InliningLoader(PrefixLoader):
     load = BaseLoader.load
 
 
+class Messages:
+    """The messages of the catalogues in the active language, as HTML."""
+
+    def __getitem__(self, message: str) -> str:
+        language = active_language()
+        try:
+            return language.html[message]
+        except KeyError:
+            # A translation has only the tags of its message (find_message_problems).
+            return language.html.setdefault(message, Markup(language.translations.gettext(message)))  # noqa: S704
+
+
+class MessageLookups(NodeTransformer):
+    """Look up each message of a template in ``Messages``. A call of gettext takes ten times as long."""
+
+    def visit_Call(self, node: nodes.Call) -> nodes.Node:
+        self.generic_visit(node)
+        if not (isinstance(node.node, nodes.Name) and node.node.name in ("_", "gettext")):
+            return node
+        message = nodes.Getitem(nodes.EnvironmentAttribute("messages"), node.args[0], "load", lineno=node.lineno)
+        values = [nodes.Pair(nodes.Const(one.key), one.value) for one in node.kwargs]
+        return nodes.Mod(message, nodes.Dict(values), lineno=node.lineno) if values else message
+
+
+class MessageEnvironment(Environment):
+    messages = Messages()
+
+    def _generate(self, source: nodes.Template, *args, **kwargs) -> str:
+        return super()._generate(MessageLookups().visit(source), *args, **kwargs)
+
+
 def _blank_field_renderer(environment: Environment, cache_size: int) -> Callable:
     """Return a cached renderer of blank fields: a question looks the same below each output, for all annotators."""
 
@@ -123,12 +160,11 @@ def environment(loader: FileSystemLoader, auto_reload: bool, **_) -> Environment
     It escapes everything that is not marked as HTML.
     """
     folders = {name: FileSystemLoader([f"{path}/{name}" for path in loader.searchpath]) for name in JINJA_FOLDERS}
-    jinja = Environment(loader=InliningLoader(folders), autoescape=True, auto_reload=auto_reload)
+    jinja = MessageEnvironment(loader=InliningLoader(folders), autoescape=True, auto_reload=auto_reload)
     jinja.add_extension("jinja2.ext.i18n")
     jinja.install_gettext_callables(gettext, ngettext, newstyle=True)  # type: ignore[attr-defined]  # by the extension
     jinja.globals |= {
         "page_language": active_language,
-        "name_of": output_name,
         "money": format_amount,
         "script_texts": lambda *groups: script_texts_in(active_language(), groups),
     }
@@ -144,6 +180,8 @@ def environment(loader: FileSystemLoader, auto_reload: bool, **_) -> Environment
         "linked": linked,
         "listed": listed,
         "marked": split_and_mark_quotes,
+        "named": output_name,
+        "signed": signed,
         # For a constant name, Jinja2 computes the address once, when it compiles the template.
         "static": static,
         "truncatechars": defaultfilters.truncatechars,

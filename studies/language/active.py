@@ -33,6 +33,8 @@ class PageLanguage:
     words: str = "en"
     version: str = ""
     translations: NullTranslations = field(default_factory=NullTranslations, compare=False)
+    # What templates have shown of them, as HTML: messages, and names of outputs by their noun and label.
+    html: dict[str | tuple[str, str], str] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def direction(self) -> str:
