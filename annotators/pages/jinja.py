@@ -29,6 +29,7 @@ from studies.language import (
     ngettext,
 )
 from studies.language.active import format_day, format_moment, text_direction
+from studies.protocols.base.pages import labelled, shown_noun
 
 from .script_texts import script_texts_in
 
@@ -58,12 +59,8 @@ def output_name(page, label: str = "") -> str:
     try:
         return language.html[key]
     except KeyError:
-        noun = key[0]
-        # Translators: The word for an output, if the researchers chose no other.
-        name = gettext("Text") if noun in ("", "text") else capfirst(noun)
-        # Translators: The name of an output: Text A.
-        name = gettext("%(noun)s %(label)s") % {"noun": name, "label": label} if label else name
-        return language.html.setdefault(key, escape(name))
+        noun = key[0] or shown_noun({})
+        return language.html.setdefault(key, escape(labelled(noun, label) if label else noun))
 
 
 @lru_cache(maxsize=256)

@@ -21,7 +21,7 @@ from studies.models import Expected, Exposure
 from studies.protocols import REGISTRY, Page, PageField, PageItem, PageQuestion
 from studies.protocols.base.fields import TEXT_KINDS, Field
 from studies.protocols.base.known_answers import practice_answer
-from studies.protocols.base.pages import output_name, shown_noun, shown_setting
+from studies.protocols.base.pages import labelled, output_name, shown_noun, shown_setting
 from studies.protocols.spa import DEFAULT_EXPLANATION
 from studies.stimuli.markdown import render_markdown, render_output
 
@@ -238,7 +238,7 @@ class ShownPage:
         A question about all outputs of an item may belong to the first of them. Its message names none.
         """
         labels = {
-            id(shown_field): output_name({"noun": self.noun}, exposure.label)
+            id(shown_field): labelled(self.noun, exposure.label)
             for item in self.items
             if all(exposure.fields for exposure in item.exposures)
             for exposure in item.exposures

@@ -28,10 +28,14 @@ def shown_noun(settings: Mapping[str, Any]) -> str:
     return gettext(DEFAULT_NOUNS[noun]) if noun in DEFAULT_NOUNS else capfirst(noun)
 
 
+def labelled(noun: str, label: str) -> str:
+    # Translators: the name of a text on a page, such as "Text A"
+    return gettext("%(noun)s %(label)s") % {"noun": noun, "label": label}
+
+
 def output_name(settings: Mapping[str, Any], label: str) -> str:
     """Return the name of an output on a page, such as "Text A"."""
-    # Translators: the name of a text on a page, such as "Text A"
-    return gettext("%(noun)s %(label)s") % {"noun": shown_noun(settings), "label": label}
+    return labelled(shown_noun(settings), label)
 
 
 def shown_setting(stored: str, default: str) -> str:
