@@ -66,7 +66,7 @@ def pay_statement(assignment: Assignment, assumed_outcome: str = "") -> PayState
 
 
 def _payment_way_text(channel: str, outcome: str) -> str:
-    ways, name = REGISTRY[channel].pays_by, REGISTRY[channel].label
+    ways, name = REGISTRY[channel].pays_by, REGISTRY[channel].panel_name or REGISTRY[channel].label
     if outcome == "complete" and Payment.Way.APPROVAL in ways:
         # Translators: the pay. %(panel)s is the name of a panel, such as Prolific
         text = gettext("You receive it through %(panel)s, once the researchers approve your work there.")

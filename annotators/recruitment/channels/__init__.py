@@ -117,6 +117,8 @@ UNKNOWN_PEOPLE = (
 class Channel:
     slug = ""
     label = ""
+    # The name of the panel for annotators, if the label tells researchers more.
+    panel_name = ""
     help = ""
     settings_form: type | None = None
     # False on an open link: people can return only by the address of their own page. The report says so.

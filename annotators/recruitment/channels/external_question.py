@@ -252,6 +252,7 @@ class MechanicalTurk(ExternalQuestion):
 
     slug = "mturk"
     label = "Amazon Mechanical Turk (ended)"
+    panel_name = "Amazon Mechanical Turk"
     help = "The service has ended. This link keeps its data. For new studies, use an external question at another site."
     takes_new_links = False
     settings_form = QuestionSettings
