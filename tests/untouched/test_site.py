@@ -41,7 +41,7 @@ DO = {
     "admin/password_change/": "Django's own", "admin/studies/section/<int:pk>/practice/": "makes a practice item",
     "admin/studies/section/<int:pk>/test-questions/": "makes test questions",
     "admin/studies/section/<int:pk>/generate-questions/": "generates questions", "admin/studies/section/add/": "makes a section", "admin/studies/study/<int:pk>/launch/": "launches",
-    "admin/studies/study/<int:pk>/attention-checks/": "reads a file", "admin/studies/study/<int:pk>/plan/strategies/": "simulates strategies",
+    "admin/studies/study/<int:pk>/attention-checks/": "reads a file", "admin/studies/study/<int:pk>/words/": "reads or removes a file", "admin/studies/study/<int:pk>/plan/strategies/": "simulates strategies",
     "admin/studies/study/<int:pk>/plan/test-questions/": "simulates test questions",
     "admin/studies/study/<int:pk>/<slug:name>/do/": "an act of a study", "e/<slug:key>/": "a person comes", "p/<str:code>/": "a person answers",
     "admin/studies/study/<int:pk>/analyses/": "starts an analysis (its parameters are tested above)", "admin/studies/study/<int:pk>/import/": "reads a file",
