@@ -43,16 +43,26 @@ def base_language(tag: str) -> str:
     return tag.partition("-")[0].lower()
 
 
+def brought_translation(study: Study) -> Translation | None:
+    """Return the words that somebody brought, or None if they are those of heval: from an earlier release, or as this one has them."""
+    row = study.translation
+    if row is None or row.by_id is None:
+        return None
+    shipped = shipped_language_for(row.language)
+    return None if shipped and row.version == version_of(shipped_text(shipped)) else row
+
+
 def words_of(study: Study) -> Words:
     row = study.translation
     language = row.language if row else shipped_language_for(study.language) or "en"
-    by = ("", "") if language == "en" else (str(row.by), "") if row and row.by_id else _authors(language)
+    brought = brought_translation(study)
+    by = ("", "") if language == "en" else (str(brought.by), "") if brought else _authors(language)
     # Studies that were launched before there were translations have English words without a version.
     version = row.version if row else version_of(shipped_text(language)) if study.is_draft else None
     return Words(
         study_language=study.language,
         language=language,
-        origin="file" if row and row.by_id else "heval",
+        origin="file" if brought else "heval",
         version=version,
         is_kept=not study.is_draft,
         messages=message_count(),

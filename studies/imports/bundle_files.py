@@ -13,6 +13,7 @@ from studies import access, models
 from studies.access import Action, check_permission_or_404
 from studies.design.draw import item_content_hash
 from studies.design.serialization import canonical_json, serialize_design, sha256_of
+from studies.design.translations import brought_translation
 from studies.imports.image_storage import storing_images
 from studies.models import FIRST_TEST_NUMBER, Batch, Expected, Exposure, Item, Output, Placement, Study, audit
 from studies.services import translations
@@ -270,7 +271,7 @@ def serialize_bundle(study: Study) -> dict[str, Any]:
     for row in outputs:
         if not row["warning"]:  # as in bundles that were written before there were warnings
             del row["warning"]
-    if (words := study.translation) and words.by_id:  # a file that somebody brought; other words come with heval
+    if words := brought_translation(study):  # other words come with heval
         design["translation"] = _columns(words, TRANSLATION_FIELDS)
     names = {row["media"] for row in (*prompts, *outputs)} - {""}
     return design | {

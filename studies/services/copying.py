@@ -9,6 +9,7 @@ from django.db.models import ProtectedError, QuerySet
 from studies import access, signals
 from studies.access import Action, check_permission_or_404
 from studies.design.draw import item_content_hash
+from studies.design.translations import brought_translation
 from studies.models import (
     FIRST_TEST_NUMBER,
     Arm,
@@ -85,7 +86,7 @@ def clone_study(
     copy = Study.objects.create(
         **_columns(study, _NOT_COPIED),
         # Words that a researcher brought. Those that came with the program are those of its present release again.
-        translation=study.translation if study.translation and study.translation.by_id else None,
+        translation=brought_translation(study),
         title=(title or f"Copy of {study.title}")[:200],
         seed=new_seed(),
         owner=by,

@@ -12,7 +12,10 @@ from studies.language.catalogues import (
     header_field,
     message_count,
     missing_messages,
+    po_text,
     read_catalogue,
+    shipped_languages,
+    shipped_text,
 )
 from studies.models import Study, Translation
 from studies.services.copying import clone_study
@@ -129,6 +132,29 @@ def test_the_file_has_the_header_of_its_language_and_the_words_that_there_are(dr
     translated = use_file(draft, pseudo_file().encode(), owner)
     assert canonical_text(read_catalogue(words_file(translated)), LANGUAGE) == translated.translation.text
     assert use_file(translated, words_file(translated).encode(), owner).translation == translated.translation
+
+
+@pytest.mark.parametrize("language", shipped_languages())
+def test_the_words_of_heval_are_downloaded_whole_and_can_be_brought_with_a_change(language, owner):
+    study = spa_draft(owner=owner, language=language)
+    words, file = words_of(study), words_file(study)
+    assert (words.language, words.origin, words.untranslated) == (language, "heval", 0)
+    assert words.translated_by and words.read_by and names(study) == []
+    unchanged = use_file(study, file.encode(), owner)
+    assert unchanged.translation.text == shipped_text(language)
+    # They are heval's, also in other studies that are launched with the same row.
+    assert words_of(unchanged).origin == "heval" and clone_study(unchanged, owner).translation is None
+    assert "translation" not in serialize_bundle(unchanged)
+    message, text = next(
+        (one.id, one.string)
+        for one in read_catalogue(file)
+        if one.id and isinstance(one.string, str) and "%" not in one.string
+    )
+    catalogue = read_catalogue(file)
+    catalogue[message].string = f"{text}!"
+    changed = use_file(study, po_text(catalogue).encode(), owner)
+    assert words_of(changed).origin == "file" and names(changed) == []
+    assert clone_study(changed, owner).translation == changed.translation
 
 
 def test_a_rule_of_plurals_is_that_of_the_file():
