@@ -81,7 +81,7 @@ def signed(number: int) -> str:
 @lru_cache(maxsize=256)
 def linked(text: str) -> Markup:
     """Return a text with its addresses as links. Its direction is its own. Cached, because it is on every page of a study."""
-    return Markup("<bdi>{}</bdi>").format(Markup(defaultfilters.urlize(text)))  # noqa: S704  # urlize escapes the text
+    return Markup("<bdi>{}</bdi>").format(defaultfilters.urlize(text, autoescape=True))
 
 
 class InliningLoader(PrefixLoader):
@@ -114,8 +114,8 @@ class Messages:
         try:
             return language.html[message]
         except KeyError:
-            # A translation has only the tags of its message (find_message_problems).
-            return language.html.setdefault(message, Markup(language.translations.gettext(message)))  # noqa: S704
+            html = Markup(language.translations.gettext(message))  # noqa: S704 - it has the tags of its message and no other sign
+            return language.html.setdefault(message, html)
 
 
 class MessageLookups(NodeTransformer):

@@ -45,6 +45,7 @@ from studies.models import (
     Study,
     StudyMember,
     System,
+    Translation,
 )
 from tests.studies.models.coding_cases import CODING_AND_TOKEN_CASES
 from tests.studies.models.event_cases import EVENT_CASES
@@ -75,6 +76,12 @@ from tests.studies.models.rows import (
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 # constraint: (model, what would be stored) from the world
+
+
+def translation(**columns):
+    return Translation(**{"language": "el", "version": "v", "text": "words"} | columns)
+
+
 CASES = {
     "study_state_agrees_with_its_times": lambda w: (Study, {"pk": w["study"].pk}, {"launched_at": NOW}),
     "study_gives_at_least_one_batch": lambda w: (Study, {"pk": w["study"].pk}, {"batches_per_annotator": 0}),
@@ -104,6 +111,8 @@ CASES = {
         Section(study=w["study"], position=90, protocol="survey", purpose="screening", pass_mark=1).save()
         or Section(study=w["study"], position=91, protocol="survey", purpose="screening", pass_mark=1)
     ),
+    "translation_once": lambda w: translation().save() or translation(),
+    "translation_has_text": lambda w: translation(text=""),
     "qualification_name_once_per_owner": second_qualification,
     "qualification_has_a_name": lambda w: Qualification(owner=w["researcher"], name="", valid_days=30),
     "qualification_is_valid_for_a_day_or_longer": lambda w: Qualification(
