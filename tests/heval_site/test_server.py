@@ -6,6 +6,7 @@ import pytest
 from gunicorn.config import Config
 from gunicorn.glogging import Logger
 
+from analysis.api import waiting
 from heval_site import server
 
 READY = "import gc; from heval_site import server; server.when_ready(None); print(gc.get_freeze_count(), gc.get_threshold()[0])"
@@ -32,6 +33,7 @@ def test_a_worker_looks_its_settings_up_no_more(monkeypatch):
     settings = Config()
     settings.set("keepalive", 7)
     expected = {name: getattr(settings, name) for name in settings.settings}
+    monkeypatch.setattr(waiting, "is_stopping", waiting.is_stopping)  # this worker must not stay that of later tests
     server.post_worker_init(SimpleNamespace(cfg=settings))
     monkeypatch.setattr(Config, "__getattr__", None)
     assert {name: getattr(settings, name) for name in expected} == expected and settings.keepalive == 7
