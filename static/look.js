@@ -17,6 +17,7 @@ all(".look").forEach((button) => {
   const labels = button.dataset.labels.split(" "), [first, second] = labels;
   button.append(Object.assign(document.createElement("span"), { className: "wide-only", textContent: text("show", { first, second }) }));
   button.dataset.short = labels.join(" · ");
+  const question = button.parentElement;
   const box = blank.content.firstElementChild.cloneNode(true);
   const toggle = () => {
     const isOpen = !box.isConnected;
@@ -24,18 +25,20 @@ all(".look").forEach((button) => {
     if (!isOpen) {
       box.remove();
       button.focus();
-      button.parentElement.scrollIntoView({ block: "start" });
+      question.scrollIntoView({ block: "start" });
       return;
     }
     box.firstElementChild.replaceChildren(...copies(labels));
     all(".jump, .unseen, .said", box.firstElementChild).forEach((part) => part.remove());
     all("[id], [aria-labelledby]", box).forEach((part) => ["id", "aria-labelledby", "role", "tabindex"].forEach((name) => part.removeAttribute(name)));
-    button.parentElement.append(box);
+    question.append(box);
     box.ariaLabel = button.innerText;
     box.focus({ preventScroll: true });
     box.scrollIntoView({ block: "nearest" });
   };
   Object.assign(button, { hidden: false, ariaExpanded: false });
+  // Beside a number, behind the slider that another script adds, the button takes no room from the question.
+  document.addEventListener("DOMContentLoaded", () => question.querySelector(".chance")?.append(button));
   button.addEventListener("click", toggle);
   box.querySelector("button").addEventListener("click", toggle);
 });

@@ -61,8 +61,7 @@ MOST = {
     "rating, 3 texts, 2 sliders s1.p1": (977, None),  # the page has 0.55 of its height, not half
     "marks s1.p1": (590, None),
     "SPA, 5 systems x 4 prompts s1.read": (567, None),
-    # 0.55 and not half: the button "A and C" beside each of the eight questions is new, and takes a line of each.
-    "SPA, 5 systems x 4 prompts s1.ask": (1830, None),
+    "SPA, 5 systems x 4 prompts s1.ask": (1658, None),
     "human or machine s1.p1": (451, None),
     "human or machine s1.p1f": (517, None),
     "survey s1": (924, None),
