@@ -152,9 +152,8 @@ def entry_page(request, key) -> HttpResponse:
             if turned_away is not None:
                 return HttpResponseRedirect(f"{path(turned_away)}done/")
             kind = NOTICE_BY_STATE.get(state, "closed")
-            return render_notice(
-                request, study_wording, kind, get_panel_way_back(recruitment, OUTCOME_BY_NOTICE[kind], arrival.ids)
-            )
+            way_back = get_panel_way_back(recruitment, OUTCOME_BY_NOTICE[kind], arrival.ids)
+            return render_notice(request, study_wording, kind, way_back, may_retry=kind == "paused")
         return render_entry_page(
             request,
             recruitment,

@@ -219,6 +219,13 @@ def test_a_visitor_who_does_not_agree_is_not_stored_and_may_come_again(study):
         assert 'name="agree"' in person.get(person.link).html, name
 
 
+def test_who_comes_while_the_study_is_paused_can_try_again_from_there(study):
+    channel, door = door_of(study, next(iter(DOORS)))
+    lifecycle.pause(study, by=None)
+    person = Person(channel, door)
+    assert "paused" in person.get(person.link).heading and "Try again</a>" in person.html
+
+
 # Several parts
 
 

@@ -101,6 +101,7 @@ def test_the_page_shows_comments_and_says_why_outcomes_are_hidden(client, study)
     html = collecting(client, study).content.decode()
     assert "The third &lt;b&gt;text&lt;/b&gt; was cut off." in html
     assert "Outcomes are hidden while the study collects" in html
+    assert "What people write about an output is not listed here" in html
     lifecycle.unblind(study, None, "why not")
     assert "Outcomes have been shown since" in collecting(client, study).content.decode()
 
