@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 
 from heval_site.management import cli
 from heval_site.management.commands import demo
-from heval_site.runtime import startup, supervisor
+from heval_site.runtime import startup, static_files, supervisor
 from studies.models import Job
 from studies.services import jobs
 from tests import ROOT
@@ -125,13 +125,15 @@ def test_the_site_has_a_web_server_and_a_process_for_each_class_of_jobs(monkeypa
     monkeypatch.setattr(startup, "call_command", lambda *name, **options: called.append((*name, options)))
     monkeypatch.setattr(startup, "_run_gunicorn", lambda: called.append("web"))
     monkeypatch.setattr(startup, "close_connections_before_fork", lambda: None)
+    # The storage of this process would know the names of collected files, and the pages of later tests show them.
+    monkeypatch.setattr(static_files, "collect_changed_static_files", lambda: called.append("files"))
     monkeypatch.setenv("HEVAL_ANNOUNCE", "")
     cache.delete(jobs.heartbeat_key(jobs.BATCHES))
     with pytest.raises(SystemExit, match="0"):
         startup.serve(None)
     for child in children:
         child.run()
-    assert called == ["web", ("worker", {}), ("worker", {"batches": True})]
+    assert called == ["files", "web", ("worker", {}), ("worker", {"batches": True})]
     assert [child.is_essential for child in children] == [True, False, False]
     assert jobs.is_recorded(jobs.BATCHES), "the job runner leaves batches to the other from the start"
 
