@@ -20,7 +20,7 @@ TEMPLATES = ("templates/annotate", "templates/protocols")
 KEYWORDS = {"gettext": None, "_": None, "gettext_lazy": None, "gettext_noop": None, "ngettext": (1, 2)}
 JINJA = {"newstyle_gettext": "true", "silent": "false"}
 COMMENT_TAG = "Translators:"
-# A comment in a template stands directly before its message. (Babel gives it to the first message of the line.)
+# A comment in a template is directly before its message. (Babel gives it to the first message of the line.)
 COMMENTED = re.compile(r'\{# Translators: (.*?) #\}\s*(?:\{\{ _\("(.*?)"[,)]|\{% trans .*?%\}(.*?)\{%)', re.DOTALL)
 VALUE = re.compile(r"\{\{ (\w+) \}\}")
 

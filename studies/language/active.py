@@ -77,7 +77,7 @@ def ngettext(singular: str, plural: str, n: int) -> str:
 
 
 def gettext_noop(message: str) -> str:
-    """Mark a message for the catalogues. Whoever shows it translates it."""
+    """Mark a message for the catalogues. The code that shows it translates it."""
     return message
 
 

@@ -53,7 +53,7 @@ class CatalogueRefused(Exception):
 
 
 def read_catalogue(text: str) -> "Catalog":
-    """Parse a PO file. Raise CatalogueRefused if it is none."""
+    """Parse a PO file. Raise CatalogueRefused if it is not one."""
     from babel.messages import Catalog
     from babel.messages.pofile import PoFileError, PoFileParser
 
@@ -143,7 +143,7 @@ def _described(parts: Counter[str]) -> str:
 
 
 def check_words(text: str) -> "Catalog":
-    """Return the catalogue of a PO file. Raise CatalogueRefused if it is none, or would break a page."""
+    """Return the catalogue of a PO file. Raise CatalogueRefused if it is not one, or would break a page."""
     catalogue = read_catalogue(text)
     problems = find_message_problems(catalogue)
     if not problems and not _can_make_plurals(text, catalogue.num_plurals):
@@ -260,7 +260,7 @@ def shipped_file(language: str) -> Path:
 
 
 def shipped_language_for(tag: str) -> str:
-    """Return the shipped language in which a study's pages are shown, or '' if there is none."""
+    """Return the shipped language in which a study's pages are shown, or '' if heval has no words in it."""
     # Chinese is written in two scripts. The catalogue has the simplified one.
     if re.match(r"zh-(tw|hk|mo|hant)\b", tag.lower()):
         return ""

@@ -22,7 +22,7 @@ DEFAULT_NOUNS = {
 def shown_noun(settings: Mapping[str, Any]) -> str:
     """Return what the pages of a section call an output. The program's own words are translated, a researcher's word is kept.
 
-    It stands in labels only: the grammar of a sentence would depend on the word.
+    It is used in labels only: the grammar of a sentence would depend on the word.
     """
     noun = str(settings.get("noun") or "text")
     return gettext(DEFAULT_NOUNS[noun]) if noun in DEFAULT_NOUNS else capfirst(noun)

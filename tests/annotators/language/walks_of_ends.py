@@ -448,9 +448,15 @@ def _work(study: Study, door, person: str, state: str) -> tuple[Assignment, Pane
     store_person_id(one.annotator, person)
     task, _ = PanelTask.objects.get_or_create(recruitment=door, external_id="T")
     submission = PanelSubmission.objects.create(
-        recruitment=door, task=task, external_id=f"S-{person}", annotator=one.annotator, assignment=one, state=state, source="file",
+        recruitment=door,
+        task=task,
+        external_id=f"S-{person}",
+        annotator=one.annotator,
+        assignment=one,
+        state=state,
+        source="file",
         decided_at=timezone.now(),
-    )  # fmt: skip
+    )
     return one, submission
 
 
@@ -512,24 +518,40 @@ def states_of_the_work() -> None:
         look(one, "done/")
         if state == "approved":
             for kind, way, ended in (
-                ("base", "approval", "due"), ("bonus", "bonus", "due"), ("compensation", "bonus", "ordered"), ("outcome", "hand", "paid"),
+                ("base", "approval", "due"),
+                ("bonus", "bonus", "due"),
+                ("compensation", "bonus", "ordered"),
+                ("outcome", "hand", "paid"),
                 ("difference", "hand", "due"),
-            ):  # fmt: skip
+            ):
                 order = (
                     PanelOrder.objects.create(recruitment=door, operation="bonus", token=f"p-{kind}")
                     if ended == "ordered"
                     else None
                 )
                 Payment.objects.create(
-                    assignment=one, kind=kind, way=way, state=ended, amount=1, currency="USD", reason="r", order=order,
+                    assignment=one,
+                    kind=kind,
+                    way=way,
+                    state=ended,
+                    amount=1,
+                    currency="USD",
+                    reason="r",
+                    order=order,
                     ended_at=timezone.now() if ended == "paid" else None,
-                )  # fmt: skip
+                )
             look(one, "done/")
     one = claimed(study, "unfinished", door)
     PanelSubmission.objects.create(
-        recruitment=door, task=PanelTask.objects.get(recruitment=door), external_id="S-u", annotator=one.annotator, assignment=one,
-        state="submitted", source="file", submitted_at=timezone.now(),
-    )  # fmt: skip
+        recruitment=door,
+        task=PanelTask.objects.get(recruitment=door),
+        external_id="S-u",
+        annotator=one.annotator,
+        assignment=one,
+        state="submitted",
+        source="file",
+        submitted_at=timezone.now(),
+    )
     Client().post(path_of(one, "withdraw/"), {"leave": "1"})
     look(one, "done/")
     made = Verdict.objects.create(assignment=answer_all(claimed(study, "by hand", door)), kind="approve", by=owner)

@@ -128,10 +128,15 @@ def test_a_page_in_one_language_has_no_words_of_another():
     fields = [
         ShownField(slot="s1", field=TextField(required=False), text="12?", help="", label="A", position=1),
         ShownField(
-            slot="s2", field=WholeNumberField(0, 9), text="34?", help="", label="", position=1,
+            slot="s2",
+            field=WholeNumberField(0, 9),
+            text="34?",
+            help="",
+            label="",
+            position=1,
             skip_reasons=(("k", "56"),),
         ),
-    ]  # fmt: skip
+    ]
 
     def made() -> list[str]:
         names = [output_name(None, "1"), output_name(None), listed(("1", "2", "3")), script_texts_in_use()]

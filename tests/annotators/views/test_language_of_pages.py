@@ -93,8 +93,9 @@ def test_each_text_about_a_place_is_translated():
     def texts():
         over = [deadlines._expired_status(state).text for state in deadlines.EXPIRED_TEXTS]
         kept = [
-            deadlines._reserved_status(now + left, now) for left in (timedelta(seconds=30), timedelta(minutes=1.5), timedelta(minutes=9))
-        ]  # fmt: skip
+            deadlines._reserved_status(now + left, now)
+            for left in (timedelta(seconds=30), timedelta(minutes=1.5), timedelta(minutes=9))
+        ]
         closing = [
             deadlines._closing_status(left, may_ask=True)
             for left in (timedelta(seconds=30), timedelta(minutes=2), timedelta(days=1), timedelta(days=3))

@@ -129,7 +129,7 @@ def test_the_words_of_marks_are_translated_unless_the_researcher_wrote_them():
     assert (english[1].text, foreign[2].text) == ("Error 1", f"{in_pseudo('Error')} 2")
     labels = [[entry.label for entry in asks[1].field.codebook.categories] for asks in (english, foreign)]
     assert labels == [["Accuracy", "Stil"], [in_pseudo("Accuracy"), "Stil"]]
-    assert foreign[1].field.displayed_text("2", "where") == "sentence 2"  # told in English again
+    assert foreign[1].field.displayed_text("2", "where") == "sentence 2"  # in English again
     assert both(lambda: foreign[1].field.displayed_text("2", "where"))[1] == f"{in_pseudo('sentence')} 2"
 
 
@@ -192,7 +192,13 @@ def test_numbers_amounts_times_and_lists_have_the_form_of_the_language():
     assert written() == ("1,234.50", "12", "2.50 EUR", "2 minutes and 5 seconds", "0 seconds", "A, B and C", "A or B")
     with in_language(PageLanguage("de", "de")):
         assert written() == (
-            "1.234,50", "12", "2,50 EUR", "2 Minuten und 5 Sekunden", "0 Sekunden", "A, B und C", "A oder B",
-        )  # fmt: skip
+            "1.234,50",
+            "12",
+            "2,50 EUR",
+            "2 Minuten und 5 Sekunden",
+            "0 Sekunden",
+            "A, B und C",
+            "A oder B",
+        )
     with in_language(ENGLISH):
         assert written()[0] == "1,234.50"
