@@ -13,7 +13,6 @@ from typing import TypeVar
 
 from django.template import defaultfilters
 from django.templatetags.static import static
-from django.utils.text import capfirst
 from jinja2 import BaseLoader, Environment, FileSystemLoader, PrefixLoader, nodes
 from jinja2.visitor import NodeTransformer
 from markupsafe import Markup, escape
@@ -23,7 +22,6 @@ from studies.language import (
     active_language,
     format_amount,
     format_list,
-    format_number,
     gettext,
     in_language,
     ngettext,
@@ -167,11 +165,9 @@ def environment(loader: FileSystemLoader, auto_reload: bool, **_) -> Environment
     }
     jinja.globals["blank"] = _blank_field_renderer(jinja, 0 if auto_reload else 512)
     jinja.filters |= {
-        "capfirst": capfirst,
         "date": defaultfilters.date,
         "day": format_day,
         "moment": format_moment,
-        "number": format_number,
         "direction": text_direction,
         "grouped": group_fields_by_question,
         "linked": linked,

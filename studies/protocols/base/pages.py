@@ -29,6 +29,7 @@ def shown_noun(settings: Mapping[str, Any]) -> str:
 
 
 def labelled(noun: str, label: str) -> str:
+    """Return a noun with its letter, such as "Text A"."""
     # Translators: the name of a text on a page, such as "Text A"
     return gettext("%(noun)s %(label)s") % {"noun": noun, "label": label}
 
