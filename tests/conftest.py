@@ -13,6 +13,7 @@ import pytest
 from django.db import transaction
 from django.test import TransactionTestCase
 
+from studies.language import ENGLISH, in_language
 from tests import made_database, thrift
 from tests.frozen import forget_frozen_designs
 
@@ -192,6 +193,13 @@ def _nothing_frozen_is_left(request):
     """A test that is rolled back gives its ids to the next one."""
     if touches_database(request.node):
         forget_frozen_designs()
+
+
+@pytest.fixture(autouse=True)
+def _words_are_english():
+    """A test that makes parts of a page itself, without the wrapper of the views, activates its study's language for all that follow."""
+    with in_language(ENGLISH):
+        yield
 
 
 @pytest.fixture
