@@ -190,7 +190,7 @@ def _check_token(token, action: Action, study: Study | int | None) -> None:
         check_token_scope(token, PERMISSIONS[action].changes)
     elif PERMISSIONS[action].changes and not (action in _MAKE_DRAFTS or (action in _WRITE_DRAFTS and _is_draft(study))):
         raise PermissionDenied(
-            "This token may only make, change and delete drafts. A person does this on the study's page."
+            "This token may only make, change and delete drafts. A person does this on the study's page, which the checklist names."
         )
     if token.study_id is None:
         return

@@ -49,9 +49,10 @@ def a_person_launches_it_and_people_answer(study, by):
 
 def test_an_agent_prepares_a_study_and_reads_what_became_of_it(reader, ada, client, capsys):
     reader.python(DRAFT)
-    link, missing, page = capsys.readouterr().out.splitlines()
+    link, planned, *sentences, missing, warnings, page = capsys.readouterr().out.splitlines()
     study = Study.objects.get()
-    assert study.state == "draft" and missing == "Missing or unwise:"
+    assert study.state == "draft" and (missing, warnings) == ("Missing:", "Warnings:")
+    assert planned == "What it can show:" and " power " in sentences[1]
     client.force_login(ada)
     assert client.get(page.split(": ")[1].removeprefix(reader.site)).status_code == 200
     a_person_launches_it_and_people_answer(study, ada)

@@ -5,7 +5,7 @@ This package is also the wheel ``heval_client`` (``tools/heval_client``), so it 
 
 from .asynchronous import AsyncBoard, AsyncSite, AsyncStudy
 from .calls import ClientError, Fault, NotReachable, Refused, TimedOut, WrongUse
-from .results import Checklist, Link, Problem, Verdict
+from .results import Checklist, Link, Plan, Problem, Verdict
 from .site import Board, Site, Study
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "ClientError",
     "Fault",
     "Link",
+    "Plan",
     "NotReachable",
     "Problem",
     "Refused",

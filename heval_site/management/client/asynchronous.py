@@ -9,7 +9,7 @@ from . import boards, operations
 from .calls import Steps, T, ask
 from .http import AsyncConnection, checked_token
 from .operations import JOB_SECONDS, POLL_SECONDS, WAIT_SECONDS
-from .results import Checklist, Link, Problem, Verdict
+from .results import Checklist, Link, Plan, Problem, Verdict
 from .site import as_frame, created, whole_file
 from .tables import Outputs, Table
 
@@ -93,7 +93,7 @@ class AsyncStudy:
     async def check(self) -> Checklist:
         return await self.site.run(operations.check(self.code))
 
-    async def plan(self, is_quick: bool = False, timeout: float = JOB_SECONDS, **values: Any) -> dict[str, Any]:
+    async def plan(self, is_quick: bool = False, timeout: float = JOB_SECONDS, **values: Any) -> Plan:
         return await self.site.run(operations.plan(self.code, values, is_quick, timeout))
 
     async def rehearse(self, key: str = "", timeout: float = JOB_SECONDS, **sent: int) -> dict[str, Any]:

@@ -86,6 +86,13 @@ def check_draft(study: str) -> dict[str, Any]:
 
 
 @tool
+def plan_draft(study: str) -> dict[str, list[str]]:
+    """Return what a study of this size can show, in sentences, and advice on what would show more. Tell a person before they launch it."""
+    plan = _study(study).plan(is_quick=True)
+    return {"sentences": list(plan.sentences), "advice": list(plan.advice)}
+
+
+@tool
 def list_cards(study: str) -> list[dict[str, Any]]:
     """Return what can be asked about the outputs of a draft, and why not what cannot."""
     return list(_site().get(f"studies/{_study(study).code}/cards/"))

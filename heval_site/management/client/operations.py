@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .calls import NOT_MODIFIED, NotReachable, Pause, Refused, Steps, TimedOut, WrongUse, ask, send
-from .results import Checklist, Link, Problem, Verdict
+from .results import Checklist, Link, Plan, Problem, Verdict
 from .tables import Outputs, as_upload, read_file
 
 JOB_SECONDS = 3600.0
@@ -136,7 +136,7 @@ def _do_job(
 def check(code: str) -> Steps[Checklist]:
     found = yield from ask("GET", f"studies/{code}/checklist/")
     problems = (Problem(one["key"], one["text"], one["is_blocking"]) for one in found["problems"])
-    return Checklist(tuple(problems), found["page"])
+    return Checklist(tuple(problems), found["page"], tuple(found["populations"]))
 
 
 def launch(
@@ -242,9 +242,7 @@ def split_link(named: str) -> tuple[str, str]:
     return (name, link) if name and link.isalnum() else (named, "")
 
 
-def plan(
-    code: str, values: Mapping[str, Any], is_quick: bool = False, timeout: float = JOB_SECONDS
-) -> Steps[dict[str, Any]]:
+def plan(code: str, values: Mapping[str, Any], is_quick: bool = False, timeout: float = JOB_SECONDS) -> Steps[Plan]:
     """Return what a study of this size can find, and what it costs: approximate numbers, and a plan that is simulated and stored.
 
     ``values`` differ from those of the draft. The prior ``pilot:CODE`` reads the answers of another study first.
@@ -261,7 +259,9 @@ def plan(
         stored = yield from ask("GET", f"studies/{code}/plans/{done['result']['plan']}/")
         power = stored["result"]["plan"]["planned"]["power"]
     has_power = power >= numbers["inputs"]["target"]["wanted"]
-    return {"approximate": numbers, "plan": stored, "has_wanted_power": has_power}
+    sentences = (*numbers["sentences"], *(stored["sentences"] if stored else ()))
+    data = {"approximate": numbers, "plan": stored, "has_wanted_power": has_power}
+    return Plan(sentences, tuple(numbers["advice"]), has_power, data)
 
 
 def rehearse(code: str, key: str = "", timeout: float = JOB_SECONDS, **sent: int) -> Steps[dict[str, Any]]:

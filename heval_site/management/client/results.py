@@ -16,10 +16,14 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Checklist:
-    """``page``: the address of the page on which a person reads the list, and launches the study."""
+    """``page``: the address of the page on which a person reads the list, and launches the study.
+
+    ``populations``: for each planned comparison, what its result can be about, and what would make its interval narrower.
+    """
 
     problems: tuple[Problem, ...]
     page: str = ""
+    populations: tuple[str, ...] = ()
 
     @property
     def missing(self) -> tuple[Problem, ...]:
@@ -28,6 +32,19 @@ class Checklist:
     @property
     def warnings(self) -> tuple[Problem, ...]:
         return tuple(one for one in self.problems if not one.is_blocking)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a study of this size can find. ``sentences`` say it, and ``advice`` says what would find more.
+
+    ``data``: all that the site says: the ``approximate`` numbers, and the ``plan`` that is simulated and stored, or None.
+    """
+
+    sentences: tuple[str, ...]
+    advice: tuple[str, ...]
+    has_wanted_power: bool
+    data: Mapping[str, Any] = field(repr=False, default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

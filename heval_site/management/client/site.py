@@ -11,7 +11,7 @@ from . import boards, operations
 from .calls import Steps, T, WrongUse, ask
 from .http import Connection, checked_token
 from .operations import JOB_SECONDS, POLL_SECONDS, WAIT_SECONDS
-from .results import Checklist, Link, Problem, Verdict
+from .results import Checklist, Link, Plan, Problem, Verdict
 from .tables import Outputs, Table, read_json_file
 
 
@@ -127,7 +127,7 @@ class Study:
         """Return what the draft lacks, and warnings."""
         return self.site.run(operations.check(self.code))
 
-    def plan(self, is_quick: bool = False, timeout: float = JOB_SECONDS, **values: Any) -> dict[str, Any]:
+    def plan(self, is_quick: bool = False, timeout: float = JOB_SECONDS, **values: Any) -> Plan:
         """Return what a study of this size can find. ``values``: such as ``people``, where they differ from the draft's."""
         return self.site.run(operations.plan(self.code, values, is_quick, timeout))
 

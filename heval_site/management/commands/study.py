@@ -235,9 +235,7 @@ def _check(study: Study, options: dict[str, Any]) -> Result:
 
 def _plan(study: Study, options: dict[str, Any]) -> Result:
     found = study.plan(options["quick"], **_given(options, *(one["name"] for one in TABLES["plan"])))
-    numbers, plan = found["approximate"], found["plan"]
-    lines = [*numbers["sentences"], *numbers["advice"], *(plan["sentences"] if plan else ())]
-    return found, lines, YES if found["has_wanted_power"] else NO
+    return found.data, [*found.sentences, *found.advice], YES if found.has_wanted_power else NO
 
 
 def _preview(study: Study, options: dict[str, Any]) -> Result:

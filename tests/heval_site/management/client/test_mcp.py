@@ -60,18 +60,20 @@ def test_from_outputs_to_a_draft_and_after_a_person_launched_it_to_a_verdict(liv
         "facts": json.loads(FACTS),
     }
     named = {"study": "Checkpoint 42"}
-    names, made, cards, link, checked, refused, wrong = asked(
+    names, made, cards, link, planned, checked, refused, wrong = asked(
         live_server,
         token,
         [
             ("create_draft", draft),
             ("list_cards", named),
             ("make_link", named),
+            ("plan_draft", named),
             ("check_draft", named),
             ("get_status", {"study": "Checkpoint 7"}),
             ("create_draft", draft | {"criterion": "nothing"}),
         ],
     )
+    assert " power " in planned["sentences"][1] and planned["advice"]
     assert not [name for name in names if "launch" in name or "pay" in name]
     study = Study.objects.get(code=made["code"])
     assert study.state == "draft" and "two_choice" in {card["card"] for card in cards}
