@@ -93,7 +93,7 @@ def split_half_reliability(
         return Estimate(status="not_identified", reason="the halves share too few items that differ", **common)
     parts = []
     for part in _blocks(_random_halves(n_annotators, resamples, rng), n_items):
-        weights = rng.multinomial(n_items, np.full(n_items, 1 / n_items), size=len(part)).astype(np.float64)
+        weights = _resampled_counts(n_items, len(part), rng)
         parts.append(_stepped_up(_weighted_correlations(*_means_of_halves(filled, ones, part), weights)))
     draws = np.concatenate(parts)
     finite = draws[np.isfinite(draws)]
@@ -112,6 +112,12 @@ def _random_halves(n_annotators: int, splits: int, rng: np.random.Generator) -> 
     return (order < size[:, None]).astype(np.float64)
 
 
+def _resampled_counts(n_items: int, resamples: int, rng: np.random.Generator) -> FloatArray:
+    """Return how often each resample has each item. With many items this takes a tenth of the time of ``rng.multinomial``."""
+    chosen = rng.integers(0, n_items, size=(resamples, n_items)) + n_items * np.arange(resamples)[:, None]
+    return np.bincount(chosen.ravel(), minlength=resamples * n_items).reshape(resamples, n_items).astype(np.float64)
+
+
 def _blocks(halves: FloatArray, n_items: int) -> Iterator[FloatArray]:
     """Yield so many halvings at a time that their items fit into memory."""
     size = max(1, MAX_CELLS // n_items)
@@ -125,7 +131,8 @@ def _means_of_halves(
     """Return the items' means in the two halves of each halving; NaN if a half did not score an item."""
     sums, counts = (filled @ in_first.T).T, (ones @ in_first.T).T
     halves = (sums, counts), (filled.sum(axis=1) - sums, ones.sum(axis=1) - counts)
-    first, second = (np.divide(total, n, out=np.full_like(n, np.nan), where=n > 0) for total, n in halves)
+    with np.errstate(invalid="ignore"):
+        first, second = (total / n for total, n in halves)
     return first, second
 
 
