@@ -56,8 +56,8 @@ def _unguarded(rows: QuerySet) -> QuerySet:
 def delete_in_turns(rows_in_order: Iterable[QuerySet], turn: Turn) -> None:
     """Delete rows in short transactions, each of which ``turn`` opens."""
     for rows in rows_in_order:
-        keys = [0]
-        while keys:
+        # Most often there is nothing, and a turn has several queries.
+        while rows.exists():
             with turn(), allowing_erasure(), allowing_amendment():
                 # Deleting costs more than inserting: Django reads the rows and looks for others that refer to them.
                 keys = list(rows.order_by().values_list("pk", flat=True)[: CHUNK // 4])
