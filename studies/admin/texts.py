@@ -147,13 +147,15 @@ def store_texts(study: Study, by, form: TextsForm, facts_form: TextFactsForm) ->
         if value := getattr(facts, name):
             changes[name] = value
     stored = Study.objects.get(pk=study.pk)
-    request, parts = AI_TOOLS_REQUEST, stored.instructions.replace(AI_TOOLS_REQUEST, "").rstrip()
-    changes["instructions"] = "\n\n".join(filter(None, [parts, request])) if values["asks_about_ai_tools"] else parts
+    request, is_asked = AI_TOOLS_REQUEST, values["asks_about_ai_tools"]
+    if is_asked != (request in stored.instructions):
+        parts = stored.instructions.replace(request, "").rstrip()
+        changes["instructions"] = "\n\n".join(filter(None, [parts, request])) if is_asked else parts
     with transaction.atomic():
         if facts_form.has_changed() or facts.pk is None:
             store_facts(by, {name: facts_form.cleaned_data[name] for name in facts_form.fields})
         stored = update_draft(stored, by, changes)
-        ask_about_ai_tools(stored, by, values["asks_about_ai_tools"])
+        ask_about_ai_tools(stored, by, is_asked)
 
 
 @login_required

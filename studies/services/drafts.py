@@ -54,6 +54,8 @@ def update_draft(study: Study, by, changes: Mapping[str, Any], version: int | No
 def store_facts(by, changes: Mapping[str, Any]) -> None:
     """Store what the account ``by`` writes in the texts of its studies."""
     check_permission_or_404(by, Action.CREATE)
+    if ResearcherFacts.objects.filter(user=by, **changes).exists():
+        return
     ResearcherFacts.objects.update_or_create(user=by, defaults=dict(changes))
     audit.record("edit facts", by=by, columns=sorted(changes))
 

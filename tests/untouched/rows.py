@@ -43,6 +43,7 @@ def differences(before: dict[str, str], after: dict[str, str]) -> list[str]:
 
 def change_pages() -> Iterator[str]:
     """The change page of every row that the admin knows."""
+    reverse("admin:index")  # imports the URLs, with which the admin learns its models
     for model in admin.site._registry:
         if model._meta.app_label in OURS:
             for pk in QuerySet(model).order_by("pk").values_list("pk", flat=True):

@@ -177,6 +177,11 @@ def test_people_are_asked_about_ai_tools_in_new_drafts_only(owner):
     before.refresh_from_db()
     assert AI_TOOLS_REQUEST not in before.instructions and before.instructions.startswith("Read every story")
     assert [section.position for section in before.sections.all()] == [1]
+    # Instructions that need no change keep their last blanks, too.
+    Study.objects.filter(pk=before.pk).update(instructions="Read every story.  \n")
+    sent(client, before)
+    before.refresh_from_db()
+    assert before.instructions == "Read every story.  \n"
 
 
 def test_the_question_comes_last_again_after_other_sections_were_added(owner):
@@ -234,6 +239,8 @@ def test_the_facts_have_a_page_of_the_account(owner):
         == 302
     )
     assert str(ResearcherFacts.objects.get(user=owner).full_pay) == "0.10"
+    assert client.post(address, form_of(client.get(address), "facts-form")).status_code == 302
+    assert AuditEvent.objects.filter(verb="edit facts").count() == 1  # nothing was edited the second time
     refused = client.post(address, changed(form_of(client.get(address), "facts-form"), **{"facts-full_pay": "-1"}))
     assert refused.status_code == 422 and "greater than or equal to 0" in errors_of(refused)
     assert not ResearcherFacts.objects.filter(user=user("other")).exists()
