@@ -69,12 +69,19 @@ ASKED_FOR = {
     "api-metric-discard": "discards a metric", "api-judge-check": "compares with people", "api-judge-sample": "draws a sample",
     "api-calibrated": "combines judges with people", "api-plans": "simulates a plan", "api-plan-choose": "chooses a plan",
     "api-attention-checks": "stores attention checks", "api-translation": "stores a file", "api-imports": "imports a file", "api-test-questions": "makes test questions", "api-practice-items": "adds a practice item",
-    "api-plan-pilots": "reads a pilot", "api-preparation": "prepares texts", "api-plan-strategies": "simulates strategies",
+    "api-plan-pilots": "reads a pilot", "api-preparation": "prepares texts", "api-preview": "makes a report of invented answers", "api-bundle": "replaces all rows of a draft (written back below)", "api-plan-strategies": "simulates strategies",
     "api-plan-test-questions": "simulates test questions",
     "api-tokens": "makes a token", "api-token-revoke": "ends a token", "api-launch": "launches", "api-amend": "amends",
     "api-question": "writes a section", "api-texts": "writes texts", "api-links": "makes a link", "api-link": "changes a link",
     "api-link-stop": "stops a link", "api-link-open": "opens a link again", "api-answer-imports": "imports a file",
     "api-report-links": "makes a link", "api-report-link-revoke": "ends a link", "api-analysis-pdf": "makes a file",
+    **dict.fromkeys(("api-webhooks", "api-webhook-test", "api-delivery-send"), "makes or tries a webhook"),
+    **dict.fromkeys((f"api-link-{name}" for name in ("settle", "order", "paid", "cancel", "compensate", "bonuses")), "pays people of a link"),
+    **dict.fromkeys((f"api-panel-{name}" for name in ("ask", "publish", "rounds", "repeat", "task", "cancel", "resolve", "file")), "asks or orders at a panel"),
+    "api-panel": "stores secrets, which nobody can read", "api-rehearse": "plays a rehearsal", "api-test-runs": "makes or deletes a test run",
+    "api-inquiry": "marks a message", "api-inquiry-answer": "answers a message", "api-both-directions": "adds questions",
+    "api-annotators-screen": "screens annotators", "api-assignment-release": "releases a place",
+    "api-coding-samples": "draws a sample", "api-coding-item": "codes an item",
     "api-report-forms": "answers questions", "api-comparisons": "compares studies", "api-job-cancel": "cancels a job",
     **{f"api-{act.name}": act.label for act in ACTS.values() if act.name != "delete"},
 }  # fmt: skip
@@ -104,6 +111,13 @@ def test_what_is_read_over_rest_and_written_back(owner, settings, tmp_path):
                 assert not differences(before, rows()), (url, method)
     assert written >= {"api-study", "api-systems", "api-prompts", "api-outputs"}
     assert set(ASKED_FOR) <= {pattern.name for pattern in api_urls.urlpatterns}
+    # Other rows, and the same design.
+    for each in (study, images):
+        url, before = reverse("api-bundle", args=[each.code]), canonical_json(serialize_design(each))
+        answer = api.send("PUT", url, json.loads(api.get(url).body))
+        assert answer.status_code == 200, answer.body[:2000]
+        again = Study.objects.get(pk=each.pk)
+        assert not differences({"": before}, {"": canonical_json(serialize_design(again))})
     # The same once more, as a new study.
     read = json.loads(api.get(reverse("api-study", args=[study.code])).body)
     fields = StudySerializer().fields
