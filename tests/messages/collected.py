@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from django.utils.html import strip_tags
+
 from tests import ROOT
 
 # The code whose messages are held to the list, by area.
@@ -63,7 +65,7 @@ MAKERS = {
     "CellRefused": 1, "NumberRefused": 0, "StimulusLayout": 2, "AnswerLayout": 2,
     "_Fault": 0, "fault": 0, "ValueRefused": 1, "SettingsRefused": 0, "BundleRefused": 0, "BundleIncomplete": 0,
     "ImageRefused": 0, "MemberMissing": 0, "ZipRefused": 0, "ValidationError": 0, "ValueError": 0,
-    "make_notice": 1, "_wrong": 1, "CodebookRefused": 0, "RegexValidator": 1, "NoService": 0, "RequestRefused": 0, "TextRefused": 0, "PermissionDenied": 0,
+    "make_notice": 1, "_always": 0, "_wrong": 1, "CodebookRefused": 0, "RegexValidator": 1, "NoService": 0, "RequestRefused": 0, "TextRefused": 0, "PermissionDenied": 0,
 }  # fmt: skip
 METHODS = {
     ("messages", "success"): 1, ("messages", "warning"): 1, ("messages", "error"): 1, ("messages", "info"): 1, ("messages", "add_message"): 2,
@@ -99,7 +101,7 @@ INTERNAL = (
     "register: ", "_card_of: ", "register_importer: ", "_build_field: a question on a ", "approve_submissions: Somebody approves.", "bulk_form_texts: ", "add: The rule ",
     "reading_minutes: ", ": Please answer this question.", "image_path: ", "get_or_create_order: ", "_require_https: ", "_build_xml: ", "parse_notification: ", "_lock_and_reload: ",
 )  # fmt: skip
-# Functions whose words are shown as they return them; those of acts are found by their parameter ``cleaned``.
+# Functions whose words are shown as they return them; those of acts are found by their parameters.
 RETURNS = {"explain_no_conclusion", "describe_excluded_places"}
 RETURNS_OF_FORMS = {
     "find_link_errors",
@@ -180,14 +182,15 @@ class _Module:
 
     def _of(self, node, function, scope):
         for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.Lambda) and _is_of_act(child):
+                yield from self._worded(child.body, function, child, child.lineno)
             if isinstance(child, ast.FunctionDef):
-                parameters = {argument.arg for argument in child.args.args}
                 returns = {
                     "forms": RETURNS | RETURNS_OF_FORMS,
                     "answers": RETURNS_OF_ANSWERS,
                     "boards": RETURNS_OF_BOARDS,
                 }.get(self.area, RETURNS)
-                if child.name in returns or {"study", "user", "cleaned"} <= parameters:
+                if child.name in returns or _is_of_act(child):
                     yield from self._returned(child)
                 yield from self._of(child, child.name, child)
                 continue
@@ -199,19 +202,18 @@ class _Module:
                 for text in self.texts(child.value, scope, set()):
                     yield Message(self.area, self.name, function, child.lineno, re.sub(r"{\w+}", GAP, text))
             if (words := self._words_of(child)) is not None:
-                for text in self.texts(words, scope, set()):
-                    if SENTENCE.search(text.replace(GAP, " ")):
-                        yield Message(
-                            self.area, self.name, function, getattr(child, "lineno", 0) or child.value.lineno, text
-                        )
+                yield from self._worded(words, function, scope, getattr(child, "lineno", 0) or child.value.lineno)
             yield from self._of(child, function, scope)
 
     def _returned(self, function):
         for each in ast.walk(function):
             if isinstance(each, ast.Return) and each.value is not None:
-                for text in self.texts(each.value, function, set()):
-                    if SENTENCE.search(text.replace(GAP, " ")):
-                        yield Message(self.area, self.name, function.name, each.lineno, text)
+                yield from self._worded(each.value, function.name, function, each.lineno)
+
+    def _worded(self, words, function: str, scope, line: int):
+        for text in self.texts(words, scope, set()):
+            if SENTENCE.search(text.replace(GAP, " ")):
+                yield Message(self.area, self.name, function, line, text)
 
     def texts(self, node, scope, seen: set) -> list[str]:
         """The texts that an expression may come to, with a gap for each value."""
@@ -295,6 +297,8 @@ class _Module:
         return found or [GAP]
 
     def _called(self, node, scope, seen) -> list[str]:
+        if getattr(node.func, "id", "") == "format_html":
+            return [strip_tags(text).replace("{}", GAP) for text in self.texts(node.args[0], scope, seen)]
         if getattr(node.func, "id", "") in TRANSLATORS:
             found = self.texts(node.args[TRANSLATORS[node.func.id]], scope, seen)
             return [PLACEHOLDER.sub(GAP, text) for text in found]
@@ -362,6 +366,12 @@ class _Module:
         else:
             place = None
         return call.args[place] if place is not None and len(call.args) > place else None
+
+
+def _is_of_act(function: ast.FunctionDef | ast.Lambda) -> bool:
+    """Whether a function returns what is said after an act on a study."""
+    parameters = [argument.arg for argument in function.args.args]
+    return parameters[:1] == ["study"] and parameters[2:] == ["values"]
 
 
 @cache

@@ -181,7 +181,7 @@ FORMS = {
 PAGES = {
     "Test questions are stored": only_informs(makes()),
     "Too few prompts": makes(positive=20),
-    "test question… of the file": only_informs(gives(HEADER + "p000,a text that is bad,low\n")),
+    "of the file … new": only_informs(gives(HEADER + "p000,a text that is bad,low\n")),
     "The test question": only_informs(deletes(1)),
     "That test question": only_informs(deletes(2)),
 }

@@ -178,11 +178,11 @@ CHECKLIST = {
     "the ends of the scale have no words": At("#questions-group", on(rating, scale(kind="likert", maximum=7))),
     "a text is rewritten on": At("#questions-group", on(rating, scale(kind="rewrite"))),
     "questions that have the same": At("#questions-group", on(humanlike, rewrites(2))),
-    "the texts may not be passed on, and": At(
+    "rewrites keep words": At(
         "#questions-group",
         on(humanlike, lambda s: (rewrites()(s), study_with(stimuli_source="https://example.org")(s))),
     ),
-    "outputs are images or": At("#questions-group", on(humanlike, lambda s: (rewrites()(s), _empty(s)))),
+    "outputs have no text": At("#questions-group", on(humanlike, lambda s: (rewrites()(s), _empty(s)))),
     "outputs have more than": At("#questions-group", on(humanlike, rewrites(maximum_length=5))),
     "Question … rates": At("#questions-group", on(rating, names_systems)),
     "studies/protocols/rating:problems: Annotators must see": At("#id_m", on(rating, section_with(m=0))),

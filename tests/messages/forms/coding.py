@@ -126,8 +126,11 @@ FORMS = {
     "No origin is chosen": posted(
         explained, lambda study: f"/admin/studies/study/{study.pk}/analyses/run/", level="0.95", resamples="99"
     ),
+    "The report with invented answers": only_informs(
+        posted(launched, lambda s: reverse("new_study_invented", args=[s.pk]))
+    ),
     "Enter numbers with commas": posted(
-        builders.choice_study,
+        lambda: builders.choice_study(by=me()),
         lambda study: f"/admin/studies/study/{study.pk}/analyses/run/",
         origins="live",
         level="0.95",

@@ -190,7 +190,8 @@ FORMS = {
     "Your account does": denied(lambda study: None, Action.CREATE, False),
     "Your role in this study": denied(lambda study: study, Action.EDIT),
     "This token is bound": denied(lambda study: None, Action.CREATE, scope="write"),
-    "This token may": denied(lambda study: study, Action.EDIT, scope="read"),
+    "This token may only read": denied(lambda study: study, Action.EDIT, scope="read"),
+    "This token may only make": denied(lambda study: study, Action.LAUNCH, scope="draft"),
     "No active user": row_added("members", 1, username="nobody", role="viewer"),
     "it contains no visible": At("Title", study_saved(title="\u2060")),
     "The target is 0": study_saved(target_n="0"),
@@ -211,6 +212,7 @@ FORMS = {
     "Two rows have this comparison": row_added(
         "contrasts", 2, x=system("alpha"), y=system("beta"), expected=">", role="primary", level="0.05"
     ),
+    "has outputs or is named": study_saved(**{"systems-0-DELETE": "on"}),
     "A study needs at least one arm": study_saved(**{"arms-0-DELETE": "on"}),
     "Two rows have this rule": two_rules,
     "Some of these": rule_settings("-1"),

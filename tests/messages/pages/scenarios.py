@@ -2,6 +2,8 @@
 
 import re
 
+from django.utils.html import strip_tags
+
 from studies.models import Study
 from studies.services import lifecycle
 from tests import builders, players
@@ -65,7 +67,7 @@ def says(make, visit):
     def scenario():
         study = make()
         response = visit(logged_in(builders.user()), study)
-        return [Shown(str(message)) for message in response.context["messages"]]
+        return [Shown(strip_tags(str(message))) for message in response.context["messages"]]
 
     return scenario
 

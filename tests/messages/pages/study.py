@@ -149,6 +149,12 @@ def launch_edited(study):
         lifecycle.draw_batches = whole
 
 
+def _launch_warned(study):
+    """Each output has a warning, so that everybody would get more of them than the limit."""
+    Output.objects.filter(system__study=study).update(warning="Describes a death.")
+    builders.launched(study)
+
+
 def all_open(study):
     lifecycle.open_more_places(study, 9, by=None)
 
@@ -203,9 +209,9 @@ PAGES = {
     ),
     "The study was changed": refused(draft, lambda s: drafts.update_draft(s, None, {}, version=7)),
     "The study is launched": (says(launched, written), says(lambda: builders.launched(trained()), practice)),
-    "_pause: The study is paused": says(launched, act("pause")),
+    "studies/admin:: The study is paused": says(launched, act("pause")),
     "The study is resumed": only_informs(says(paused, act("resume"))),
-    "_close: The study is closing": says(launched, act("close", reason="")),
+    "_said_of_closing: The study is closing": says(launched, act("close", reason="")),
     "more places are open": only_informs(says(launched, act("places", places=2))),
     "Outcomes are visible": only_informs(says(launched, act("outcomes", reason="A look."))),
     "This is the copy": says(launched, act("clone", title="Copy")),
@@ -213,6 +219,8 @@ PAGES = {
         says(lambda: _beside_ann(), act("invite", account="ann", role="viewer"))
     ),
     "is made, as": says(draft, act("invite", account="jo@example.org", role="viewer")),
+    "The template is kept": only_informs(says(draft, act("keep-template", title="Kept", texts="without"))),
+    "A person could get": refused(lambda: draft(warning_limit=1), _launch_warned),
     "Something else refers": refused(draft, lambda s: _scored(s) and copying.remove_texts(s, None)),
     "shows only “…”. Delete the arm": refused(draft, lambda s: _of_one_arm(s)),
     "This system is no longer": only_informs(says(draft, removed_system(lambda study: 0))),
@@ -220,7 +228,9 @@ PAGES = {
     "Removed: ": says(draft, act("remove-texts")),
     "The study is archived. To see": says(draft, act("archive")),
     "The study is back": only_informs(says(archived, act("restore"))),
-    "_delete: “…” is deleted": only_informs(says(lambda: builders.draft_study(owner=builders.user()), act("delete"))),
+    "_said_of_deletion: “…” is deleted": only_informs(
+        says(lambda: builders.draft_study(owner=builders.user()), act("delete"))
+    ),
     "has records that must be kept": says(lambda: _on_record(), act("delete")),
     "You cannot do": says(draft, act("pause")),
     "amend_page: You can amend": says(draft, lambda client, study: client.get(study_url(study, "amend/"), follow=True)),
