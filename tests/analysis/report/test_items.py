@@ -129,8 +129,11 @@ def test_the_page_reads_texts_and_comments_and_the_json_has_none(rated, client):
     assert page.count("A &lt;i&gt;lively&lt;/i&gt; ending.") >= 2 * first["n"] and "&lt;b&gt;(ahpla)&lt;/b&gt;" in page
     assert page.index('id="reasons"') < page.index('id="items"') < page.index('id="all"')
     assert f"Where {compared['winner']} won most clearly" in page and "may not be passed on" not in page
-    rated.stimuli_source = "The corpus at https://example.org."
     context = {"result": run.result, "study": rated, "items": items_context(rated, run.result)}
+    # A report with invented answers has no files.
+    files = "PDF of the report has these texts"
+    assert files in page and files not in render_to_string("report/_items.html", context | {"invented": {"people": 8}})
+    rated.stimuli_source = "The corpus at https://example.org."
     assert "may not be passed on" in render_to_string("report/_items.html", context)
 
 
