@@ -88,7 +88,7 @@ def test_an_act_on_more_rows_than_it_takes_says_so(client, study):
 @pytest.mark.slow
 def test_a_system_with_outputs_is_not_deleted_and_one_with_answers_cannot_be(client, study):
     response = save(client, study, **{"systems-0-DELETE": "on"})
-    assert "protected" in errors_of(response) and study.systems.count() == 3
+    assert "has outputs or is named in the design" in errors_of(response) and study.systems.count() == 3
     form = form_of(client.get(study_url(study)), "study_form")
     builders.launched(study)
     players.submitted(study, "1")

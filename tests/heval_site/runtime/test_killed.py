@@ -35,7 +35,7 @@ for periodic in list(jobs._periodic.values()):
 from heval_site.management.commands import worker
 worker.TICK_SECONDS = 0.3
 from analysis.metrics import computed
-computed.SECONDS_OF_A_PART = 0.05
+computed.SECONDS_OF_A_PART = 0  # each output is a part
 
 @jobs.register("long")
 def long(job, progress):
@@ -54,7 +54,7 @@ from tests.boards.builders import rating_template
 from tests.builders import user
 study, draw = rating_template(user("ada"), prompts=10, systems=("human", "good", "poor")), random.Random(1)
 for output in Output.objects.filter(system__study=study).order_by("prompt__key", "system"):
-    Output.objects.filter(pk=output.pk).update(text=" ".join(draw.choices("the old house was green and blue".split(), k=40)))
+    Output.objects.filter(pk=output.pk).update(text=" ".join(draw.choices("the old house was green and blue".split(), k=100)))
 computed.request_metrics(study, study.owner, ["chrf", "ter"])
 """
 # A site with one view that takes its time, under the configuration that is shipped.

@@ -225,7 +225,8 @@ def test_heval_up_serves_a_fresh_home_and_ends_cleanly(tmp_path):
         assert until(lambda: answer(f"http://127.0.0.1:{port}/readyz") == 200, 60), (
             "ready: database, cache and a runner"
         )
-        assert process.stdout.readline() == f"heval serves http://127.0.0.1:{port}\n"
+        # In a home without an account, what to do next follows, and a blank line is before both.
+        assert [process.stdout.readline() for _ in range(2)] == ["\n", f"heval serves http://127.0.0.1:{port}\n"]
         second = subprocess.run(
             [sys.executable, "-m", "heval_site.management.cli", "up"],
             cwd=ROOT,
