@@ -335,6 +335,7 @@ def test_texts_of_one_side_come_in_by_import(tmp_path):
 
 @pytest.mark.slow
 def test_every_page_can_be_previewed_and_tried():
+    from django.contrib.auth.models import AnonymousUser
     from django.test import RequestFactory
 
     from annotators.admin.preview import render_preview_page
@@ -343,8 +344,10 @@ def test_every_page_can_be_previewed_and_tried():
 
     study = humanlike_draft(conditions=("examples", "comparison"), domains=("news",))
     arm = study.arms.get(condition="comparison")
-    keys = render_preview_page(RequestFactory().get("/"), study, "", arm).keys
-    pages = [render_preview_page(RequestFactory().get("/"), study, key, arm).html for key in keys]
+    request = RequestFactory().get("/")
+    request.user = AnonymousUser()
+    keys = render_preview_page(request, study, "", arm).keys
+    pages = [render_preview_page(request, study, key, arm).html for key in keys]
     assert sum("You will see the correct answer after you have given yours" in page for page in pages) == 3
     assert any("Why did you select" in page and "What would you change" in page for page in pages)
     assignment = start_test_run(study, None, arm)
