@@ -23,7 +23,7 @@ from analysis.report.link_views import link_url
 from analysis.report.links import create_link, revoke_link
 from analysis.report.pdf import check_report_visible
 from analysis.report.runs import request_analysis
-from analysis.report.verdicts import verdict_of, verdicts_of
+from analysis.report.verdicts import find_claim, planned_claims_of, verdict_of, verdicts_of
 from studies.access import Action, check_draw_is_readable
 from studies.models import Job, Study
 from studies.services import jobs
@@ -95,14 +95,18 @@ class VerdictView(StudyView, RetrieveAPIView):
         if run is None and number is not None:
             raise Http404
         state: dict[str, Any] = {"state": self.study.state, "analysis": None, "reason": "", "claims": []}
+        claim, claims = self.values["claim"], []
         if run is None:
-            return state | {"reason": _reason_without_analysis(self.study)}
-        check_report_visible(run)
-        claims = verdicts_of(run.result)
-        if self.values["claim"] and not run.result["outcomes"]["is_hidden"]:
-            claims = [verdict_of(claims, self.values["claim"])]
-        reason = run.result["outcomes"]["reason"] if run.result["outcomes"]["is_hidden"] else ""
-        return state | {"analysis": run.number, "reason": reason, "claims": claims}
+            reason = _reason_without_analysis(self.study)
+        else:
+            check_report_visible(run)
+            claims, outcomes = verdicts_of(run.result), run.result["outcomes"]
+            reason = outcomes["reason"] if outcomes["is_hidden"] else run.result.get("no_conclusion", "")
+        if claim and claims:
+            claims = [verdict_of(claims, claim)]
+        elif claim:
+            find_claim(planned_claims_of(self.study), claim)
+        return state | {"analysis": run and run.number, "reason": reason, "claims": claims}
 
 
 class ReportLinkView(StudyView):

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from analysis.protocols.families import study_claims
 from studies.services.lifecycle import FieldsRefused
+from studies.stimuli.texts import advice_on_unknown_name
 
 YES, NO, OPEN = "yes", "no", "open"
 OPPOSITE = {YES: NO, NO: YES, OPEN: OPEN}
@@ -15,20 +17,21 @@ WORDS = {
 }
 
 
+def planned_claims_of(study: Any) -> list[dict[str, Any]]:
+    """Return the claims of a study's design, as its report will name them."""
+    planned = [compared for block in study_claims(study).values() for compared in block]
+    rows = (_named(one.subject.x or one.x, one.subject.y or one.y, one.subject.note, one.hypothesis) for one in planned)
+    return list({row["claim"]: row for row in rows}.values())
+
+
 def verdicts_of(result: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the verdict about each planned comparison of a stored report, in its order."""
     verdicts = []
     for conclusion in result["conclusions"]:
         claimed = conclusion["claimed"]
-        words = WORDS[claimed["hypothesis"]].format(x=conclusion["x"], y=conclusion["y"])
-        about = f" on {conclusion['about']}" if conclusion["about"] else ""
         verdicts.append(
-            {
-                "claim": f"{words}{about}",
-                "x": conclusion["x"],
-                "y": conclusion["y"],
-                "about": conclusion["about"],
-                "hypothesis": claimed["hypothesis"],
+            _named(conclusion["x"], conclusion["y"], conclusion["about"], claimed["hypothesis"])
+            | {
                 "role": conclusion["role"],
                 "verdict": _by_side(conclusion["side"])
                 if claimed["hypothesis"] == "difference"
@@ -41,6 +44,17 @@ def verdicts_of(result: Mapping[str, Any]) -> list[dict[str, Any]]:
             }
         )
     return verdicts
+
+
+def _named(x: str, y: str, about: str, hypothesis: str) -> dict[str, Any]:
+    words = WORDS[hypothesis].format(x=x, y=y)
+    return {
+        "claim": f"{words} on {about}" if about else words,
+        "x": x,
+        "y": y,
+        "about": about,
+        "hypothesis": hypothesis,
+    }
 
 
 def _by_side(side: str) -> str:
@@ -61,25 +75,31 @@ def _by_limit(claimed: Mapping[str, Any]) -> str:
 
 def verdict_of(verdicts: list[dict[str, Any]], claim: str) -> dict[str, Any]:
     """Return the verdict about a claim in words, such as "new beats old" or "new beats old on fluency". Raise FieldsRefused."""
-    wanted = " ".join(claim.split()).casefold()
-    found = []
-    for one in verdicts:
-        reversed_words = WORDS["difference"].format(x=one["y"], y=one["x"])
-        about = f" on {one['about']}" if one["about"] else ""
-        if wanted in (one["claim"].casefold(), one["claim"].removesuffix(about).casefold()):
-            found.append(one)
-        elif one["hypothesis"] == "difference" and wanted in (
-            reversed_words.casefold(),
-            f"{reversed_words}{about}".casefold(),
-        ):
-            turned = {"claim": f"{reversed_words}{about}", "x": one["y"], "y": one["x"], "verdict": _turned(one)}
-            found.append(one | turned)
+    one = find_claim(verdicts, claim)
+    return one | {"verdict": _turned(one)} if one.pop("is_turned") else one
+
+
+def find_claim(claims: list[dict[str, Any]], claim: str) -> dict[str, Any]:
+    """Return the one of these that is named so, and whether it was turned round to get this name. Raise FieldsRefused."""
+    by_words: dict[str, list[dict[str, Any]]] = {}
+    for one in claims:
+        ways = [one | {"is_turned": False}]
+        if one["hypothesis"] == "difference":
+            ways.append(one | _named(one["y"], one["x"], one["about"], one["hypothesis"]) | {"is_turned": True})
+        for way in ways:
+            for words in {way["claim"], way["claim"].removesuffix(f" on {way['about']}")}:
+                by_words.setdefault(words, []).append(way)
+    wanted = " ".join(claim.split())
+    found = [way for words, ways in by_words.items() if words.casefold() == wanted.casefold() for way in ways]
     if len(found) == 1:
         return found[0]
-    listed = "; ".join(f"“{one['claim']}”" for one in found or verdicts[:20]) or "none"
+    listed = "; ".join(f"“{one['claim']}”" for one in found or claims[:20])
     if found:
         raise FieldsRefused({"claim": f"Several planned comparisons are named so. Name one of them whole: {listed}."})
-    raise FieldsRefused({"claim": f"No planned comparison has this claim. The claims are: {listed}."})
+    if not claims:
+        raise FieldsRefused({"claim": "The study has no planned comparison, so it has no claim. Ask without one."})
+    advice = advice_on_unknown_name(wanted, by_words)
+    raise FieldsRefused({"claim": f"No planned comparison has this claim. {advice} The claims are: {listed}."})
 
 
 def _turned(one: Mapping[str, Any]) -> str:

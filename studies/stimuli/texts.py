@@ -32,8 +32,9 @@ _HAS_UNSPACED_SCRIPT = re.compile(rf"[{_IDEOGRAPHIC}{_UNSPACED}{_WIDE_PUNCTUATIO
 
 def advice_on_unknown_name(name: str, known: Iterable[str]) -> str:
     """Return what to do about a name that is not known: write the one that it resembles, or remove it."""
-    close = get_close_matches(name.lower(), list(known), 1, cutoff=0.75)
-    return f"Write “{close[0]}” instead, or remove it." if close else "Remove it."
+    by_letters = {one.lower(): one for one in known}
+    close = get_close_matches(name.lower(), by_letters, 1, cutoff=0.75)
+    return f"Write “{by_letters[close[0]]}” instead, or remove it." if close else "Remove it."
 
 
 class TextRefused(ValueError):

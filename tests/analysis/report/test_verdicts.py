@@ -3,7 +3,7 @@
 import pytest
 
 from analysis.report.runs import run_analysis
-from analysis.report.verdicts import NO, OPEN, YES, verdict_of, verdicts_of
+from analysis.report.verdicts import NO, OPEN, YES, planned_claims_of, verdict_of, verdicts_of
 from studies.services.lifecycle import FieldsRefused
 from studies.services.questions import add_missing_comparisons
 from tests.analysis.api.rest import api_of
@@ -14,19 +14,25 @@ from tests.builders import add_rating, draft_study, launched, user
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def study():
-    """Gamma is rated far better than the two others, and these two alike."""
+def compared():
     draft = draft_study(systems=("alpha", "beta", "gamma"), owner=user(), target_n=24, prompts=24)
     add_rating(draft, position=1, m=3)
     add_missing_comparisons(draft, draft.owner)
-    study = launched(draft, draft.owner)
+    return launched(draft, draft.owner)
+
+
+@pytest.fixture
+def study():
+    """Gamma is rated far better than the two others, and these two alike."""
+    study = compared()
     answer(study, 24, rating=lambda person, system: 5 if system == "gamma" else 1 + person % 3)
     return closed(study)
 
 
 def test_verdicts_are_what_the_report_says(study):
+    planned = {one["claim"] for one in planned_claims_of(study)}
     result = report(study)
+    assert planned == {one["claim"] for one in verdicts_of(result)}
     found = {(one["x"], one["y"]): one for one in verdicts_of(result)}
     assert len(found) == len(result["conclusions"]) == 3
     for (x, y), one in found.items():
@@ -39,8 +45,12 @@ def test_verdicts_are_what_the_report_says(study):
         opposite = {YES: NO, NO: YES, OPEN: OPEN}[wanted]
         turned = verdict_of(verdicts_of(result), f"{y} beats {x}")
         assert (turned["verdict"], turned["x"], turned["y"]) == (opposite, y, x)
-    with pytest.raises(FieldsRefused, match="The claims are: “"):
-        verdict_of(verdicts_of(result), "alpha beats delta")
+    for words, advice in {
+        "Gamma beats alpah": "Write “gamma beats alpha” instead",
+        "Delta wins": "claim. Remove it",
+    }.items():
+        with pytest.raises(FieldsRefused, match=f"{advice}.*The claims are: “"):
+            verdict_of(verdicts_of(result), words)
 
 
 def stored(**changes):
@@ -91,10 +101,27 @@ def test_a_claim_that_fits_two_questions_must_be_named_whole():
     assert verdict_of(verdicts, "new beats old on truth")["verdict"] == YES
 
 
+def test_a_claim_is_checked_while_its_outcome_is_hidden():
+    study = compared()
+    run_analysis(study, QUICK, by=None)
+    api, at = api_of(study.owner), f"studies/{study.code}/verdict/"
+    found = api.get(f"{at}?claim=gamma+beats+alpha").json()
+    assert (found["analysis"], found["claims"]) == (1, []) and "still collecting" in found["reason"]
+    assert api.get(f"{at}?claim=gamma+beats+delta").status_code == 400
+
+
+def test_a_study_without_planned_comparisons_has_no_claim():
+    draft = draft_study(owner=user())
+    refused = api_of(draft.owner).get(f"studies/{draft.code}/verdict/?claim=new+beats+old")
+    assert "no planned comparison" in refused.json()["errors"][0]["message"]
+
+
 def test_a_verdict_over_rest(study):
     api, at = api_of(study.owner), f"studies/{study.code}/verdict/"
     none = api.get(at).json()
     assert (none["analysis"], none["claims"], none["state"]) == (None, [], "closed") and "no analysis" in none["reason"]
+    assert api.get(f"{at}?claim=gamma+beats+alpha").json() == none
+    assert api.get(f"{at}?claim=gamma+beats+delta").json()["errors"][0]["field"] == "claim"
     run_analysis(study, QUICK, by=None)
     found = api.get(at).json()
     assert (found["analysis"], len(found["claims"]), found["reason"]) == (1, 3, "")

@@ -120,6 +120,15 @@ def test_from_files_to_a_verdict(files, where, tmp_path):
     assert "close" in run("log", name, *where)[1]
 
 
+def test_a_claim_that_the_design_does_not_have_is_refused_before_there_is_a_report(files, where):
+    name = create(files, where)[1].strip()
+    code, said = refusal("verdict", name, "New beats olt", *where)
+    assert (
+        code == 2 and "Write “new beats old” instead" in said and said.endswith(": “new beats old on overall quality”.")
+    )
+    assert run("verdict", name, "old beats new", *where)[0] == 11
+
+
 def test_each_act_is_a_verb_with_its_options(files, where):
     name = create(files, where)[1].strip()
     code, printed = run("check", name, "--json", *where)
