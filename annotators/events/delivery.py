@@ -21,11 +21,11 @@ from standardwebhooks import Webhook
 
 from annotators.models.identity import Purpose, decrypt
 from annotators.places.monitor import progress_by_study
-from studies.access import Action, is_allowed
+from studies.access import is_allowed
 from studies.models import EventDelivery, Job, Study, StudyEvent
 from studies.services import events
 
-from .subscriptions import find_url_error, is_allowed_network, may_reach
+from .subscriptions import find_url_error, is_allowed_network, may_reach, needed_action
 
 # The pauses after each attempt, in seconds: almost a day in all.
 PAUSES = (60, 300, 1800, 7200, 18_000, 57_600)
@@ -76,7 +76,7 @@ def deliver(job: Job) -> dict[str, Any]:
     subscription, study = delivery.subscription, delivery.subscription.study
     row = EventDelivery.objects.filter(pk=delivery.pk, attempts=attempt + 1)
     status, problem = None, ""
-    if not is_allowed(subscription.by, Action.RUN if subscription.url else Action.VIEW, study):
+    if not is_allowed(subscription.by, needed_action(subscription), study):
         problem, pause = "Its maker may not do this in the study any more.", None
         row.update(next_at=None)
     elif subscription.url:

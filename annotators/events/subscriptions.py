@@ -15,7 +15,7 @@ from django.db.models.functions import Now
 
 from annotators.models.identity import Purpose, encrypt
 from annotators.places.monitor import progress_by_study
-from studies.access import Action, check_permission_or_404
+from studies.access import Action, check_permission_or_404, is_allowed
 from studies.models import EventDelivery, EventSubscription, Study, StudyEvent, audit
 from studies.models.events import OFFERED_EVENTS, EventKind
 from studies.services import events, jobs
@@ -23,6 +23,7 @@ from studies.services.lifecycle import ActionRefused, FieldsRefused
 
 MAX_SUBSCRIPTIONS = 50
 MAX_DUE = 200
+_COPIED = ("url", "secret", "events", "answers", "by")
 # Addresses of IPv4 written as IPv6, which a gateway may lead back into a private network.
 _TRANSLATED = (ip_network("64:ff9b::/96"), ip_network("64:ff9b:1::/48"), ip_network("2002::/16"))
 
@@ -120,6 +121,25 @@ def subscribe(
         audit.record_study_event("subscribe to events", study, by=by, **facts)
     subscription.refresh_from_db(fields=["at"])
     return subscription, secret
+
+
+def copy_subscriptions(study: Study, clone: Study) -> None:
+    """Send the events of a clone to where those of the study go, with the same secrets, if who made that may do it in the clone.
+
+    Call it in a transaction, after the clone has its members.
+    """
+    roles = dict(clone.members.values_list("user", "role"))
+    copies = [
+        EventSubscription(study=clone, **{name: getattr(one, name) for name in _COPIED})
+        for one in EventSubscription.objects.filter(study=study).select_related("by")
+        if is_allowed(one.by, needed_action(one), clone, {clone.pk: roles.get(one.by_id, "")})
+    ]
+    EventSubscription.objects.bulk_create(copies)
+
+
+def needed_action(subscription: EventSubscription) -> Action:
+    """Return what a person must be allowed to do in the study to get its events there."""
+    return Action.RUN if subscription.url else Action.VIEW
 
 
 def _check_may_change(subscription: EventSubscription, by) -> None:

@@ -17,6 +17,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from analysis.metrics.scoring import board_kind, scored_protocols, scored_sections, scorer_of
+from annotators.events.subscriptions import copy_subscriptions
 from annotators.places.monitor import progress_by_study
 from annotators.recruitment.links import copy_links
 from boards.access import BoardAction, check_permission_or_404
@@ -395,6 +396,7 @@ def create_round(board: Board, by) -> BoardRound:
         drafts.update_draft(study, None, {"target_n": plan.places, "target_cap": None})
         _add_members(board, study)
         copy_links(board.template, study)
+        copy_subscriptions(board.template, study)
         board_round = BoardRound(
             board=board,
             number=number,

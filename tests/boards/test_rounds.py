@@ -7,6 +7,7 @@ import pytest
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import Http404
 
+from annotators.events.subscriptions import subscribe
 from boards import access
 from boards.models import BoardRound, RoundEntry
 from boards.services import boards, rounds, snapshots, submissions
@@ -60,6 +61,23 @@ def test_links_are_copied_with_their_pay_and_a_new_address():
     copy = rounds.create_round(board, owner).study.recruitments.get()
     assert copy.channel == "open_link" and copy.key != link.key
     assert copy.outcome_pays.get().amount == Decimal("0.20")
+
+
+def test_a_round_tells_its_template_s_receivers_what_happens(settings):
+    settings.SENDS_MAIL = True
+    owner, stranger = user(), user("stranger", email="s@example.org")
+    template = builders.rating_template(owner)
+    template.members.create(user=stranger, role="editor")
+    hook, _ = subscribe(template, owner, ["launched", "answers"], url="https://ci.example.org/heval", answers=3)
+    subscribe(template, stranger, ["closed"])  # no member of the board, so not of its rounds
+    board = builders.open_board(owner, template)
+    builders.submit(board, builders.team_of(board)[0], "good")
+    study = rounds.open_round(board, owner).study
+    copy = study.event_subscriptions.get()
+    assert (copy.url, copy.events, copy.answers, copy.by) == (hook.url, ["launched", "answers"], 3, owner)
+    # The pipeline checks the events of all rounds with one secret.
+    assert bytes(copy.secret) == bytes(hook.secret)
+    assert [delivery.event.kind for delivery in copy.deliveries.all()] == ["launched"]
 
 
 def test_a_budget_per_submission_and_per_month():
