@@ -9,6 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.urls import reverse
 
 from heval_site.runtime.startup import (
+    in_child_process,
     lock_home_and_check_port_or_exit,
     migrate_and_create_cache_and_media_folder,
     serve,
@@ -29,27 +30,31 @@ class Command(BaseCommand):
         if not settings.EMBEDDED:
             raise CommandError("The demo stores its data in HEVAL_HOME. Unset DATABASE_URL first.")
         lock = lock_home_and_check_port_or_exit()
-        migrate_and_create_cache_and_media_folder()
-        user, password = get_admin_or_create_with_password()
-        from heval_site.management.demo import get_or_create_demo_studies
-        from heval_site.management.demo_board import get_or_create_demo_board
-
-        demo = get_or_create_demo_studies(user)
-        board = get_or_create_demo_board(user)
-        login = (
-            f"name {ADMIN_NAME}, password {password}"
-            if password
-            else f"name {user}; to set a new password: {CHANGE_PASSWORD_COMMAND} {user}"
-        )
+        addresses = in_child_process(prepare_demo)
         self.stdout.write(f"heval stores its data in {settings.HEVAL_HOME}", ending="\n")
-        serve(
-            lock,
-            f"\n  Admin      {settings.SITE_URL}/admin/   ({login})\n"
-            f"  Annotator  {settings.SITE_URL}{demo.annotator_url_path}\n"
-            f"  Report     {settings.SITE_URL}{demo.report_url_path}\n"
-            f"  Board      {settings.SITE_URL}{reverse('board', args=[board.slug])}   (robots play its rounds for a minute or two)\n\n"
-            "Ctrl-C ends it.",
-        )
+        serve(lock, f"{addresses}Ctrl-C ends it.")
+
+
+def prepare_demo() -> str:
+    """Make the site's tables, its administrator, studies and board. Return what to tell who starts the demo."""
+    migrate_and_create_cache_and_media_folder()
+    user, password = get_admin_or_create_with_password()
+    from heval_site.management.demo import get_or_create_demo_studies
+    from heval_site.management.demo_board import get_or_create_demo_board
+
+    demo = get_or_create_demo_studies(user)
+    board = get_or_create_demo_board(user)
+    login = (
+        f"name {ADMIN_NAME}, password {password}"
+        if password
+        else f"name {user}; to set a new password: {CHANGE_PASSWORD_COMMAND} {user}"
+    )
+    return (
+        f"\n  Admin      {settings.SITE_URL}/admin/   ({login})\n"
+        f"  Annotator  {settings.SITE_URL}{demo.annotator_url_path}\n"
+        f"  Report     {settings.SITE_URL}{demo.report_url_path}\n"
+        f"  Board      {settings.SITE_URL}{reverse('board', args=[board.slug])}   (robots play its rounds for a minute or two)\n\n"
+    )
 
 
 def get_admin_or_create_with_password() -> "tuple[AbstractBaseUser, str]":

@@ -4,6 +4,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from heval_site.runtime.pseudonym_key import refuse_wrong_key_at_start
 from heval_site.runtime.startup import (
+    in_child_process,
     is_migrated,
     lock_home_and_check_port_or_exit,
     migrate_and_create_cache_and_media_folder,
@@ -13,6 +14,11 @@ from heval_site.runtime.startup import (
 NO_ACCOUNT = """
 heval serves {url}
 There is no account yet. Make the first one in another terminal, with the same HEVAL_HOME: heval createsuperuser"""
+
+
+def prepare() -> str:
+    migrate_and_create_cache_and_media_folder()
+    return ""
 
 
 class Command(BaseCommand):
@@ -28,7 +34,7 @@ class Command(BaseCommand):
     def handle(self, *args, **options):
         lock = lock_home_and_check_port_or_exit()
         if not options["no_migrate"]:
-            migrate_and_create_cache_and_media_folder()
+            in_child_process(prepare)
         elif not is_migrated():
             raise CommandError("Some migrations are not applied. Run: heval prepare")
         else:

@@ -1,8 +1,10 @@
 """The commands that people type first."""
 
 import io
+import os
 import socket
 import subprocess
+import sys
 import threading
 
 import pytest
@@ -154,7 +156,7 @@ def test_a_site_without_an_account_says_how_to_make_the_first(monkeypatch, clien
 
     announced = []
     monkeypatch.setattr(up, "lock_home_and_check_port_or_exit", lambda: None)
-    monkeypatch.setattr(up, "migrate_and_create_cache_and_media_folder", lambda: None)
+    monkeypatch.setattr(up, "in_child_process", lambda work: "")
     monkeypatch.setattr(up, "serve", lambda lock, announcement: announced.append(announcement))
     for has_account in (False, True):
         call_command("up")
@@ -163,6 +165,24 @@ def test_a_site_without_an_account_says_how_to_make_the_first(monkeypatch, clien
         assert ("heval createsuperuser" in page) is not has_account
         get_user_model().objects.get_or_create(username="first")
     assert announced[-1] == "", "the server's own words"
+
+
+IN_CHILD = """
+import os, django
+django.setup()
+from heval_site.runtime.startup import in_child_process
+here = os.getpid()
+print(in_child_process(lambda: "ä elsewhere" if os.getpid() != here else "here"), flush=True)
+in_child_process(lambda: open("/no/such/folder") and "")
+print("not reached")
+"""
+
+
+def test_what_a_new_site_needs_is_made_in_a_process_of_its_own():
+    environment = os.environ | {"DJANGO_SETTINGS_MODULE": "tests.settings", "PYTHONIOENCODING": "utf-8"}
+    run = subprocess.run([sys.executable, "-c", IN_CHILD], cwd=ROOT, env=environment, capture_output=True)
+    assert run.stdout.decode() == "ä elsewhere\n" and run.returncode == 1
+    assert run.stderr.decode().count("FileNotFoundError") == 1
 
 
 def test_what_is_prepared_is_known_to_be():
@@ -188,8 +208,7 @@ def test_the_way_to_a_new_password_can_be_typed_as_it_is_printed():
 def test_a_port_that_is_taken_is_reported_before_anything_is_made(command, settings, tmp_path, monkeypatch, capsys):
     """Once the demo made its administrator first, and nobody ever saw the password."""
     monkeypatch.setattr(
-        f"heval_site.management.commands.{command}.migrate_and_create_cache_and_media_folder",
-        lambda: pytest.fail("prepared"),
+        f"heval_site.management.commands.{command}.in_child_process", lambda work: pytest.fail("prepared")
     )
     settings.EMBEDDED, settings.LISTEN, settings.HEVAL_HOME = True, "127.0.0.1", tmp_path
     with socket.create_server(("127.0.0.1", 0)) as other:
