@@ -111,14 +111,12 @@ def test_who_may_only_look_changes_nothing(world, actor):
                 "admin/analysis/apitoken",
                 "admin/example/",  # makes a study of one's own
                 "admin/studies/study/facts",
+                "api/",  # the tests of REST send every method of each path as everybody
             )
         ):
             continue
-        for method in ("post", "put", "patch", "delete") if route.startswith("api/") else ("post",):
-            options = {} if method == "post" else {"content_type": "application/json"}
-            sent = {"reason": "none", "note": "x", "places": "1"}
-            status = getattr(client, method)(filled(route, world), sent, **options).status_code
-            assert status < 500, (method, route, status)
+        status = client.post(filled(route, world), {"reason": "none", "note": "x", "places": "1"}).status_code
+        assert status < 500, (route, status)
     assert fingerprint() == before
     world["study"].refresh_from_db()
     assert (
