@@ -126,7 +126,7 @@ def test_each_page_is_readable_at_both_widths_and_without_script(page, live_serv
     shot(page, "launch")
     for box in page.locator("input[name=acknowledge]").all():
         box.check()
-    page.get_by_label("Prolific").check()
+    page.get_by_label("How do people come?").select_option("prolific")
     page.fill("#id_full_pay", "0.10")
     press(page, page.get_by_role("button", name="Launch"))
     assert jobs.run_waiting_jobs() == 1

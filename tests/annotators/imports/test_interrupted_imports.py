@@ -98,7 +98,9 @@ def addresses_of(study: Study) -> list[str]:
         f"{reverse(f'admin:{name}_changelist')}?study={study.pk}"
         for name in ("annotators_assignment", "annotators_recruitment")
     ]
-    return [address for address in found if "job" not in address and "archive" not in address] + lists
+    # Of messages that a program reads, the study's log gets a line.
+    others = ("job", "archive", "inquiries")
+    return [address for address in found if not any(one in address for one in others)] + lists
 
 
 def seen(study: Study, client: Client) -> dict[str, object]:

@@ -141,4 +141,7 @@ def test_a_clone_that_imports_an_export_has_the_same_answers_and_numbers(tmp_pat
         imported = numbers(build_report(clone, {"resamples": 99}))
         assert live.keys() == imported.keys(), (protocol, file_format)
         for key, value in live.items():
+            if key[0] == "choice.times":  # the export has no times of pages
+                assert imported[key][0] != imported[key][0], (file_format, key)
+                continue
             assert imported[key] == pytest.approx(value, rel=1e-5, abs=1e-7, nan_ok=True), (file_format, key)

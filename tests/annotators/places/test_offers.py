@@ -59,7 +59,7 @@ def test_the_first_page_and_the_end_tell_ones_own_part(study):
         first = seen(f"/p/{assignment.code}/")
         assert ("Your part takes about" in first) == (reward is not None)
         if reward:
-            assert f"about {minutes} minutes and pays {reward} USD" in first
+            assert f"Your part takes about {minutes} minutes. Your part pays {reward} USD." in first
         submitted(study, person, comment="because")
         end = seen(f"/p/{assignment.code}/done/")
         assert (f"Your part pays {reward} USD" in end) if reward else ("Your part pays" not in end)

@@ -63,6 +63,7 @@ def test_people_are_counted_alike_wherever_they_are_counted(world):
         "state": "",
         "target_n": 0,
         "counted": 0,
+        "steps": [],
         "places": by_hand["wanted"],
         "free": by_hand["free"],
         "claimed": len(holding(live(study))),
@@ -73,9 +74,6 @@ def test_people_are_counted_alike_wherever_they_are_counted(world):
         "withdrawn": sum(bool(one.withdrawn_at) for one in live(study)),
         "test": None,
     }
-    days = page.context["days"]
-    assert sum(day.submitted for day in days) == by_hand["submitted"]
-    assert sum(day.claimed for day in days) == len([one for one in live(study) if one.batch_id])
     # The list of assignments, by its filters: of all origins, as its column of origins says.
     everybody = list(Assignment.objects.filter(study=study))
     wanted = {
