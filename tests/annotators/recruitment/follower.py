@@ -45,6 +45,7 @@ from tests.traces import Hunt, opened
 # Where the id of a person may be, and why. Anything else fails.
 DECLARED_PAGES = {
     "admin/annotators/recruitment/<int:pk>/pay/file.csv": "somebody pays by it, while something is due",
+    "api/v1/studies/<uuid:code>/links/<slug:key>/payments.csv": "the same file for a program whose token may read ids of people; the log says who took it",
     "admin/annotators/recruitment/<int:pk>/pay/": "lines for the panel's own form, while something is due",
     "admin/annotators/recruitment/<int:pk>/panel/": "lines for the panel's own form, and the names of submissions that are called like their people",
     "admin/annotators/recruitment/<int:pk>/panel/submission/<int:submission>/": "the name of a submission that is called like its person",

@@ -255,8 +255,8 @@ def test_the_page_declares_looks_reads_and_shows(recruitment, client):
     assert "12 people of this link are in the file" in sent("look", text).content.decode() and not kept()
     of_two = sent("look", lines((PEOPLE[0], 20, "Female"), ("nobody", 30, "Male"))).content.decode()
     assert "1 person of this link is in the file, and 1 other, about whom heval stores nothing" in of_two
-    refused = sent("take", lines((PEOPLE[0], "x", "y")))
-    assert refused.status_code == 400 and "Row 2, Age" in refused.content.decode()
+    refused = sent("take", lines((PEOPLE[0], "x" * 500, "y")))
+    assert refused.status_code == 400 and "Row 2, column “Age”" in refused.content.decode()
     assert sent("take", text).status_code == 302
     page = client.get(address).content.decode()
     assert "median 25.5, 20 to 31" in page and "Female" in page and PEOPLE[0] not in page

@@ -199,7 +199,7 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
             jobs.claim_and_run_job(job.pk)
         they.is_clean("looked at again")
     if is_known:
-        theirs = files.due_payments_not_by_approval_csv(they.door) + "".join(
+        theirs = files.due_payments_not_by_approval_csv(they.door, None) + "".join(
             text.text for text in files.due_payment_bulk_form_texts(they.door)
         )
         assert get_person_id(out.annotator) == they.arrival("is screened out").ids["person"]

@@ -217,7 +217,7 @@ def test_the_settings_stand_under_a_heading_of_their_own_and_the_page_takes_the_
     assert "exported file</h2>" in shown and shown.index("exported file</h2>") < shown.index(
         'name="settings-file_person"'
     )
-    assert shown.count('name="settings-file_person"') == 1 and page_of(recruitment) not in shown
+    assert shown.count('name="settings-file_person"') == 1 and f'href="{page_of(recruitment)}"' not in shown
     assert "exported file" not in client.get(page_of(recruitment)).content.decode()
     refused = client.post(
         page_of(recruitment), {"file": SimpleUploadedFile("export.csv", b"Person\nw1\n"), "take": "1"}

@@ -24,7 +24,7 @@ from heval_site.runtime import doctor
 from studies.services import lifecycle
 from tests.admin_pages import logged_in
 from tests.annotators.recruitment.pretend import Pretend
-from tests.builders import spa_study, user
+from tests.builders import promised, spa_study, user
 from tests.players import claimed
 
 pytestmark = pytest.mark.django_db
@@ -120,6 +120,7 @@ def test_returns_above_a_quarter_are_said_of_people_not_of_rows(recruitment):
 
 @pytest.mark.slow
 def test_two_quiet_hours_are_said_while_places_are_free(recruitment):
+    promised(recruitment)
     task = PanelTask.objects.create(recruitment=recruitment, external_id="T", places=4)
     long_ago = timezone.now() - timedelta(hours=3)
     assert kinds(recruitment) == []  # just published

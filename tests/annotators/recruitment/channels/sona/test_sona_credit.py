@@ -101,7 +101,7 @@ def test_who_finishes_is_credited_within_a_minute_and_never_twice(door, fake, mo
     after = last_page(one)
     assert "You have received your credit." in after and "within a few minutes" not in after
     assert "webstudy_credit" not in after and TOKEN not in after and "Return to SONA" in after
-    assert "<b>Approved</b>, " in after and "<b>Paid</b>: not yet" not in after
+    assert "<b>Approved</b> · " in after and "<b>Paid</b>: not yet" not in after
     # Again, by either job, it changes nothing, and no job is asked for.
     as_it_stands, jobs_before = written(), Job.objects.count()
     monkeypatch.delattr(alerts, "import_submissions_and_release_places")
