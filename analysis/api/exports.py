@@ -35,6 +35,7 @@ from .permissions import get_api_token
 from .query import ORIGINS, RAW, WITHDRAWN, Parameter, integer_parser, parse_single_line
 from .renderers import FieldError
 from .uploads import require_json_object
+from .waiting import WaitMixin
 
 
 class AnalysisView(StudyView):
@@ -219,10 +220,18 @@ class JobsView(JobView, ListAPIView):
     summaries = {"GET": "Jobs"}
 
 
-class JobDetailView(JobView, RetrieveAPIView):
-    """The progress and the result of a job."""
+class JobDetailView(WaitMixin, JobView):
+    """The progress and the result of a job.
+
+    With ``wait`` and the ETag of an earlier answer as If-None-Match, it answers when the job ends or does something else.
+    """
 
     summaries = {"GET": "A job with its progress and result"}
+    look_seconds = 1.0
+
+    def watched(self) -> Any:
+        job = self.get_object()
+        return job.state, job.doing
 
 
 class JobCancelView(PostMixin, JobView):

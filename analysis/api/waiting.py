@@ -22,7 +22,6 @@ from .query import Parameter, integer_parser
 from .tokens import OPERATOR_KEY
 
 MAX_SECONDS = 30
-LOOK_SECONDS = 3.0
 RETRY_SECONDS = "15"  # for a request that may not wait
 WAIT = Parameter(
     "wait",
@@ -41,6 +40,7 @@ class WaitMixin(StudyView, RetrieveAPIView):
     """A resource of a study whose GET can wait. Its ETag says only what ``watched`` returns, because that is compared every few seconds."""
 
     parameters = (WAIT,)
+    look_seconds = 3.0
     watched: Callable[[], Any]
 
     def get(self, request, *args, **kwargs):
@@ -52,7 +52,7 @@ class WaitMixin(StudyView, RetrieveAPIView):
                 while may_wait and time.monotonic() < end and not is_stopping():
                     if not connection.in_atomic_block:
                         connection.close()
-                    time.sleep(max(0, min(LOOK_SECONDS, end - time.monotonic())))
+                    time.sleep(max(0, min(self.look_seconds, end - time.monotonic())))
                     self.study.refresh_from_db()
                     if self._tag() not in known:
                         break

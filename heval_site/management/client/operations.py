@@ -111,18 +111,32 @@ def _growing_waits() -> Iterator[float]:
 
 def finish_job(code: str, job: Mapping[str, Any], timeout: float = JOB_SECONDS) -> Steps[dict[str, Any]]:
     """Wait for a job, and return it. Raise Refused if it failed, and TimedOut."""
-    end = time.monotonic() + timeout
-    one = dict(job)
-    for wait in _growing_waits():
-        if one["state"] not in OPEN_STATES:
-            break
-        if time.monotonic() + wait > end:
+    end, pauses = time.monotonic() + timeout, _growing_waits()
+    one, known, pause = dict(job), "", 0.0
+    while one["state"] in OPEN_STATES:
+        if time.monotonic() + pause > end:
             raise TimedOut(f"The job {one['kind']} has not ended yet. It goes on; ask for its result later.")
-        yield Pause(wait, one["doing"] or f"The job {one['kind']} is {one['state']}.")
-        one = yield from ask("GET", f"studies/{code}/jobs/{one['code']}/")
+        yield Pause(pause, one["doing"] or f"The job {one['kind']} is {one['state']}.")
+        at, left = f"studies/{code}/jobs/{one['code']}/", end - time.monotonic()
+        news, known, needs_pause = yield from _ask_for_news(at, known, left)
+        one |= news
+        pause = next(pauses) if needs_pause else 0.0
     if one["state"] != "done":
         raise Refused(409, one["error"] or f"The job {one['kind']} is {one['state']}.")
     return one
+
+
+def _ask_for_news(path: str, known: str, seconds: float) -> Steps[tuple[dict[str, Any], str, bool]]:
+    """Ask for what can wait. With its last ETag the site holds the request until something changes.
+
+    Return the resource, or {} if nothing has changed, its ETag, and whether to pause, because the site did not hold the request.
+    """
+    began, hold = time.monotonic(), {"wait": max(0, int(min(HOLD_SECONDS, seconds)))}
+    response = yield from send("GET", path, headers={"If-None-Match": known}, parameters=hold)
+    etag, is_short = response.headers.get("etag", ""), time.monotonic() - began < SHORT_SECONDS
+    # The first answer comes at once, and says with which ETag the next request is held.
+    needs_pause = is_short and bool(known or not etag)
+    return {} if response.status == NOT_MODIFIED else response.json(), etag, needs_pause
 
 
 def _do_job(
@@ -187,21 +201,16 @@ def wait(
     end, known = time.monotonic() + timeout, ""
     found: dict[str, Any] = {}
     while True:
-        began, is_first, pause = time.monotonic(), not found, poll
-        hold = {"wait": max(0, int(min(HOLD_SECONDS, poll, end - began)))}
+        at, left, pause = f"studies/{code}/progress/", min(poll, end - time.monotonic()), poll
         try:
             if not found:
                 found = yield from status(code)
-            response = yield from send(
-                "GET", f"studies/{code}/progress/", headers={"If-None-Match": known}, parameters=hold
-            )
+            news, known, needs_pause = yield from _ask_for_news(at, known, left)
         except NotReachable as error:
             reason = str(error)
         else:
-            found |= {} if response.status == NOT_MODIFIED else response.json()
-            known = response.headers.get("etag", "")
-            if is_first or time.monotonic() - began >= SHORT_SECONDS:
-                pause = 0.0
+            found |= news
+            pause = poll if needs_pause else 0.0
             has_target = found["target_n"] is not None and found["counted"] >= found["target_n"]
             if found["state"] == "closed" or (until == "target" and has_target):
                 return found

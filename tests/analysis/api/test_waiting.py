@@ -3,15 +3,17 @@
 import json
 import time
 from threading import Thread
+from uuid import uuid4
 
 import pytest
+from django.utils import timezone
 
 from analysis.api import waiting
 from heval_site.management.client import operations
-from studies.models import Study
+from studies.models import Job, Study
 from studies.services import lifecycle
 from tests.builders import spa_study, user
-from tests.in_process import site_of
+from tests.in_process import site_of, through_django
 from tests.players import submitted
 
 from .rest import api_of
@@ -105,6 +107,48 @@ def test_a_waiting_request_holds_no_connection(study, monkeypatch):
     request.start()
     request.join(20)
     assert held and set(held) == {None}
+
+
+def test_an_answer_waits_until_a_job_does_something_else_or_ends(api, study, looks):
+    job = Job.objects.create(kind="analyse", study=study)
+    at = f"studies/{study.code}/jobs/{job.code}/"
+
+    def changed(**values):
+        looks[:] = [lambda: None, lambda: Job.objects.update(**values), lambda: pytest.fail("it has changed")]
+        return api.get(f"{at}?wait=30", **{"If-None-Match": tag})
+
+    tag = api.get(f"{at}?wait=30")["ETag"]
+    assert api.get(at, **{"If-None-Match": tag}).status_code == 304
+    answer = changed(doing="Read answers")
+    assert (answer.status_code, answer.json()["doing"]) == (200, "Read answers")
+    tag = answer["ETag"]
+    answer = changed(state="cancelled", ended_at=timezone.now())
+    assert (answer.status_code, answer.json()["state"]) == (200, "cancelled")
+    looks.clear()
+    assert api.get(f"studies/{study.code}/jobs/{uuid4()}/?wait=1", **{"If-None-Match": tag}).status_code == 404
+
+
+@pytest.mark.parametrize("short", [0, 60])
+def test_the_client_lets_the_site_hold_its_requests_for_a_job(study, monkeypatch, short):
+    """``short``: how fast an answer must be to come from a site that did not hold the request."""
+    monkeypatch.setattr(operations, "SHORT_SECONDS", short)
+    monkeypatch.setattr(waiting.time, "sleep", lambda seconds: None)
+    job, pauses, queries = Job.objects.create(kind="analyse", study=study), [], []
+
+    def sleep(seconds):
+        pauses.append(seconds)
+        if len(pauses) == 4:
+            Job.objects.update(state="done", ended_at=timezone.now())
+
+    def send(request):
+        queries.append(request.url.params["wait"])
+        return through_django(request)
+
+    monkeypatch.setattr(operations, "HOLD_SECONDS", 1)
+    site = site_of(study.owner, sleep=sleep, send=send)
+    asked = {"code": str(job.code), "kind": job.kind, "state": "waiting", "doing": ""}
+    assert site.run(operations.finish_job(str(study.code), asked))["state"] == "done"
+    assert pauses == ([0, 0, 0.5, 1] if short else [0, 0, 0, 0]) and queries == ["1"] * 4
 
 
 @pytest.mark.parametrize(("short", "pause"), [(0, 0), (60, 7)])
