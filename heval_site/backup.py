@@ -147,6 +147,10 @@ class BackupRefused(Exception):
     """The backup cannot be made or used. The message says why, and what to do."""
 
 
+class WrongFile(BackupRefused):
+    """The file that was named cannot be written or restored. Another one may be."""
+
+
 def folders() -> dict[str, Path]:
     """Return the folders of a site whose files belong to a backup."""
     return {"media": settings.MEDIA_ROOT, "uploads": settings.MEDIA_ROOT.parent / "uploads"}
@@ -167,7 +171,7 @@ def write_backup(path: Path, say: Say = print) -> dict[str, Any]:
     Raises BackupRefused if the file exists or cannot be written.
     """
     if path.exists():
-        raise BackupRefused(f"{path} exists already. Choose another name, or delete it.")
+        raise WrongFile(f"{path} exists already. Choose another name, or delete it.")
     part = path.with_name(f".{path.name}.part")
     try:
         handle = os.open(part, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -249,14 +253,14 @@ def opened(path: Path) -> Iterator[tuple[ZipFile, dict[str, Any]]]:
     try:
         archive = ZipFile(path)
     except FileNotFoundError:
-        raise BackupRefused(f"There is no file {path}.") from None
+        raise WrongFile(f"There is no file {path}. Correct the path.") from None
     except (BadZipFile, OSError) as error:
         raise _damaged(path, error) from error
     with archive:
         try:
             manifest = json.loads(archive.read("manifest.json"))
             if manifest.get("format") != FORMAT:
-                raise BackupRefused(f"{path} has the format {manifest.get('format')}, and this heval reads {FORMAT}.")
+                raise WrongFile(f"{path} has the format {manifest.get('format')}, and this heval reads {FORMAT}.")
             expected = {f"rows/{label}.jsonl": one["sha256"] for label, one in manifest["tables"].items()}
             expected |= {f"files/{name}": digest for name, digest in manifest["files"].items()}
             for name, digest in expected.items():
@@ -268,8 +272,8 @@ def opened(path: Path) -> Iterator[tuple[ZipFile, dict[str, Any]]]:
         yield archive, manifest
 
 
-def _damaged(path: Path, reason: object) -> BackupRefused:
-    return BackupRefused(f"{path} is damaged or cut off: {reason}. Use another copy of this backup.")
+def _damaged(path: Path, reason: object) -> WrongFile:
+    return WrongFile(f"{path} is damaged or cut off: {reason}. Use another copy of this backup.")
 
 
 def restore_files(archive: ZipFile, names: list[str]) -> None:

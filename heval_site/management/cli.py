@@ -4,6 +4,7 @@ import errno
 import os
 import secrets
 import sys
+from argparse import ArgumentParser
 from importlib import import_module
 
 COMMANDS = {
@@ -75,13 +76,15 @@ def _run(arguments: list[str]) -> None:
 
         print(version())
         return
-    if arguments == ["secret"]:  # these work before the settings are complete
+    if arguments[0] == "secret":  # these work before the settings are complete
+        ArgumentParser("heval secret", description="Print a new random secret.").parse_args(arguments[1:])
         print(secrets.token_urlsafe(60))
         return
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "heval_site.settings")
+    import django
     from django.conf import settings
     from django.core.exceptions import ImproperlyConfigured
-    from django.core.management import execute_from_command_line
+    from django.core.management import execute_from_command_line, get_commands
     from django.db.utils import OperationalError
 
     name, *rest = arguments
@@ -90,6 +93,11 @@ def _run(arguments: list[str]) -> None:
             import_module(f"heval_site.management.commands.{name}").Command().run_from_argv(["heval", *arguments])
             return
         settings.SECRET_KEY  # noqa: B018 - reading it is what checks the environment
+        if name not in COMMANDS:
+            django.setup()
+            if name not in get_commands():
+                print(f"heval: There is no command {name}. heval help lists the commands.", file=sys.stderr)
+                sys.exit(2)
         execute_from_command_line(["heval", COMMAND_MODULES.get(name, name), *rest])
     except ImproperlyConfigured as error:
         sys.exit(f"heval: {error}")

@@ -4,6 +4,7 @@ from uuid import UUID
 
 from django.core.management import CommandError
 
+from heval_site.management.site_command import WRONG_USE
 from studies.models import Study
 
 
@@ -16,8 +17,9 @@ def find_study(code_or_title: str) -> Study:
         matches = list(Study.objects.filter(code__gte=low, code__lte=high)[:2])
     if not matches:
         raise CommandError(
-            f"There is no study {code_or_title}. Give its code, the beginning of its code, or its title.", returncode=2
+            f"There is no study {code_or_title}. Give its code, the beginning of its code, or its title.",
+            returncode=WRONG_USE,
         )
     if len(matches) > 1:
-        raise CommandError(f"More than one study matches {code_or_title}. Give the whole code.", returncode=2)
+        raise CommandError(f"More than one study matches {code_or_title}. Give the whole code.", returncode=WRONG_USE)
     return matches[0]

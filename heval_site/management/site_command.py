@@ -8,14 +8,22 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, handle_default_options
 
 from heval_site.management import operator
-from heval_site.management.client import ClientError, Site, TimedOut, WrongUse
+from heval_site.management.client import ClientError, Refused, Site, TimedOut, WrongUse
 from heval_site.management.client.http import checked_token
 from heval_site.management.client.tables import read_file
 
-# The exit codes of these commands. argparse uses 2 for wrong arguments, too.
+# The exit codes of all commands. argparse uses 2 for wrong arguments, too.
 YES, FAILED, WRONG_USE, NO, OPEN, TIMED_OUT = 0, 1, 2, 10, 11, 12
 OF_VERDICT = {"yes": YES, "no": NO, "open": OPEN}
 EXIT_CODES = "Exit code: 0 yes, 1 failed, 2 wrong use, 10 no, 11 open, 12 timed out."
+MEANINGS = {
+    YES: "yes, or done",
+    FAILED: "It failed: the site refuses this in its present state, or cannot be reached. The message says why.",
+    WRONG_USE: "Wrong use: an argument or a file is wrong. The message says what to correct.",
+    NO: "no",
+    OPEN: "open: neither is shown, or there is no result yet",
+    TIMED_OUT: "The time to wait is over. Wait again later.",
+}
 
 
 class SiteCommand(BaseCommand):
@@ -68,8 +76,7 @@ class SiteCommand(BaseCommand):
         try:
             return super().execute(*args, **options)
         except ClientError as error:
-            code = WRONG_USE if isinstance(error, WrongUse) else TIMED_OUT if isinstance(error, TimedOut) else FAILED
-            raise CommandError(str(error), returncode=code) from None
+            raise CommandError(str(error), returncode=_code_of(error)) from None
 
     def say_progress(self, reason: str) -> None:
         """Write what is waited for to the standard error, if it is new."""
@@ -77,6 +84,13 @@ class SiteCommand(BaseCommand):
             self._said = reason
             self.stderr.write(reason, style_func=str)
             self.stderr.flush()
+
+
+def _code_of(error: ClientError) -> int:
+    # A site answers 400 to what is wrong in itself, and other statuses to what it refuses in its present state.
+    if isinstance(error, WrongUse) or (isinstance(error, Refused) and error.status == 400):
+        return WRONG_USE
+    return TIMED_OUT if isinstance(error, TimedOut) else FAILED
 
 
 def read_token(path: Path | None) -> str:

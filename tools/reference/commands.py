@@ -8,6 +8,7 @@ from django.core.management import get_commands, load_command_class
 from django.core.management.base import BaseCommand
 
 from heval_site.management.cli import COMMAND_MODULES, COMMANDS
+from heval_site.management.site_command import MEANINGS
 
 from .markdown import PACKAGES, as_sentence, build_page, inline_code, markdown_table
 
@@ -34,6 +35,9 @@ def commands_page() -> str:
         "Commands",
         "`heval COMMAND` and, in a checkout, `python manage.py COMMAND` do the same. `heval COMMAND --help` prints the text of this page. "
         "All of Django's commands are available too, such as `createsuperuser`, `changepassword` and `shell`.",
+        "## Exit codes",
+        "All commands have these. A shell adds 130 for Ctrl-C and 141 for a pipe that was closed.",
+        markdown_table(("Code", "Meaning"), [(str(code), text) for code, text in MEANINGS.items()]),
         *parts,
     )
 

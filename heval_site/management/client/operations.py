@@ -320,12 +320,7 @@ def translation_file(code: str) -> Steps[bytes]:
 
 def verdicts(code: str, claim: str | None = None) -> Steps[list[Verdict]]:
     """Return what the newest analysis decides about each planned comparison, or about one claim. Without an analysis, it is open."""
-    try:
-        found = yield from ask("GET", f"studies/{code}/verdict/", parameters={"claim": claim})
-    except Refused as refused:
-        if [one.field for one in refused.errors] == ["claim"]:
-            raise WrongUse(refused.errors[0].message) from None
-        raise
+    found = yield from ask("GET", f"studies/{code}/verdict/", parameters={"claim": claim})
     if found["reason"]:
         return [Verdict(claim or "", "open", found["reason"], analysis=found["analysis"])]
     return [
@@ -343,7 +338,7 @@ def verdicts(code: str, claim: str | None = None) -> Steps[list[Verdict]]:
 
 
 def claim(code: str, words: str) -> Steps[Verdict]:
-    """Return the verdict about one claim, such as “new beats old”. Raise WrongUse if no planned comparison has it."""
+    """Return the verdict about one claim, such as “new beats old”. Raise Refused if no planned comparison has it."""
     (verdict,) = yield from verdicts(code, words)
     return verdict
 

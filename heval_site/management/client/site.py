@@ -240,7 +240,7 @@ class Study:
         return self.site.run(operations.verdicts(self.code))
 
     def claim(self, words: str) -> Verdict:
-        """Return what the newest analysis decides about a claim such as “new beats old”. Raise WrongUse if the design has none like it."""
+        """Return what the newest analysis decides about a claim such as “new beats old”. Raise Refused if the design has none like it."""
         return self.site.run(operations.claim(self.code, words))
 
     def judge(self) -> dict[str, Any]:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from django.core.management.base import BaseCommand, CommandError
 
-from heval_site.backup import BackupRefused, write_backup
+from heval_site.backup import BackupRefused, WrongFile, write_backup
+from heval_site.management.site_command import FAILED, WRONG_USE
 from heval_site.runtime.startup import is_migrated
 
 
@@ -24,7 +25,7 @@ class Command(BaseCommand):
         try:
             write_backup(file, self.stdout.write)
         except BackupRefused as error:
-            raise CommandError(str(error)) from error
+            raise CommandError(str(error), returncode=WRONG_USE if isinstance(error, WrongFile) else FAILED) from error
         self.stdout.write(
             f"The backup is {file}. It contains the site's keys and all answers. Nobody else may read it."
         )

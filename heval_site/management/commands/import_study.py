@@ -22,6 +22,7 @@ from analysis.report.archive_import import import_archive
 from analysis.report.archive_rows import ArchiveRefused, is_archive
 from annotators.imports import Options as AnswerOptions
 from heval_site.management.find_study import find_study
+from heval_site.management.site_command import WRONG_USE
 from studies.imports.bundle import MAX_BUNDLE_BYTES, BundleRefused
 from studies.imports.bundle_files import create_draft_from_bundle
 from studies.imports.tables import ImportReport, Options, import_stimuli_file, run
@@ -107,7 +108,7 @@ class Command(BaseCommand):
     def handle(self, *args, **options):
         path = options["file"]
         if not path.is_file():
-            raise CommandError(f"There is no file {path}. Correct the path.")
+            raise CommandError(f"There is no file {path}. Correct the path.", returncode=WRONG_USE)
         self._shown_at = time.monotonic()
         try:
             self._import(path, options)
@@ -126,7 +127,9 @@ class Command(BaseCommand):
     def _import(self, path: Path, options: dict[str, Any]) -> None:
         by = self._get_user(options["owner"])
         if options["study"] == "new" and by is None and not options["dry_run"]:
-            raise CommandError("A new study needs an owner, or only administrators see it. Add --owner NAME.")
+            raise CommandError(
+                "A new study needs an owner, or only administrators see it. Add --owner NAME.", returncode=WRONG_USE
+            )
         if options["study"] == "new" and _is_bundle(path):
             self._import_bundle(path, by, options)
             return
@@ -135,7 +138,7 @@ class Command(BaseCommand):
             return
         names = tuple(filter(None, (name.strip() for name in options["pairs_by"].split(","))))
         if names and not options["pairs"]:
-            raise CommandError("--pairs-by names attributes of pairs. Add --pairs.")
+            raise CommandError("--pairs-by names attributes of pairs. Add --pairs.", returncode=WRONG_USE)
         if options["scores"]:
             self._import_scores(path, by, options)
             return
@@ -159,7 +162,7 @@ class Command(BaseCommand):
             )
             parse_mapping(import_options.columns)
         except SettingsRefused as refused:
-            raise CommandError(str(refused)) from None
+            raise CommandError(str(refused), returncode=WRONG_USE) from None
         try:
             check = None if options["only_prompts"] else refuse_prompts_alone
             study, report = self._import_stimuli(
@@ -170,7 +173,8 @@ class Command(BaseCommand):
         except PromptsAlone:
             self._refuse_other_names(options["study"], path, import_options, by)
             raise CommandError(
-                "The file has prompts and no outputs. Add --only-prompts, or --map output:NAME=COLUMN."
+                "The file has prompts and no outputs. Add --only-prompts, or --map output:NAME=COLUMN.",
+                returncode=WRONG_USE,
             ) from None
         except lifecycle.ActionRefused as refused:
             raise CommandError(str(refused)) from None
@@ -182,7 +186,7 @@ class Command(BaseCommand):
         else:
             self._print_report(report, study)
         if not report.is_sound:
-            sys.exit(1)
+            sys.exit(WRONG_USE)
 
     def _import_stimuli(
         self, study_name: str, path: Path, import_options: Options, by, *, is_dry_run: bool, check=None
@@ -208,7 +212,9 @@ class Command(BaseCommand):
 
     def _refuse_with_roles(self, proposed: ImportReport) -> None:
         options = " ".join(shlex.join(["--map", role]) for role in proposed.mapping)
-        raise CommandError(f"The columns have other names than heval's. Check these roles, and add: {options}")
+        raise CommandError(
+            f"The columns have other names than heval's. Check these roles, and add: {options}", returncode=WRONG_USE
+        )
 
     def _import_answers(self, path: Path, by, options) -> None:
         study = find_study(options["study"])
@@ -220,8 +226,10 @@ class Command(BaseCommand):
                 proposed = read(options=replace(columns, proposes_columns=True), is_dry_run=True)
                 if proposed.is_mapped and proposed.is_sound:
                     self._refuse_with_roles(proposed)
-        except (lifecycle.ActionRefused, SettingsRefused) as refused:
+        except lifecycle.ActionRefused as refused:
             raise CommandError(str(refused)) from None
+        except SettingsRefused as refused:
+            raise CommandError(str(refused), returncode=WRONG_USE) from None
         self._print_and_exit(report, str(study.code), options)
 
     def _import_scores(self, path: Path, by, options) -> None:
@@ -239,9 +247,9 @@ class Command(BaseCommand):
                 stored = upload_scores(study, by, path.name, path.read_bytes(), chosen, described)
                 found = {str(metric): metric.n_scores for metric in stored}
         except lifecycle.FileRefused as refused:
-            raise CommandError("\n".join(map(str, refused.problems))) from None
+            raise CommandError("\n".join(map(str, refused.problems)), returncode=WRONG_USE) from None
         except ValidationError as refused:
-            raise CommandError(" ".join(refused.messages)) from None
+            raise CommandError(" ".join(refused.messages), returncode=WRONG_USE) from None
         if options["json"]:
             self.stdout.write(
                 json.dumps({"study": str(study.code), "scores": found, "is_written": not options["dry_run"]})
@@ -254,7 +262,8 @@ class Command(BaseCommand):
     def _import_bundle(self, path: Path, by, options) -> None:
         if path.stat().st_size > MAX_BUNDLE_BYTES:
             raise CommandError(
-                f"The file is larger than {MAX_BUNDLE_BYTES:,} bytes. Remove outputs from it, and import them from a table."
+                f"The file is larger than {MAX_BUNDLE_BYTES:,} bytes. Remove outputs from it, and import them from a table.",
+                returncode=WRONG_USE,
             )
         try:
             with transaction.atomic():
@@ -262,14 +271,14 @@ class Command(BaseCommand):
                 if options["dry_run"]:
                     transaction.set_rollback(True)
         except BundleRefused as refused:
-            raise CommandError("\n".join(refused.problems)) from None
+            raise CommandError("\n".join(refused.problems), returncode=WRONG_USE) from None
         self._print_study(study, options, "is a valid study", f"is a new draft: {study.code}")
 
     def _import_archive(self, path: Path, by, options) -> None:
         try:
             study = import_archive(path, by, is_copy=options["copy"], is_dry_run=options["dry_run"])
         except ArchiveRefused as refused:
-            raise CommandError(str(refused)) from None
+            raise CommandError(str(refused), returncode=WRONG_USE) from None
         stored = f"is imported, closed as it was: {study.code}. Its analyses are computed again by jobs."
         self._print_study(study, options, "is a whole study", stored)
 
@@ -289,7 +298,7 @@ class Command(BaseCommand):
         try:
             return model.objects.get_by_natural_key(name)
         except model.DoesNotExist:
-            raise CommandError(f"There is no user {name}. Correct --owner.") from None
+            raise CommandError(f"There is no user {name}. Correct --owner.", returncode=WRONG_USE) from None
 
     def _print_report(self, report: ImportReport, study: str | None) -> None:
         write = self.stdout.write

@@ -7,6 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from heval_site.management.site_command import WRONG_USE
+
 
 @dataclass(frozen=True, slots=True)
 class Answers:
@@ -174,7 +176,9 @@ class Command(BaseCommand):
             detectable = None if answers.detectable is None else answers.detectable(asked)
         except ValueError as error:
             name, colon, text = str(error).partition(": ")
-            raise CommandError(f"--{OPTIONS_OF.get(name, name).replace('_', '-')}{colon}{text}") from None
+            raise CommandError(
+                f"--{OPTIONS_OF.get(name, name).replace('_', '-')}{colon}{text}", returncode=WRONG_USE
+            ) from None
         if options["json"]:
             self.stdout.write(
                 json.dumps({"test": test, "n": n, "unit": unit, "power": power, "detectable": detectable})

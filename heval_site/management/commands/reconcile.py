@@ -9,6 +9,7 @@ from annotators.recruitment.channels.exported_file import LIMITS
 from annotators.recruitment.panels.http_client import NoService
 from annotators.recruitment.panels.reconcile import MATCH_STATUSES, import_panel_file_and_release_places
 from annotators.recruitment.panels.sync import PanelUnavailable, send_orders_and_sync_panel
+from heval_site.management.site_command import WRONG_USE
 from studies.stimuli.lines import UnreadableFile
 from studies.stimuli.rows import text_of_table
 
@@ -28,7 +29,9 @@ class Command(BaseCommand):
     def handle(self, *args, **options):
         recruitment = Recruitment.objects.select_related("study").filter(key=options["key"]).first()
         if recruitment is None:
-            raise CommandError(f"There is no link with the key {options['key']}. Copy the key from its address.")
+            raise CommandError(
+                f"There is no link with the key {options['key']}. Copy the key from its address.", returncode=WRONG_USE
+            )
         try:
             if options["file"]:
                 summary = self._reconcile_file(recruitment, options["file"], options["dry_run"])
@@ -51,8 +54,10 @@ class Command(BaseCommand):
             text = text_of_table(name, Path(name).read_bytes(), LIMITS.bytes)
             return import_panel_file_and_release_places(recruitment, text, None, is_dry)
         except OSError as error:
-            raise CommandError(f"{name} cannot be read: {error.strerror}. Correct --file.") from None
+            raise CommandError(
+                f"{name} cannot be read: {error.strerror}. Correct --file.", returncode=WRONG_USE
+            ) from None
         except UnreadableFile as refused:
-            raise CommandError(refused.text) from None
+            raise CommandError(refused.text, returncode=WRONG_USE) from None
         except ValueError as refused:
-            raise CommandError(str(refused)) from None
+            raise CommandError(str(refused), returncode=WRONG_USE) from None

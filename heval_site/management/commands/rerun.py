@@ -12,7 +12,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from heval_site.backup import CODE
-from heval_site.management.site_command import EXIT_CODES, NO
+from heval_site.management.site_command import EXIT_CODES, NO, WRONG_USE
 
 # What the process gets of this one's environment. All else, such as the database, would be that of a site.
 KEPT = ("PATH", "LANG", "TMPDIR", "PYTHONPATH", "OPENBLAS_NUM_THREADS", "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
@@ -37,10 +37,10 @@ class Command(BaseCommand):
 
     def handle(self, *, archive, **options):
         if not archive.is_file():
-            raise CommandError(f"There is no file {archive}. Correct the path.", returncode=2)
+            raise CommandError(f"There is no file {archive}. Correct the path.", returncode=WRONG_USE)
         result = self._rerun(archive, options["verbosity"])
         if "refused" in result:
-            raise CommandError(result["refused"])
+            raise CommandError(result["refused"], returncode=WRONG_USE)
         lines = [json.dumps(result, indent=1, ensure_ascii=False)] if options["json"] else result_lines(result)
         self.stdout.write("\n".join(lines))
         if not result["is_equal"]:

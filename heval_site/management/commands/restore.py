@@ -7,7 +7,8 @@ from pathlib import Path
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from heval_site.backup import BackupRefused, restore, restore_elsewhere
+from heval_site.backup import BackupRefused, WrongFile, restore, restore_elsewhere
+from heval_site.management.site_command import FAILED, WRONG_USE
 
 
 class Command(BaseCommand):
@@ -33,13 +34,13 @@ class Command(BaseCommand):
         own = settings.ERASURES_FILE
         try:
             if missing := [path for path in erasures if not path.is_file()]:
-                raise BackupRefused(f"There is no file {missing[0]}. Correct the path.")
+                raise WrongFile(f"There is no file {missing[0]}. Correct the path.")
             if verify:
                 self._verify(file, erasures)
                 return
             manifest = restore(file, [*erasures, *([own] if own.exists() else [])], self.stdout.write)
         except BackupRefused as error:
-            raise CommandError(str(error)) from error
+            raise CommandError(str(error), returncode=WRONG_USE if isinstance(error, WrongFile) else FAILED) from error
         self.stdout.write(f"The site of {manifest['made_at']} is restored. Run heval doctor, then start it.")
 
     def _verify(self, file: Path, erasures: list[Path]) -> None:

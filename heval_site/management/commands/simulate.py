@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from analysis.report.stopping import robots_have_decided
 from annotators.participation.simulate import CrowdSettings, default_system_strengths, record_simulated_answers
 from heval_site.management.find_study import find_study
+from heval_site.management.site_command import WRONG_USE
 
 # Settings that are not shares, with the smallest and the largest value.
 NUMBERS = {"batches": (1, 1000), "activity": (0, 3)}
@@ -46,7 +47,9 @@ class Command(BaseCommand):
     def handle(self, *args, **options):
         study = find_study(options["study"])
         if options["robots"] < 1:
-            raise CommandError(f"--robots: {options['robots']} robots cannot answer. Enter at least 1.")
+            raise CommandError(
+                f"--robots: {options['robots']} robots cannot answer. Enter at least 1.", returncode=WRONG_USE
+            )
         preferences = (
             self._parse_preferences(options["prefer"]) if options["prefer"] else default_system_strengths(study)
         )
@@ -59,10 +62,13 @@ class Command(BaseCommand):
             low, high = NUMBERS.get(name, (0, 1))
             if not low <= value <= high:
                 raise CommandError(
-                    f"--{name.replace('_', '-')}: {value:g} is not possible. Enter a number from {low} to {high}."
+                    f"--{name.replace('_', '-')}: {value:g} is not possible. Enter a number from {low} to {high}.",
+                    returncode=WRONG_USE,
                 )
         if "right" in given and not given.get("careless"):
-            raise CommandError("--right: it is about careless robots. Add --careless SHARE, or remove it.")
+            raise CommandError(
+                "--right: it is about careless robots. Add --careless SHARE, or remove it.", returncode=WRONG_USE
+            )
         seed = options["seed"] if options["seed"] is not None else study.seed
         begun = time.monotonic()
         # Another run with the same seed must simulate other people; otherwise heval refuses them as people who took
@@ -100,6 +106,7 @@ class Command(BaseCommand):
                 equals = ""
             if not equals or not name or not math.isfinite(preferences[name]):
                 raise CommandError(
-                    f"--prefer: {text!r} is not a preference. Write SYSTEM=NUMBER, for example alpha=0.5."
+                    f"--prefer: {text!r} is not a preference. Write SYSTEM=NUMBER, for example alpha=0.5.",
+                    returncode=WRONG_USE,
                 )
         return preferences

@@ -11,6 +11,7 @@ from django.utils import timezone
 from analysis.api.tokens import create_token
 from analysis.models import ApiToken
 from heval_site.management.find_study import find_study
+from heval_site.management.site_command import WRONG_USE
 from studies.access import is_researcher
 
 
@@ -34,10 +35,11 @@ class Command(BaseCommand):
         account = get_user_model().objects.filter(username=user, is_active=True).first()
         if account is None or not is_researcher(account):
             raise CommandError(
-                f"There is no active researcher “{user}”. Make one with heval createsuperuser, or in the admin."
+                f"There is no active researcher “{user}”. Make one with heval createsuperuser, or in the admin.",
+                returncode=WRONG_USE,
             )
         if days is not None and not 1 <= days <= 3650:
-            raise CommandError("--days must be from 1 to 3650. Correct it.")
+            raise CommandError("--days must be from 1 to 3650. Correct it.", returncode=WRONG_USE)
         try:
             _, token = create_token(
                 account,
@@ -48,5 +50,7 @@ class Command(BaseCommand):
                 may_make_tokens=may_make_tokens,
             )
         except (Http404, PermissionDenied):
-            raise CommandError(f"“{user}” has no role in this study. Name another account or study.") from None
+            raise CommandError(
+                f"“{user}” has no role in this study. Name another account or study.", returncode=WRONG_USE
+            ) from None
         self.stdout.write(token)

@@ -137,7 +137,7 @@ def test_each_value_of_rest_is_an_option_and_a_wrong_one_is_named(draft):
     help_text = parser._subparsers._group_actions[0].choices["plan"].format_help()
     assert not [name for name in HELP if f"--{name.replace('_', '-')} " not in help_text]
     code, said = study_command.refusal("plan", draft.code, "--people", "1000000", "--quick")
-    assert code == 1 and "people: 1000000 is more than 100000. Plan a smaller study." in said
+    assert code == 2 and "people: 1000000 is more than 100000. Plan a smaller study." in said
     assert (
         "sd_people: This parameter must be a decimal number of at least 0"
         in study_command.refusal("plan", draft.code, "--sd-people", "-1")[1]

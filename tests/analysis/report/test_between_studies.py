@@ -241,7 +241,7 @@ def test_the_command_prints_the_sentences(pair):
         f"Comparison 1, result SHA-256 {row.result_sha256}",
     ]
     code, said = study_command.refusal("compare", "Students", "Students")
-    assert code == 1 and "400" in said
+    assert code == 2 and "400" in said
 
 
 def test_equal_inputs_give_an_equal_result(pair):

@@ -355,7 +355,7 @@ def test_the_words_of_the_pages_are_shown_brought_and_removed(where, olga, tmp_p
     assert b'"Language: el\\n"' in empty and empty.count(b"\nmsgid ") == n + 1
     file.write_bytes(empty)
     code, said = refusal("translation", study.code, "--file", file, *where)
-    assert code == 1 and "translates none of the messages" in said
+    assert code == 2 and "translates none of the messages" in said
     file.write_text(pseudo_file())
     assert run("translation", study.code, "--file", file, *where) == (0, f"el, from a file: {n} of {n} messages\n")
     assert json.loads(run("translation", study.code, "--json", *where)[1])["translated_by"] == "olga"

@@ -82,8 +82,9 @@ def test_from_outputs_to_a_link_and_a_verdict(olga):
     assert verdict.analysis == 1 and "new" in verdict.sentence
     assert [one.claim for one in study.verdicts()] == [verdict.claim]
     assert not study.claim("old beats new").holds
-    with pytest.raises(WrongUse, match="No planned comparison"):
+    with pytest.raises(Refused, match="No planned comparison") as refused:
         study.claim("new beats everything")
+    assert refused.value.status == 400 and refused.value.errors[0].field == "claim"
     # The answers have the columns of the exports.
     header = next(csv.reader(study.export("responses.csv").decode().splitlines()))
     answers, frame = study.answers(), study.frame()

@@ -1,0 +1,74 @@
+"""All commands have the exit codes of one table. Each is called with a wrong option, and with arguments that cannot be."""
+
+import subprocess
+import sys
+
+import pytest
+from django.core.management import CommandError, call_command, get_commands
+
+from heval_site.management import cli
+from heval_site.management.site_command import FAILED, WRONG_USE
+from studies.services import lifecycle
+from tests.builders import spa_study, user
+from tests.study_command import connection_stays, refusal
+
+pytestmark = pytest.mark.django_db
+WRONG = {
+    "token": ["nobody"],
+    "import": ["new", "none.csv"],
+    "import of a bad file": ["new", "{file}", "--owner", "olga"],
+    "import of an archive": ["new", "{zip}", "--owner", "olga"],
+    "rerun": ["none.zip"],
+    "rerun of a file": ["{file}"],
+    "restore": ["none.zip"],
+    "restore of a file": ["{file}"],
+    "backup": ["{file}"],
+    "power": ["mean", "--difference", "1", "--sd", "0"],
+    "simulate": ["{study}", "--robots", "0"],
+    "reconcile": ["nothing"],
+    "judge": ["nothing"],
+    "submit": ["nothing", "none.jsonl"],
+    "study": ["status", "nothing"],
+    "study in words": ["report", "{study}", "--level", "nan"],
+}
+
+
+@pytest.mark.parametrize("name", [*cli.COMMANDS, "no-such-command"])
+def test_an_unknown_option_or_command_is_wrong_use(name, capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main([name, "--no-such-option"])
+    assert ended.value.code == WRONG_USE
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("name", "code"), [("no-such-command", WRONG_USE), ("showmigrations", 0)])
+def test_a_command_is_looked_for_before_the_applications_are_loaded(name, code):
+    ended = subprocess.run([sys.executable, "-m", "heval_site.management.cli", name, "--help"], capture_output=True)
+    assert ended.returncode == code and b"Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize(("name", "words"), WRONG.items(), ids=WRONG)
+def test_wrong_arguments_and_files_are_wrong_use(name, words, tmp_path):
+    study = spa_study(user("olga"))
+    file, archive = tmp_path / "bad.csv", tmp_path / "bad.zip"
+    file.write_text("prompt,x\n1,2\n")
+    archive.write_bytes(b"PK\x03\x04")
+    given = [word.format(study=study.code, file=file, zip=archive) for word in words]
+    command = name.partition(" ")[0]
+    with connection_stays(), pytest.raises((CommandError, SystemExit)) as refused:
+        call_command(cli.COMMAND_MODULES.get(command, command), *given)
+    error = refused.value
+    assert (error.code if isinstance(error, SystemExit) else error.returncode) == WRONG_USE, str(error)
+
+
+def test_what_is_refused_in_the_present_state_has_failed():
+    study = spa_study(user("olga"))
+    lifecycle.start_closing(study, by=None)
+    assert refusal("pause", study.code)[0] == FAILED
+
+
+def test_each_command_that_takes_what_can_be_wrong_is_tried():
+    takes_nothing_wrong = {"demo", "up", "worker", "prepare", "move", "doctor", "secret", "completion"}
+    tried = {name.partition(" ")[0] for name in WRONG}
+    assert tried | takes_nothing_wrong == set(cli.COMMANDS)
+    assert {cli.COMMAND_MODULES.get(name, name) for name in cli.COMMANDS if name != "secret"} <= set(get_commands())
