@@ -41,13 +41,15 @@ class Command(BaseCommand):
             daemon=True,
         )
         ticking.start()
+        # Beside the main thread, because a launch must not wait for a report.
+        short = threading.Thread(
+            target=lambda: _repeat(lambda: _run_all_work(jobs.SHORT_JOBS), POLL_SECONDS), name="heval-short-jobs"
+        )
         if runner == jobs.JOBS:
-            # Beside the main thread, because a launch must not wait for a report.
-            threading.Thread(
-                target=lambda: _repeat(lambda: _run_all_work(jobs.SHORT_JOBS), POLL_SECONDS),
-                name="heval-short-jobs",
-            ).start()
+            short.start()
         _repeat(lambda: _run_all_work(runner), BATCH_POLL_SECONDS if options["batches"] else POLL_SECONDS)
+        if runner == jobs.JOBS:
+            short.join()
         ticking.join(5)
 
 

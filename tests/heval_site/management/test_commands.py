@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 from django.conf import settings
@@ -77,7 +78,13 @@ def test_a_worker_looks_for_the_jobs_of_its_class_until_it_is_asked_to_end(monke
     asked = []
     monkeypatch.setattr(worker.signal, "signal", lambda *given: None)
     monkeypatch.setattr(worker, "_tick", lambda runner: asked.append(("tick", runner)))
-    monkeypatch.setattr(jobs, "run_waiting_jobs", lambda runner: asked.append(("jobs", runner)))
+
+    def run_waiting_jobs(runner):
+        asked.append(("jobs", runner))
+        if runner == jobs.SHORT_JOBS:
+            time.sleep(0.2)  # it is at work when the command is asked to end
+
+    monkeypatch.setattr(jobs, "run_waiting_jobs", run_waiting_jobs)
 
     def compute_open_part(runner):
         asked.append(("parts", runner))
@@ -92,6 +99,7 @@ def test_a_worker_looks_for_the_jobs_of_its_class_until_it_is_asked_to_end(monke
     runner = jobs.BATCHES if options else jobs.JOBS
     of_short_jobs = set() if options else {("jobs", jobs.SHORT_JOBS)}
     assert set(asked) == {("tick", runner), ("jobs", runner), ("parts", runner)} | of_short_jobs
+    assert "heval-short-jobs" not in {one.name for one in threading.enumerate()}, "it would run jobs of later tests"
 
 
 @pytest.mark.django_db(transaction=True)
