@@ -96,9 +96,9 @@ def test_the_tutorial_can_be_followed(browser, live_server, settings):
     run_jobs_and_periodic_functions()
     study = board.rounds.get().study
     assert study.state == "launched"
-    command = re.search(r"cli (simulate .*)$", TEXT, re.MULTILINE)[1]
+    command = re.search(r"cli (study simulate .*)$", TEXT, re.MULTILINE)[1]
     assert study.title == command.split('"')[1]
-    call_command("simulate", study.title, *command.split('"')[2].split())
+    call_command("study", "simulate", study.title, *command.split('"')[2].split())
     run_jobs_and_periodic_functions()
     study.refresh_from_db()
     assert study.state == "closed"

@@ -88,8 +88,8 @@ def test_the_tutorial_can_be_followed(browser, live_server, settings):
     guest.page.get_by_role("heading", name="Thank you").wait_for()
     reader.done |= guest.done
 
-    command = re.search(r"cli (simulate .*)$", TEXT, re.MULTILINE)[1]
-    call_command("simulate", "My first study", *command.split('"')[2].split())
+    command = re.search(r"cli (study simulate .*)$", TEXT, re.MULTILINE)[1]
+    call_command("study", "simulate", "My first study", *command.split('"')[2].split())
     reader.go(home)
     reader.follow("Close")
     reader.press("Close")

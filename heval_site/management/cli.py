@@ -15,8 +15,6 @@ COMMANDS = {
     "study": "create, plan, launch, link, close, report: all about one study",
     "token": "make a token for programs",
     "import": "import a study, stimuli or existing answers from files",
-    "simulate": "let robots with known preferences answer a study",
-    "reconcile": "read the panel's submissions, from its service or its file",
     "rerun": "recompute the numbers of an archive, and say which differ",
     "submit": "submit outputs to a board of this or another site",
     "power": "print the exact power of a classical test, or its people",

@@ -186,14 +186,14 @@ COMMANDS = {
     "no origin": (["study", "report", "{study}", "--origins", ""], "origins"),
     "origins of an export": (["study", "export", "{study}", "responses.csv", "--origins", "live,mars"], "origins: "),
     "no study": (["study", "report", "%00"], "no study %00"),
-    "no code": (["simulate", "\0"], "no study"),
-    "no robots": (["simulate", "{study}", "--robots", "0"], "--robots"),
-    "no number of robots": (["simulate", "{study}", "--robots", "٣.0"], "--robots"),
-    "strength NaN": (["simulate", "{study}", "--prefer", "alpha=nan"], "alpha=nan"),
-    "strength infinite": (["simulate", "{study}", "--prefer", "alpha=1e309"], "alpha=1e309"),
-    "strength of nobody": (["simulate", "{study}", "--prefer", "=1"], "=1"),
-    "share NaN": (["simulate", "{study}", "--acquiescent", "nan"], "--acquiescent"),
-    "share above 1": (["simulate", "{study}", "--abandoning", "1.1"], "--abandoning"),
+    "no code": (["study", "simulate", "\0"], "no study"),
+    "no robots": (["study", "simulate", "{study}", "--robots", "0"], "--robots"),
+    "no number of robots": (["study", "simulate", "{study}", "--robots", "٣.0"], "--robots"),
+    "strength NaN": (["study", "simulate", "{study}", "--prefer", "alpha=nan"], "alpha=nan"),
+    "strength infinite": (["study", "simulate", "{study}", "--prefer", "alpha=1e309"], "alpha=1e309"),
+    "strength of nobody": (["study", "simulate", "{study}", "--prefer", "=1"], "=1"),
+    "share NaN": (["study", "simulate", "{study}", "--acquiescent", "nan"], "--acquiescent"),
+    "share above 1": (["study", "simulate", "{study}", "--abandoning", "1.1"], "--abandoning"),
 }
 
 

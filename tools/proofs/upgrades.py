@@ -56,7 +56,7 @@ for study in Study.objects.all():
         page(f"/admin/studies/study/{study.pk}/analyses/{run.number}/")
 before = Response.objects.count()
 for study in Study.objects.filter(state="launched"):
-    call_command("simulate", str(study.code), robots=3)
+    call_command("study", "simulate", str(study.code), "--robots", "3")
 assert Response.objects.count() > before, "no robot could answer"
 study = Study.objects.filter(state="closed", analyses__isnull=False).first()
 call_command("study", "report", str(study.code), "--resamples", "99", "--user", "proof")

@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,17 @@ ACTS = TABLES["acts"]
 TYPES = {"str": str, "int": int, "float": float}
 SEVERITIES = {"block": "No claim", "warn": "Warning", "info": "Note"}
 HOUR = 3600
+# The verbs that need the database of the site, with their modules.
+ON_SERVER = {"simulate": "robots", "reconcile": "panel_submissions"}
+ROBOTS = {
+    "acquiescent": "Share of robots that favour the system named first.",
+    "screened-out": "Share of robots that fail screening.",
+    "abandoning": "Share of robots that leave before the last page.",
+    "careless": "Share of robots that answer at random.",
+    "right": "How often careless robots answer a test question right, from 0 to 1 (default: at random).",
+    "batches": "Median number of batches of a robot, as far as the study has so many for it (default: 1).",
+    "activity": "Standard deviation of the logarithm of this number (default: 0, all robots alike).",
+}
 # What a verb gives: what --json prints, the lines for a person, and the exit code.
 Result = tuple[Any, list[str], int]
 
@@ -189,8 +201,48 @@ class Command(SiteCommand):
         verb.add_argument("--raw", action="store_true", help="Write CSV without the apostrophe before formulas.")
         verb.add_argument("--analysis", type=int, help="Of report.pdf: the number of the report (default: the newest).")
         add("log", "Print who did what to the study.")
+        self._add_verbs_of_the_server(verbs)
+
+    @staticmethod
+    def _add_verbs_of_the_server(verbs: Any) -> None:
+        def add(name: str, text: str) -> Any:
+            verb = verbs.add_parser(name, help=text, description=f"{text} Only on the server.")
+            verb.add_argument("study", metavar="STUDY", help="The study's code, the beginning of its code, or title.")
+            verb.add_argument("--json", action="store_true", help="Print JSON.")
+            return verb
+
+        verb = add(
+            "simulate",
+            "Let robots with known preferences answer a launched study like annotators. They take real places. If the study has a "
+            "stopping rule, no more robots are sent after it would have decided.",
+        )
+        verb.add_argument("--robots", type=int, default=100, help="Number of robots.")
+        verb.add_argument(
+            "--prefer",
+            action="append",
+            default=[],
+            metavar="SYSTEM=LOGIT",
+            help="Strength of a system in log-odds; repeat for each system (default: half a point apart, by name).",
+        )
+        verb.add_argument("--seed", type=int, help="Seed of the robots' answers (default: that of the study).")
+        for name, text in ROBOTS.items():
+            verb.add_argument(f"--{name}", type=float, metavar="X", help=text)
+        verb = add("reconcile", "Compare a panel's submissions with heval's assignments, and send waiting orders.")
+        verb.add_argument("--link", default="", metavar="KEY", help="The link (default: the only one).")
+        verb.add_argument("--file", help="The panel's exported file, to read instead of asking its service.")
+        verb.add_argument(
+            "--dry-run", action="store_true", help="Show what would change, without changing or ordering anything."
+        )
 
     def handle(self, *, verb, **options):
+        if verb in ON_SERVER:
+            import heval_site.wsgi  # noqa: F401 - it sets Django up
+            from heval_site.management.find_study import find_study
+
+            module = import_module(f"heval_site.management.{ON_SERVER[verb]}")
+            data, lines = getattr(module, verb)(find_study(options["study"]), options)
+            self.end(data, lines, YES, options)
+            return
         do: Callable[..., Result] = (
             partial(_act, next(act for act in ACTS if act["name"] == verb))
             if verb in {act["name"] for act in ACTS}

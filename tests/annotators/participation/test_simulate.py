@@ -125,6 +125,7 @@ def test_the_commands_simulate_and_analyse():
     study = spa_study(user("olga"), target_n=8)
     said = StringIO()
     call_command(
+        "study",
         "simulate",
         str(study.code),
         "--robots",
@@ -151,7 +152,7 @@ def test_the_commands_simulate_and_analyse():
         ["simulate", str(study.code), "--acquiescent", "2"],
     ):
         with pytest.raises(CommandError):
-            call_command(*wrong, stdout=StringIO())
+            call_command("study", *wrong, stdout=StringIO())
 
 
 def test_default_preferences_are_half_a_point_apart():
@@ -191,7 +192,8 @@ def test_no_robots_are_sent_after_the_rule_has_decided(rule, is_decided):
     settings = {"strategy": "one", "stopping": rule, "delta": 0.2}
     study = choice_study(target_n=40, m=4, prompts=160, settings=settings)
     out = StringIO()
-    call_command("simulate", study.title, robots=40, prefer=["alpha=0", "beta=6"], screened_out=0, stdout=out)
+    words = ["--robots", "40", "--prefer", "alpha=0", "--prefer", "beta=6", "--screened-out", "0"]
+    call_command("study", "simulate", study.title, *words, stdout=out)
     n = study.assignments.filter(submitted_at__isnull=False).count()
     study.refresh_from_db()
     assert study.state == "launched" and not study.audit_events.filter(verb__in=["decide", "close"]).exists()

@@ -325,7 +325,7 @@ def test_a_database_that_cannot_be_used_is_a_line(monkeypatch):
 
     monkeypatch.setattr("django.core.management.execute_from_command_line", fail)
     with pytest.raises(SystemExit) as end:
-        cli.main(["simulate", "x"])
+        cli.main(["token", "x"])
     assert str(end.value.code).startswith("heval: The database cannot be used: unable to open database file. ")
 
 

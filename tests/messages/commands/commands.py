@@ -47,10 +47,10 @@ COMMANDS = {
     "There is no active": command("token", "nobody"),
     "--days must be from": command("token", "researcher", "--days", "0"),
     "has no role": command("token", "stranger", "--study", "{code}", make=seen_by_no_stranger),
-    "There is no link": command("reconcile", "nothing"),
-    "--robots: … robots": command("simulate", "{code}", "--robots", "0", make=launched),
-    "--right: it is about": command("simulate", "{code}", "--right", ".3", make=launched),
-    "is not possible. Enter": command("simulate", "{code}", "--abandoning", "2", make=launched),
+    "--link …: name a link": command("study", "reconcile", "{code}"),
+    "--robots: … robots": command("study", "simulate", "{code}", "--robots", "0", make=launched),
+    "--right: it is about": command("study", "simulate", "{code}", "--right", ".3", make=launched),
+    "is not possible. Enter": command("study", "simulate", "{code}", "--abandoning", "2", make=launched),
     "Some migrations are not applied": command(
         "up",
         "--no-migrate",
@@ -76,6 +76,8 @@ COMMANDS = {
         **{"heval_site.management.commands.import_study.MAX_BUNDLE_BYTES": 3},
     ),
     "There is no user": command("import_study", "{code}", "{folder}/rows.csv", "--owner", "nobody"),
-    "cannot be read: …. Correct": command("reconcile", "{key}", "--file", "{folder}/none.csv", make=link),
-    "--prefer: … is not a preference": command("simulate", "{code}", "--prefer", "alpha", make=launched),
+    "cannot be read: …. Correct": command(
+        "study", "reconcile", "{code}", "--file", "{folder}/none.csv", make=lambda: link().study
+    ),
+    "--prefer: … is not a preference": command("study", "simulate", "{code}", "--prefer", "alpha", make=launched),
 }

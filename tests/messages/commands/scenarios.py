@@ -51,7 +51,7 @@ def said(act) -> list[Shown]:
 def command(name, *arguments, make=draft, **changes):
     """A command on a study, a link or a file. ``changes`` replaces objects of the code, by their full names.
 
-    The arguments may contain {code} and {key} of what ``make`` creates, and {folder}, which has the files of ``FILES``.
+    The arguments may contain {code} of what ``make`` creates, and {folder}, which has the files of ``FILES``.
     """
 
     def scenario():
@@ -63,7 +63,7 @@ def command(name, *arguments, make=draft, **changes):
                 (Path(folder) / file).write_bytes(data)
             for target, value in changes.items():
                 stack.enter_context(mock.patch(target, value))
-            names = {"code": getattr(made, "code", ""), "key": getattr(made, "key", ""), "folder": folder}
+            names = {"code": getattr(made, "code", ""), "folder": folder}
             filled = [text.format(**names) for text in arguments]
             return said(lambda: call_command(name, *filled, stdout=StringIO()))
 

@@ -64,9 +64,9 @@ def busy():
 
 ABC = {"alpha": 0.0, "beta": 0.0, "gamma": 0.0}
 COMMANDS = {
-    "There is no study": command("simulate", "nothing"),
+    "There is no study": command("study", "simulate", "nothing"),
     "More than one study": command(
-        "simulate", "Twins", make=lambda: [builders.draft_study(title="Twins") for _ in range(2)]
+        "study", "simulate", "Twins", make=lambda: [builders.draft_study(title="Twins") for _ in range(2)]
     ),
     "preferences: the study": preferring(**ABC, omega=1),
     "preferences: the system": preferring(alpha=0, beta=0),

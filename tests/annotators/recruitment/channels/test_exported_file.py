@@ -303,7 +303,7 @@ def test_the_command_reads_the_same_file(tmp_path, capsys):
     file = tmp_path / "export.csv"
     file.write_text(f"{HEAD}\nw1,s1,Completed,\nw9,s9,Completed,\n", encoding="utf-8-sig")
     for more, is_dry in ((["--dry-run"], True), ([], False)):
-        call_command("reconcile", recruitment.key, "--file", str(file), *more)
+        call_command("study", "reconcile", recruitment.study.code, "--file", str(file), *more)
         said = capsys.readouterr().out
         assert (
             "2 submissions: 2 new, 0 changed, 1 matched to assignments, 1 confirmed" in said
@@ -313,10 +313,10 @@ def test_the_command_reads_the_same_file(tmp_path, capsys):
     assert Assignment.objects.get(pk=done.pk).trust == "confirmed"
     file.write_text(f"{HEAD}\n,s1,Completed,\n")
     with pytest.raises(CommandError, match="Row 2, column “Person”: the cell is empty"):
-        call_command("reconcile", recruitment.key, "--file", str(file))
+        call_command("study", "reconcile", recruitment.study.code, "--file", str(file))
     Recruitment.objects.update(settings={})
     with pytest.raises(CommandError, match="accepts no exported file"):
-        call_command("reconcile", recruitment.key, "--file", str(file))
+        call_command("study", "reconcile", recruitment.study.code, "--file", str(file))
 
 
 @pytest.mark.slow

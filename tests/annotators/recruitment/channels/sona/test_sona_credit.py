@@ -278,7 +278,7 @@ def test_robots_and_people_without_a_sign_up_are_not_credited(door, fake):
 def test_a_rehearsal_of_the_look_writes_nothing(door, fake):
     finished(door)
     before = written()
-    call_command("reconcile", door.key, "--dry-run")
+    call_command("study", "reconcile", door.study.code, "--dry-run")
     assert written() == before and not fake.asked
 
 
