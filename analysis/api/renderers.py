@@ -152,13 +152,13 @@ def exception_handler(error: Exception, context) -> Response | None:
     # Imported here: the framework's views read the settings on import, and the settings name classes of this module.
     from rest_framework.views import set_rollback
 
-    answer = _answer(error)
+    answer = _answer(error, getattr(context.get("request"), "method", "") in ("GET", "HEAD"))
     if answer is not None:
         set_rollback()
     return answer
 
 
-def _answer(error: Exception) -> Response | None:
+def _answer(error: Exception, is_read: bool) -> Response | None:
     if isinstance(error, RowErrors):
         return problem_response(error.status_code, str(error.detail), error.errors)
     if isinstance(error, exceptions.ValidationError):
@@ -193,9 +193,8 @@ def _answer(error: Exception) -> Response | None:
             [row_error(None, *one.split(": ", 1)) for one in error.problems],
         )
     if isinstance(error, FieldsRefused):
-        return problem_response(
-            400, RowErrors.default_detail, [row_error(None, name, text) for name, text in error.errors.items()]
-        )
+        detail = INVALID_REQUEST if is_read else RowErrors.default_detail
+        return problem_response(400, detail, [row_error(None, name, text) for name, text in error.errors.items()])
     if isinstance(error, ActionRefused):
         # Boards refuse a submission like this if only time decides when the same request succeeds.
         if wait := getattr(error, "retry_after", None):

@@ -130,4 +130,5 @@ def test_a_verdict_over_rest(study):
     assert one["pvalue"] < 0.05
     refused = api.get(f"{at}?claim=alpha+beats+delta")
     assert refused.status_code == 400 and refused.json()["errors"][0]["field"] == "claim"
+    assert refused.json()["detail"].startswith("The request is not valid."), "a read stores nothing anyway"
     assert api.get(f"{at}?analysis=2").status_code == 404
