@@ -12,7 +12,7 @@ from django.db import transaction
 from django.test import Client
 
 from annotators.models import Assignment, PageVisit, Response
-from annotators.pages.record import full_page_state
+from annotators.pages.record import DRAFT_TAB, full_page_state
 from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from annotators.places import assign
 from studies.models import Study
@@ -99,8 +99,9 @@ STATES = {
 }
 NEVER_AT_WORK = {"not begun": "", "full": Assignment.Released.FULL}
 # In which a page that was not sent before is never stored.
-ENDED = {name for name in STATES if re.search("withdrawn|submitted|screened_out|failed_checks", name)} | {"full"}
-PLACES = ("next", "next, its visit lost", "earlier, the same", "earlier, otherwise", "later", "unknown")
+ENDED = {name for name in STATES if re.search("withdrawn|submitted|screened_out|failed_checks|fault", name)} | {"full"}
+OLDER = "this, from an older tab than its draft"
+PLACES = ("next", "next, its visit lost", "earlier, the same", "earlier, otherwise", "later", "unknown", OLDER)
 WAYS = {
     "send": {"go": "1"},
     "autosave": {"save": "auto"},
@@ -210,6 +211,10 @@ def cells(bodies, states=None, ways=tuple(WAYS)) -> Iterator[tuple[tuple, Cell, 
                 else {}
             )
             data = BODIES[body](data or {"s2.q4": WORDS, "s2.q1": "40"})
+            if place == OLDER:
+                open_visit = PageVisit.objects.filter(assignment=cell.assignment, key=key, recorded_at=None)
+                open_visit.update(draft={DRAFT_TAB: ["newer"]})
+                data |= {"tab": "older", "seen": ""}
             yield (state, place, body, way), cell, key, data, way
             transaction.savepoint_rollback(point)
         transaction.savepoint_rollback(begun)
