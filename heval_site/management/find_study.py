@@ -4,7 +4,7 @@ from uuid import UUID
 
 from django.core.management import CommandError
 
-from heval_site.management.site_command import WRONG_USE
+from heval_site.management.exit_codes import WRONG_USE
 from studies.models import Study
 
 

@@ -11,7 +11,7 @@ from annotators.recruitment.channels.exported_file import LIMITS
 from annotators.recruitment.panels.http_client import NoService
 from annotators.recruitment.panels.reconcile import MATCH_STATUSES, import_panel_file_and_release_places
 from annotators.recruitment.panels.sync import PanelUnavailable, send_orders_and_sync_panel
-from heval_site.management.site_command import WRONG_USE
+from heval_site.management.exit_codes import WRONG_USE
 from studies.models import Study
 from studies.stimuli.lines import UnreadableFile
 from studies.stimuli.rows import text_of_table

@@ -11,7 +11,7 @@ from django.core.management import CommandError
 
 from analysis.report.stopping import robots_have_decided
 from annotators.participation.simulate import CrowdSettings, default_system_strengths, record_simulated_answers
-from heval_site.management.site_command import WRONG_USE
+from heval_site.management.exit_codes import WRONG_USE
 from studies.models import Study
 
 # Settings that are not shares, with the smallest and the largest value.

@@ -11,19 +11,7 @@ from heval_site.management import operator
 from heval_site.management.client import ClientError, Refused, Site, TimedOut, WrongUse
 from heval_site.management.client.http import checked_token
 from heval_site.management.client.tables import read_file
-
-# The exit codes of all commands. argparse uses 2 for wrong arguments, too.
-YES, FAILED, WRONG_USE, NO, OPEN, TIMED_OUT = 0, 1, 2, 10, 11, 12
-OF_VERDICT = {"yes": YES, "no": NO, "open": OPEN}
-EXIT_CODES = "Exit code: 0 yes, 1 failed, 2 wrong use, 10 no, 11 open, 12 timed out."
-MEANINGS = {
-    YES: "yes, or done",
-    FAILED: "It failed: the site refuses this in its present state, or cannot be reached. The message says why.",
-    WRONG_USE: "Wrong use: an argument or a file is wrong. The message says what to correct.",
-    NO: "no",
-    OPEN: "open: neither is shown, or there is no result yet",
-    TIMED_OUT: "The time to wait is over. Wait again later.",
-}
+from heval_site.management.exit_codes import FAILED, TIMED_OUT, WRONG_USE
 
 
 class SiteCommand(BaseCommand):

@@ -8,7 +8,7 @@ from django.core.management import get_commands, load_command_class
 from django.core.management.base import BaseCommand
 
 from heval_site.management.cli import COMMAND_MODULES, COMMANDS
-from heval_site.management.site_command import MEANINGS
+from heval_site.management.exit_codes import MEANINGS
 
 from .markdown import PACKAGES, as_sentence, build_page, inline_code, markdown_table
 

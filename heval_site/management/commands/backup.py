@@ -6,7 +6,7 @@ from pathlib import Path
 from django.core.management.base import BaseCommand, CommandError
 
 from heval_site.backup import BackupRefused, WrongFile, write_backup
-from heval_site.management.site_command import FAILED, WRONG_USE
+from heval_site.management.exit_codes import FAILED, WRONG_USE
 from heval_site.runtime.startup import is_migrated
 
 

@@ -21,8 +21,8 @@ from analysis.models import Metric
 from analysis.report.archive_import import import_archive
 from analysis.report.archive_rows import ArchiveRefused, is_archive
 from annotators.imports import Options as AnswerOptions
+from heval_site.management.exit_codes import WRONG_USE
 from heval_site.management.find_study import find_study
-from heval_site.management.site_command import WRONG_USE
 from studies.imports.bundle import MAX_BUNDLE_BYTES, BundleRefused
 from studies.imports.bundle_files import create_draft_from_bundle
 from studies.imports.tables import ImportReport, Options, import_stimuli_file, run

@@ -1,7 +1,8 @@
 """``heval judge STUDY``: say whether a study's judge is good enough, for people and, by the exit code, for programs."""
 
 from heval_site.management.client import Study
-from heval_site.management.site_command import EXIT_CODES, NO, OPEN, YES, SiteCommand
+from heval_site.management.exit_codes import EXIT_CODES, NO, OPEN, YES
+from heval_site.management.site_command import SiteCommand
 
 CODES = {"good": YES, "not_good": NO, "stale": OPEN, "open": OPEN}
 

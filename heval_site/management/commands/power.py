@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from heval_site.management.site_command import WRONG_USE
+from heval_site.management.exit_codes import WRONG_USE
 
 
 @dataclass(frozen=True, slots=True)

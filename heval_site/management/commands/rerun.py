@@ -12,7 +12,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from heval_site.backup import CODE
-from heval_site.management.site_command import EXIT_CODES, NO, WRONG_USE
+from heval_site.management.exit_codes import EXIT_CODES, NO, WRONG_USE
 
 # What the process gets of this one's environment. All else, such as the database, would be that of a site.
 KEPT = ("PATH", "LANG", "TMPDIR", "PYTHONPATH", "OPENBLAS_NUM_THREADS", "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from heval_site.backup import BackupRefused, WrongFile, restore, restore_elsewhere
-from heval_site.management.site_command import FAILED, WRONG_USE
+from heval_site.management.exit_codes import FAILED, WRONG_USE
 
 
 class Command(BaseCommand):

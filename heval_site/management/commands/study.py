@@ -12,16 +12,9 @@ from typing import Any
 from heval_site.management.client import Site, Study, Verdict, WrongUse
 from heval_site.management.client.operations import split_link
 from heval_site.management.client.tables import parse_json
+from heval_site.management.exit_codes import EXIT_CODES, NO, OF_VERDICT, OPEN, YES
 from heval_site.management.rehearsal_lines import report_lines
-from heval_site.management.site_command import (
-    EXIT_CODES,
-    NO,
-    OF_VERDICT,
-    OPEN,
-    YES,
-    SiteCommand,
-    read_input,
-)
+from heval_site.management.site_command import SiteCommand, read_input
 
 TABLES = json.loads(files("heval_site.management.client").joinpath("acts.json").read_text(encoding="utf-8"))
 ACTS = TABLES["acts"]

@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from heval_site.management.client import WrongUse
-from heval_site.management.site_command import EXIT_CODES, NO, OPEN, YES, SiteCommand, read_input
+from heval_site.management.exit_codes import EXIT_CODES, NO, OPEN, YES
+from heval_site.management.site_command import SiteCommand, read_input
 
 HOUR = 3600
 

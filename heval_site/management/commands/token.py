@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from analysis.api.tokens import create_token
 from analysis.models import ApiToken
+from heval_site.management.exit_codes import WRONG_USE
 from heval_site.management.find_study import find_study
-from heval_site.management.site_command import WRONG_USE
 from studies.access import is_researcher
 
 

@@ -7,7 +7,7 @@ import pytest
 from django.core.management import CommandError, call_command, get_commands
 
 from heval_site.management import cli
-from heval_site.management.site_command import FAILED, WRONG_USE
+from heval_site.management.exit_codes import FAILED, WRONG_USE
 from studies.services import lifecycle
 from tests.builders import spa_study, user
 from tests.study_command import connection_stays, refusal
