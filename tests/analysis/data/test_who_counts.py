@@ -215,7 +215,7 @@ def counted(study, monkeypatch) -> set[tuple[str, str]]:
     scored = scoring_rows.read_answers_of_questions(study, questions)
     found["scores"] = [name for rows in scored for name in rows["annotator"]]
     found["boards"] = scoring_rows.read_scored_rows(study, scoring_rows.find_criteria(study))["annotator"]
-    answers, _ = pilots._headline_answers(study)
+    answers, _ = pilots.headline_answers_of(study)
     found["pilots"] = [name for _, headline in answers for name in headline.annotators]
 
     text = b"".join(jsonl_blocks_with_summary_line("responses", Selection(study))).decode()

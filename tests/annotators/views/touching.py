@@ -22,7 +22,7 @@ PLACES = f"""(isFilled) => {{
     if (!width || !height || one.closest(".heard")) continue;
     for (const part of one.type === "range" ? [0.15, 0.8] : [0.3]) places.push([left + width * part, top + scrollY + height / 2]);
   }}
-  if (!isFilled) for (let y = 60, n = 0; y < document.documentElement.scrollHeight; y += 250, n += 1)
+  if (!isFilled) for (let y = 60, n = 0; y < document.documentElement.scrollHeight; y += 125, n += 1)
     places.push([innerWidth * [0.15, 0.5, 0.85][n % 3], y]);
   return places;
 }}"""
