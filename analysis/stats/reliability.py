@@ -131,8 +131,7 @@ def _means_of_halves(
     """Return the items' means in the two halves of each halving; NaN if a half did not score an item."""
     sums, counts = (filled @ in_first.T).T, (ones @ in_first.T).T
     halves = (sums, counts), (filled.sum(axis=1) - sums, ones.sum(axis=1) - counts)
-    with np.errstate(invalid="ignore"):
-        first, second = (total / n for total, n in halves)
+    first, second = (np.divide(total, n, out=np.full_like(n, np.nan), where=n > 0) for total, n in halves)
     return first, second
 
 

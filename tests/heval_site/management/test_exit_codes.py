@@ -1,5 +1,6 @@
 """All commands have the exit codes of one table. Each is called with a wrong option, and with arguments that cannot be."""
 
+import json
 import subprocess
 import sys
 
@@ -9,6 +10,7 @@ from django.core.management import CommandError, call_command, get_commands
 from heval_site.management import cli
 from heval_site.management.exit_codes import FAILED, WRONG_USE
 from studies.services import lifecycle
+from tests import ROOT
 from tests.builders import spa_study, user
 from tests.study_command import connection_stays, refusal
 
@@ -33,12 +35,24 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("name", [*cli.COMMANDS, "no-such-command"])
-def test_an_unknown_option_or_command_is_wrong_use(name, capsys):
-    with pytest.raises(SystemExit) as ended:
+# In a process of its own: each command sets Django up and its logging, which closes what other tests write to.
+WITH_A_WRONG_OPTION = """
+import json
+from heval_site.management import cli
+found = {}
+for name in [*cli.COMMANDS, "no-such-command"]:
+    try:
         cli.main([name, "--no-such-option"])
-    assert ended.value.code == WRONG_USE
-    assert "Traceback" not in capsys.readouterr().err
+    except SystemExit as end:
+        found[name] = end.code
+print(json.dumps(found))
+"""
+
+
+def test_an_unknown_option_or_command_is_wrong_use():
+    ended = subprocess.run([sys.executable, "-c", WITH_A_WRONG_OPTION], capture_output=True, cwd=ROOT)
+    assert json.loads(ended.stdout.splitlines()[-1]) == dict.fromkeys([*cli.COMMANDS, "no-such-command"], WRONG_USE)
+    assert b"Traceback" not in ended.stderr
 
 
 @pytest.mark.parametrize(("name", "code"), [("no-such-command", WRONG_USE), ("showmigrations", 0)])
