@@ -35,10 +35,10 @@ def said(capsys, *arguments) -> str:
 def test_a_file_is_rehearsed_and_read(recruitment, tmp_path, capsys):
     file = tmp_path / "export.csv"
     file.write_text("S1,W,submitted\nS2,X,submitted\n")
-    told = said(capsys, recruitment.study.code, "--file", str(file), "--dry-run")
+    printed = said(capsys, recruitment.study.code, "--file", str(file), "--dry-run")
     assert (
-        "2 submissions: 2 new, 0 changed, 1 matched to assignments, 1 confirmed" in told
-        and "Nothing was changed." in told
+        "2 submissions: 2 new, 0 changed, 1 matched to assignments, 1 confirmed" in printed
+        and "Nothing was changed." in printed
     )
     assert not PanelSubmission.objects.exists()
     assert "     1 submitted at the panel, unknown in heval" in said(
